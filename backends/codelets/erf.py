@@ -80,7 +80,8 @@ The polynomials interpolate at Chebyshev points. They are off by less than 2^-58
 
 def erf(values: NDArray[Any]) -> Doubles:
     """The error function of each value, 2 / sqrt(pi) times the integral of exp(-t * t) to it."""
-    x = np.ascontiguousarray(values, np.float64)
+    # ascontiguousarray would add an axis to a number.
+    x = np.asarray(values, np.float64, order="C")
     size = np.abs(x)
     is_near = size < _NEAR
     # NaN is not less than _FAR; any row will do for it.

@@ -65,10 +65,10 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
         first = perf_counter() - start
         exe.run(inputs)
         peak = _peak_gigabytes()
-        sessions = [_session(path, threads) for threads in THREADS]
-        session, names = sessions[0]
-        expected = dict(zip(names, session.run(None, inputs), strict=True))
-        seconds, *theirs = _medians(
+        sessions = [session(path, threads) for threads in THREADS]
+        first_session, names = sessions[0]
+        expected = dict(zip(names, first_session.run(None, inputs), strict=True))
+        seconds, *theirs = medians(
             partial(exe.run, inputs), *(partial(each.run, None, inputs) for each, _ in sessions)
         )
     return {
@@ -96,7 +96,7 @@ def growth(path: Path, target: str) -> dict[str, Any]:
     with threadpool_limits(1):
         for tiles in GROWTH_TILES:
             exe = compile_model(path, _with_tiles(target, tiles, many))
-            (seconds,) = _medians(partial(exe.run, inputs))
+            (seconds,) = medians(partial(exe.run, inputs))
             found[tiles] = {"ops": exe.profile["ops"], "run_seconds": seconds}
     ratios = {
         level: found[many]["ops"][level] / operations
@@ -117,7 +117,7 @@ def scaling(target: str) -> list[dict[str, Any]]:
         for tiles in SCALING_TILES:
             proto, inputs = _images(tiles)
             exe = compile_model(proto, f"{target}:{tiles}")
-            (seconds,) = _medians(partial(exe.run, inputs))
+            (seconds,) = medians(partial(exe.run, inputs))
             macs, moved = tiles * IMAGE_MACS, tiles * IMAGE_BYTES
             rows.append(
                 {
@@ -174,16 +174,18 @@ class Session(Protocol):
         ...
 
 
-def _session(path: Path, threads: int) -> tuple[Session, list[str]]:
+def session(path: Path, threads: int) -> tuple[Session, list[str]]:
     """A session with so many threads, and the names of its outputs."""
     library = cast(Any, onnxruntime)
     options = library.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    session = library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return cast(Session, session), [str(each.name) for each in session.get_outputs()]
+    # Only errors: some models make hundreds of warnings.
+    options.log_severity_level = 3
+    made = library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return cast(Session, made), [str(each.name) for each in made.get_outputs()]
 
 
-def _medians(*runs: Callable[[], object]) -> list[float]:
+def medians(*runs: Callable[[], object]) -> list[float]:
     """The median seconds of each function. They alternate, so that all see the same conditions."""
     times: list[list[float]] = [[] for _ in runs]
     for turn in range(RUNS + 1):

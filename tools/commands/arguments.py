@@ -23,6 +23,15 @@ Dims = Annotated[
     list[str] | None,
     typer.Option("--dim", metavar="NAME=SIZE", help="Set the size of a symbolic dimension."),
 ]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--keep",
+        metavar="INPUT=OUTPUT",
+        help="Keep a value on the device: the input becomes a state, which holds the output of the "
+        "run before, and zeros in the first. May be repeated.",
+    ),
+]
 Pipeline = Annotated[
     str,
     typer.Option(
@@ -116,4 +125,19 @@ def sizes(given: list[str] | None) -> dict[str, int]:
             raise InputError(f"--dim {each}: need a size below 10^{LARGEST_DIGITS}")
         if found.setdefault(name, int(size)) != int(size):
             raise InputError(f"--dim {each}: {name} is {found[name]} already; need one size")
+    return found
+
+
+def kept(given: list[str] | None) -> dict[str, str]:
+    """For each input to keep on the device, the output that it receives, from INPUT=OUTPUT.
+
+    Raises InputError.
+    """
+    found: dict[str, str] = {}
+    for each in given or ():
+        name, equals, output = each.rpartition("=")
+        if not (name and equals and output):
+            raise InputError(f"--keep {each}: need INPUT=OUTPUT, such as past=present")
+        if found.setdefault(name, output) != output:
+            raise InputError(f"--keep {each}: {name} is {found[name]} already; need one output")
     return found

@@ -44,6 +44,8 @@ PROGRAMS: Mapping[str, Program] = {
     "planning": Program("..bench.planning", "planning", ("networks", "target")),
     "utilisation": Program("..bench.utilisation", "utilisation", ("target",)),
     "comparator": Program("..bench.comparator", "comparator", ("json",)),
+    "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
+    "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -65,16 +67,26 @@ def bench_command(
     networks: Annotated[
         str | None,
         typer.Option(
-            help="light, fusion, trace, planning: names of light networks, separated by commas."
+            help="light, fusion, trace, planning: names of light networks, separated by commas. "
+            "models: names of published models."
         ),
     ] = None,
     target: Annotated[
         str | None, typer.Option(help="light to graphs, except comparator: a preset.")
     ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="models: look for packages of models here, and download those that are missing.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
-            "--json", metavar="OUT", help="fidelity, light, comparator: write all figures here."
+            "--json",
+            metavar="OUT",
+            help="fidelity, light, models, transformers, comparator: write all figures here.",
         ),
     ] = None,
 ) -> None:
@@ -83,6 +95,8 @@ def bench_command(
     fidelity: predictions compared with measurements on chips. light: networks compared with
     onnxruntime. fusion: what the fusing rules gain. trace: whether every operation names its
     origin. planning: time to plan whole networks. utilisation: the share of peak performance.
+    models: published models with their trained weights, compared with onnxruntime.
+    transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """
@@ -93,6 +107,7 @@ def bench_command(
             ("rows", rows or None),
             ("networks", networks),
             ("target", target),
+            ("folder", folder),
             ("json", out),
         )
         if value is not None

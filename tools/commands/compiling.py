@@ -20,6 +20,7 @@ from .arguments import (
     ConstraintsFile,
     Dims,
     DumpFolder,
+    Keep,
     Lenient,
     Load,
     MemoryProportion,
@@ -27,6 +28,7 @@ from .arguments import (
     TargetName,
     Verbose,
     VerticesPerTile,
+    kept,
     sizes,
 )
 
@@ -37,6 +39,7 @@ class Compilation:
 
     target: TargetName = None
     dim: Dims = None
+    keep: Keep = None
     passes: Pipeline = ""
     load: Load = None
     constraints: ConstraintsFile = None
@@ -64,6 +67,7 @@ class Compilation:
             model,
             self.target,
             dims=sizes(self.dim),
+            keep=kept(self.keep),
             passes=self.passes,
             load=extensions,
             constraints=self.constraints,

@@ -31,6 +31,7 @@ from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
 from .keep_levels import KeepLevels
+from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program
@@ -45,6 +46,7 @@ def compile_model(
     target: str | Target | None = None,
     *,
     dims: Mapping[str, int] | None = None,
+    keep: Mapping[str, str] | None = None,
     passes: str = "",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
@@ -62,24 +64,25 @@ def compile_model(
 
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
     or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
-    dims: sizes of symbolic dimensions. passes: a pipeline that leads to the last level, in which a
-    level stands for the passes that lead there; "" for all of them. load: extension files, as for
-    load_extensions. constraints: a JSON file of choices for operators. memory_proportion: the share
-    of a tile's memory that one operator may take temporarily. vertices_per_tile: how fine the work
-    of each compute set is split. unbounded: also compile a program that does not fit, for reports;
-    it cannot run. lenient: also take an ONNX model that breaks rules of ONNX, such as one with an
-    unknown attribute or a false output type. dump_ir: a folder for the program after each pass, and
-    for a page that shows what each pass did. reproducers: a folder for what reproduces a failure of
-    a pass, or a function from the name of the pass to such a folder; dump_ir's folder takes
-    precedence. on_read: called with a model's program before any pass runs, so that its inputs can
-    be checked first; it may raise.
+    dims: sizes of symbolic dimensions. keep: inputs that become states on the device, each with the
+    output that it receives in the next run; see keep_states. passes: a pipeline that leads to the
+    last level, in which a level stands for the passes that lead there; "" for all of them. load:
+    extension files, as for load_extensions. constraints: a JSON file of choices for operators.
+    memory_proportion: the share of a tile's memory that one operator may take temporarily.
+    vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
+    program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
+    breaks rules of ONNX, such as one with an unknown attribute or a false output type. dump_ir: a
+    folder for the program after each pass, and for a page that shows what each pass did.
+    reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
+    the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
+    program before any pass runs, so that its inputs can be checked first; it may raise.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
-        _refuse_for_program(model, dims, passes, dump_ir)
+        _refuse_for_program(model, dims, keep, passes, dump_ir)
         if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
                 f"{model}: compiled already, so it cannot be planned again; need the model"
@@ -99,6 +102,7 @@ def compile_model(
         start = perf_counter()
         check = refusing_huge_weights(target)
         program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
+        keep_states(program.module, keep or {}, program.path)
         if on_read is not None:
             on_read(program)
         machine = plan_target(program.module, target, program.path)
@@ -148,12 +152,15 @@ def compile_model(
 def _refuse_for_program(
     model: str | os.PathLike[str],
     dims: Mapping[str, int] | None,
+    keep: Mapping[str, str] | None,
     passes: str,
     dump_ir: str | os.PathLike[str] | None,
 ) -> None:
     """Raise InputError for options that make no sense for a compiled program."""
     if dims:
         raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
+    if keep:
+        raise InputError(f"{model}: inputs to keep given ({', '.join(keep)}); need the model")
     if passes:
         raise InputError(f"{model}: compiled already, so no pass is left to run; need the model")
     if dump_ir is not None:

@@ -1,0 +1,83 @@
+"""Published models, taken out of packages that are made here."""
+
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_models import model, node, random
+
+from abele.ir.errors import InputError
+from abele.tools.bench.models import bench, published
+from abele.tools.bench.models.inputs import below, fed, one_hot, tone
+from abele.tools.bench.models.published import Published, chosen, model_bytes
+
+SMALL = Published("small", "a product", "Small-Package==1.2.0", "small/model.onnx")
+
+
+def wheel(folder: Path) -> None:
+    """Write a wheel that holds a product and a ReLU."""
+    nodes = [node("MatMul", "x w", "m"), node("Relu", "m", "y")]
+    made = model(nodes, {"x": [2, 3]}, ["y"], {"w": random((3, 4), 1)})
+    with zipfile.ZipFile(folder / "small_package-1.2.0-py3-none-any.whl", "w") as archive:
+        archive.writestr(SMALL.file, made.SerializeToString())
+
+
+def test_a_model_is_read_from_a_wheel(tmp_path: Path):
+    assert model_bytes(SMALL, tmp_path) is None
+    wheel(tmp_path)
+    assert model_bytes(SMALL, tmp_path) is not None
+
+
+def test_a_model_of_a_package_that_is_installed_is_read_where_it_lies():
+    installed = Published(
+        "light", "", "onnx==0", "onnx/backend/test/data/light/light_resnet50.onnx"
+    )
+    assert model_bytes(installed, Path("nowhere")) is None  # another version
+
+
+def test_an_unknown_model_is_refused():
+    with pytest.raises(InputError, match="model 'resnet'; need one of centerface, nudenet"):
+        chosen("resnet")
+
+
+def test_inputs_of_a_model_follow_its_sizes():
+    nodes = [node("Relu", "x", "y")]
+    made = model(nodes, {"x": ["n", 3]}, ["y"])
+    (first,) = fed(made, {}, {"n": 2}).values()
+    assert first.shape == (2, 3)
+    (other,) = fed(made, {}, {"x:0": 5}).values()
+    assert other.shape == (5, 3)
+    (given,) = fed(made, {"x": one_hot(3, 4)}, {}).values()
+    assert given.shape == (4, 3)
+    assert given.sum(1).tolist() == [1] * 4
+    random = np.random.default_rng(0)
+    assert below(7, 100)(random).max() < 7
+    assert tone(1, 800)(random).shape == (1, 800)
+
+
+def test_a_model_is_compared_operation_by_operation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    wheel(tmp_path)
+    monkeypatch.setattr(published, "PUBLISHED", (SMALL,))
+    monkeypatch.setattr(published, "NAMES", ("small",))
+    path = tmp_path / "small.onnx"
+    path.write_bytes(model_bytes(SMALL, tmp_path) or b"")
+    result = bench.run_model("small", path, "tiny:4")
+    assert result.verdict == "agrees"
+    assert result.checked >= 1
+    assert result.error < 1e-6
+    assert result.cycles > 0
+    assert bench.results_table([result]).row_count == 1
+
+
+def test_a_model_that_cannot_be_compiled_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(published, "PUBLISHED", (SMALL,))
+    monkeypatch.setattr(published, "NAMES", ("small",))
+    path = tmp_path / "small.onnx"
+    made = model([node("StringNormalizer", "x", "y")], {"x": [2]}, ["y"])
+    path.write_bytes(made.SerializeToString())
+    result = bench.run_model("small", path, "tiny:4")
+    assert result.verdict == "refused"
+    assert "StringNormalizer" in result.why

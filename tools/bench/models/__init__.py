@@ -1,0 +1,1 @@
+"""Published models with their trained weights, run the whole way and compared with onnxruntime."""

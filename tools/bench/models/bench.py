@@ -1,0 +1,187 @@
+"""`abele bench models`: published models on abele's machine, compared with onnxruntime."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+import numpy as np
+import onnx
+from rich.table import Table
+from threadpoolctl import threadpool_limits
+
+from ....backends.faults import MachineFault
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.whole_file import whole_file
+from ...debug.check import check_run, relative_error
+from ...driver.compile import compile_model
+from ...views.terminal import console
+from ..measure import host, medians, session
+from ..own_process import in_own_process
+from .inputs import Array, fed
+from .published import Published, chosen, download, model_bytes
+
+AGREES = 2e-3
+"""The largest difference from onnxruntime, relative to an output's largest value."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What happened to one model.
+
+    nodes: of its main graph. why: the message, if it did not run. error: the largest difference of
+    an output from onnxruntime's, relative to that output's largest value; of integers, the largest
+    difference. checked: how many operations were compared with their error bounds, and problem says
+    which is outside. Seconds are of wall-clock time, in one thread.
+    """
+
+    name: str
+    nodes: int
+    why: str = ""
+    error: float = float("nan")
+    checked: int = 0
+    problem: str = ""
+    cycles: int = 0
+    compile_seconds: float = 0.0
+    run_seconds: float = 0.0
+    onnxruntime_seconds: float = 0.0
+
+    @property
+    def ratio(self) -> float:
+        """Seconds of a run, relative to onnxruntime's."""
+        return self.run_seconds / self.onnxruntime_seconds
+
+    @property
+    def verdict(self) -> str:
+        """`agrees`, `wrong` or `refused`."""
+        if self.why:
+            return "refused"
+        return "wrong" if self.problem or not self.error <= AGREES else "agrees"
+
+
+def models(
+    networks: str = "", target: str = "mk2", folder: Path | None = None, report: Path | None = None
+) -> None:
+    """Run the published models that are installed or lie in the folder, and print a table.
+
+    networks: names, separated by commas; "" for all. folder: of wheels; packages that are missing
+    are downloaded there. Without one, only installed packages count. report: a JSON file for all
+    figures. Raises InputError.
+    """
+    wanted = chosen(networks)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        download(wanted, folder)
+    results: list[Result] = []
+    absent: list[Published] = []
+    out = console()
+    with tempfile.TemporaryDirectory() as scratch:
+        for model in wanted:
+            data = model_bytes(model, folder or Path(scratch))
+            if data is None:
+                absent.append(model)
+                continue
+            path = Path(scratch, f"{model.name}.onnx")
+            path.write_bytes(data)
+            results.append(in_own_process(run_model, model.name, path, target))
+            out.print(f"{model.name}: {results[-1].verdict}")
+    if not results:
+        raise InputError(
+            f"none of these models is installed: {', '.join(each.name for each in absent)}; "
+            "need --folder DIR, into which their packages are downloaded"
+        )
+    here = in_own_process(host)
+    out.print(
+        f"{target}, one thread; {here['processor']}, {here['kernels']} kernels; "
+        f"onnxruntime {here['onnxruntime']}"
+    )
+    out.print(results_table(results))
+    for each in results:
+        if each.verdict != "agrees":
+            out.print(f"{each.name}: {each.why or each.problem or 'differs'}", markup=False)
+    if absent:
+        out.print(f"not installed: {', '.join(each.name for each in absent)}")
+    if report is not None:
+        figures = {"host": here, "models": [vars(each) for each in results]}
+        with whole_file(report) as stream:
+            stream.write(json.dumps(figures, indent=2).encode())
+
+
+def run_model(name: str, path: Path, target: str) -> Result:
+    """Compile and run one model, and check it operation by operation and against onnxruntime."""
+    (model,) = chosen(name)
+    proto = onnx.load(path)
+    nodes = len(proto.graph.node)
+    inputs = fed(proto, dict(model.inputs), dict(model.dims))
+    with threadpool_limits(1):
+        start = perf_counter()
+        try:
+            exe = compile_model(
+                path,
+                target,
+                dims=model.dims,
+            )
+            compiled = perf_counter() - start
+            results = exe.run(inputs)
+            verdict = check_run(exe, inputs, results, "exchange")
+        except (InputError, DoesNotFit, MachineFault) as error:
+            return Result(name, nodes, why=str(error))
+        peer, names = session(path, 1)
+        expected = dict(zip(names, peer.run(None, inputs), strict=True))
+        seconds, other = medians(partial(exe.run, inputs), partial(peer.run, None, inputs))
+    return Result(
+        name,
+        nodes,
+        error=max(difference(results[key], expected[key]) for key in expected),
+        checked=verdict.checked,
+        problem=verdict.problem,
+        cycles=int(exe.profile["cycles"]),
+        compile_seconds=compiled,
+        run_seconds=seconds,
+        onnxruntime_seconds=other,
+    )
+
+
+def difference(found: Array, wanted: Array) -> float:
+    """How far an output is from onnxruntime's: relative to the largest value, 0 if equal."""
+    if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
+        return float("inf")
+    return 0.0 if np.array_equal(found, wanted) else relative_error(found, wanted)
+
+
+def results_table(results: Sequence[Result]) -> Table:
+    """A table with a row per model, and the numbers that agree and the median ratio below."""
+    ran = [each for each in results if not each.why]
+    table = Table(title="published models", title_justify="left", show_footer=True)
+    agree = sum(each.verdict == "agrees" for each in results)
+    table.add_column("model", f"{len(results)} models", no_wrap=True)
+    table.add_column("nodes", justify="right")
+    table.add_column("verdict", f"{agree} agree")
+    for title, footer in (
+        ("error", ""),
+        ("checked", ""),
+        ("cycles", ""),
+        ("compile s", ""),
+        ("run ms", ""),
+        ("onnxruntime ms", "median"),
+        ("ratio", f"{median(each.ratio for each in ran):.1f}" if ran else ""),
+    ):
+        table.add_column(title, footer, justify="right")
+    for each in results:
+        figures = (
+            f"{each.error:.1e}",
+            f"{each.checked:,}",
+            f"{each.cycles:,}",
+            f"{each.compile_seconds:.1f}",
+            f"{each.run_seconds * 1e3:.1f}",
+            f"{each.onnxruntime_seconds * 1e3:.1f}",
+            f"{each.ratio:.1f}",
+        )
+        table.add_row(each.name, str(each.nodes), each.verdict, *(() if each.why else figures))
+    return table
