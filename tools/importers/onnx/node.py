@@ -10,7 +10,7 @@ from typing import Literal, TypeVar
 
 import numpy as np
 import onnx
-from xdsl.ir import Attribute, Block, OpResult, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ....backends.reference import evaluate_pure, is_evaluable
 from ....dialects import nn
@@ -90,7 +90,8 @@ class Graph:
     place: the model's name in messages. folder: the folder of external data. read: imports a node
     of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
     the model, by domain, name and overload. path: the functions that this graph is the body of,
-    from the outermost. inputs: the names of the model's inputs.
+    from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
+    operations: main, the body of @main, or a region of control flow.
     """
 
     context: AbeleContext
@@ -101,7 +102,8 @@ class Graph:
     absent: dict[str, str] = field(default_factory=dict[str, str])
     states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
-    body: Block = field(default_factory=Block)
+    body: Block = field(kw_only=True)
+    main: Block = field(kw_only=True)
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
     computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
     names: Names = field(default_factory=lambda: Names({"main"}))
@@ -111,9 +113,7 @@ class Graph:
     path: tuple[tuple[str, str, str], ...] = ()
     count: Counts = field(default_factory=Counts)
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    read: Callable[[Node], list[nn.PureTensorOp | nn.ConstantOp]] = field(
-        default_factory=lambda: _read_by_nobody
-    )
+    read: Callable[[Node], list[Operation]] = field(default_factory=lambda: _read_by_nobody)
 
     def inside(
         self,
@@ -152,7 +152,8 @@ class Graph:
             if value.state is None:
                 constant = nn.ConstantOp(blob)
                 constant.location = named(value.name)
-                self.body.add_op(constant)
+                # Outside of all regions, so that whoever needs the constant finds it.
+                self.main.add_op(constant)
                 self.made[value] = constant.result
             else:
                 symbol = self.names.unique(value.state)
@@ -204,7 +205,7 @@ class Graph:
         return tuple(found)
 
 
-def _read_by_nobody(node: Node) -> list[nn.PureTensorOp | nn.ConstantOp]:
+def _read_by_nobody(node: Node) -> list[Operation]:
     raise NotImplementedError(f"{node}: the graph has no reader")
 
 
@@ -252,7 +253,7 @@ class Node:
         self.operator = proto.op_type
         self.domain = proto.domain or "ai.onnx"
         self.opset = graph.opsets.get(self.domain, 0)
-        self.ops: list[nn.PureTensorOp | nn.ConstantOp] = []
+        self.ops: list[Operation] = []
         self.attributes = {a.name: a for a in proto.attribute}
 
     # Errors
@@ -452,6 +453,12 @@ class Node:
 
     # Building
 
+    def add_control(self, op: Operation) -> list[SSAValue]:
+        """Append a loop, a branch or the end of a region to the program; return its results."""
+        self.graph.body.add_op(op)
+        self.ops.append(op)
+        return list(op.results)
+
     def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
         """Append an operation to the program, and return its result.
 
@@ -519,10 +526,10 @@ class Node:
         for op in self.ops:
             if is_known(op.location):
                 continue
-            if isinstance(result, SSAValue) and result is op.result:
+            if result in op.results:
                 op.location = named(self.name)
             else:
-                step = steps.unique(op.name.removeprefix("nn."))
+                step = steps.unique(op.name.rpartition(".")[2])
                 op.location = named(f"{self.name}/{step}")
 
 

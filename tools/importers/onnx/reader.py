@@ -12,7 +12,7 @@ import onnx
 from google.protobuf.message import DecodeError
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
@@ -38,10 +38,12 @@ from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
+from .ops_recurrent import RECURRENT
 from .ops_resize import RESIZES
 from .ops_sampling import SAMPLINGS
 from .ops_sequence import SEQUENCES
 from .ops_window import WINDOWS
+from .reversal import REVERSALS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
 from .valid import check_node, check_valid
@@ -58,6 +60,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "indices": INDEXED,
     "images": {**RESIZES, **SAMPLINGS},
     "scans and sorts": SEQUENCES,
+    "sequences": {**RECURRENT, **REVERSALS},
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 
@@ -146,7 +149,8 @@ def _import(
     lenient: bool,
 ) -> ModuleOp:
     check_names(model, place)
-    graph = Graph(context, place, folder, _opsets(model, place))
+    main = Block()
+    graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
     proto = model.graph
     if not proto.output:
         raise graph.bad("the model's graph has no outputs; is it an ONNX model?")
@@ -383,7 +387,7 @@ def _results(node: Node) -> Results:
         raise node.bad(str(error)) from error
 
 
-def _read_node(node: Node, *, lenient: bool) -> list[nn.PureTensorOp | nn.ConstantOp]:
+def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
     """Import a node of a graph inside the model's, and return its operations."""
     _check_operator(node)
     if not lenient:

@@ -237,10 +237,32 @@ def _overflowed(case: Case) -> bool:
     return any(a is not None and a.dtype == np.float16 and np.isinf(a).any() for a in case.operands)
 
 
+def _overflows_in_softplus(case: Case) -> bool:
+    """Whether a layer may have computed log(1 + exp(x)) of a large x as infinity."""
+    names = [each.decode().casefold() for each in case.attribute("activations", ())]
+    return "softplus" in names and not np.isfinite(case.theirs).all()
+
+
+def _approximates_activations(case: Case) -> bool:
+    """Whether an error of 1e-6 in each step's activations, which later steps may amplify by their
+    weights, explains the results of a recurrent layer."""
+    x, weights = case.operands[0], case.operands[2]
+    if x is None or weights is None:
+        return False
+    steps = x.shape[1 if case.attribute("layout", 0) else 0]
+    with np.errstate(all="ignore"):
+        gain = 1 + np.abs(weights.astype(np.float64)).sum(-1).max(initial=0.0)
+        ours = case.ours.astype(np.float64)
+        size = max(1.0, float(np.abs(ours[np.isfinite(ours)]).max(initial=0.0)))
+        return case.within(1e-6 * size * gain**steps)
+
+
 REDUCTIONS = tuple(
     f"Reduce{name}"
     for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")
 ) + ("ReduceSumSquare",)
+
+RECURRENT_LAYERS = ("LSTM", "GRU", "RNN")
 
 DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
@@ -303,6 +325,21 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ("Resize", "Upsample"),
         _interpolates_in_floats,
         "coordinates and weights are rounded to float32, and integers are truncated",
+    ),
+    Deviation(
+        RECURRENT_LAYERS,
+        _overflows_in_softplus,
+        "Softplus is log(1 + exp(x)), which overflows for an x of 89 or more",
+    ),
+    Deviation(
+        RECURRENT_LAYERS,
+        _approximates_activations,
+        "sigmoid and tanh are quotients of polynomials with absolute errors of up to 1e-6",
+    ),
+    Deviation(
+        RECURRENT_LAYERS,
+        lambda case: not case.finite,
+        "clips and approximated functions turn NaN into numbers",
     ),
     Deviation(
         ("LRN",), _uses_running_sum, "a running sum over all channels accumulates rounding errors"

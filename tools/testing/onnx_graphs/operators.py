@@ -15,6 +15,7 @@ from .draw import Draw, Form, Parameter, Shape
 from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
+from .recurrent import RECURRENT, RECURRENT_RANKS
 
 # Parameters that do not depend on the operator
 
@@ -507,6 +508,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "MeanVarianceNormalization": _mean_variance,
     **INDEXED,
     **IMAGES,
+    **RECURRENT,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
@@ -543,6 +545,7 @@ RANKS: dict[str, tuple[int, int]] = {
     "GatherND": (1, 4),
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
     **IMAGE_RANKS,
+    **RECURRENT_RANKS,
 }
 """The least and the greatest number of axes of the first operand.
 
