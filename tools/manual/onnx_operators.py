@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from ..importers.onnx.reader import OPSETS, SECTIONS
+from collections.abc import Iterable
+
+from ..importers.onnx.ops_contrib import CONTRIBUTED
+from ..importers.onnx.reader import CONTRIBUTED_DOMAIN, OPSETS, RUNTIMES_OPERATORS, SECTIONS
 from .markdown import code, link, page, table
+
+
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(map(code, sorted(names)))
 
 
 def onnx_operators_page() -> str:
@@ -18,11 +25,10 @@ def onnx_operators_page() -> str:
         "that are supported.",
         table(
             ("operators", "names"),
-            (
-                (kind, ", ".join(map(code, sorted(operators))))
-                for kind, operators in SECTIONS.items()
-            ),
+            ((kind, _names(operators)) for kind, operators in SECTIONS.items()),
         ),
+        f"Of the operators that onnxruntime adds, it imports {_names(RUNTIMES_OPERATORS)} of the "
+        f"domain `ai.onnx`, and {_names(CONTRIBUTED)} of the domain `{CONTRIBUTED_DOMAIN}`.",
         "Operators that ONNX defines by a function body, and functions of a model, are inlined if "
         "abele imports what their bodies use.",
         "You can add an operator in a file of your own, also in the domain `ai.onnx`: "

@@ -74,11 +74,13 @@ def attend(
     scale: float,
     cap: float = 0.0,
     precision: Attribute | None = None,
+    finite: bool = False,
 ) -> Attended:
     """Attention of [B, H, Q, D] over keys [B, K, S, D] and values [B, K, S, E].
 
     Each head of keys serves H / K heads of queries. masks: they broadcast to [B, H, Q, S]. cap:
     scores are cap * tanh(score / cap); 0 for no cap. precision: the element type of the softmax.
+    finite: masks are finite, so that every query attends some key.
     Raises InputError for shapes that contradict each other.
     """
     batch, heads, queries, size = nn.shape_of(query)
@@ -101,7 +103,7 @@ def attend(
     total = _total(node, masks)
     if total is not None:
         _check_mask(node, total, (batch, heads, queries, keys))
-        may_be_alone = _may_exclude_all(masks)
+        may_be_alone = not finite and _may_exclude_all(masks)
         masked = node.add(nn.AddOp(capped, _shared(node, total, share, few)))
     element = nn.element_of(query)
     scores = masked if precision is None else node.cast(masked, precision)

@@ -240,9 +240,9 @@ class Node:
 
     name: of the node, or of its first result if it has none. operator, domain, opset: what the node
     applies, and the version of the domain that the model imports, 0 if it imports none. attributes:
-    by name, as ONNX stores them. ops: the operations that `add` has appended so far. proto, graph:
-    the node as ONNX stores it, and the program so far. outer: the node in whose function body this
-    node is, if it is in one.
+    by name, as ONNX stores them. read: the attributes that were asked for. ops: the operations that
+    `add` has appended so far. proto, graph: the node as ONNX stores it, and the program so far.
+    outer: the node in whose function body this node is, if it is in one.
     """
 
     def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph, outer: Node | None = None):
@@ -255,6 +255,7 @@ class Node:
         self.opset = graph.opsets.get(self.domain, 0)
         self.ops: list[Operation] = []
         self.attributes = {a.name: a for a in proto.attribute}
+        self.read: set[str] = set()
 
     # Errors
 
@@ -363,6 +364,7 @@ class Node:
     def _attribute(
         self, name: str, kind: int, get: Callable[[onnx.AttributeProto], T], default: T | None
     ) -> T:
+        self.read.add(name)
         if name not in self.attributes:
             if default is None:
                 raise self.bad(f"attribute {name} is missing")
@@ -414,6 +416,13 @@ class Node:
         return self._attribute(
             name, AttributeType.STRING, lambda a: a.s.decode(errors="replace"), default
         )
+
+    def numbers(self, name: str, default: Sequence[float] = ()) -> list[float]:
+        """The list of floats in an attribute, or the default.
+
+        Raises InputError if the attribute is of another kind.
+        """
+        return self._attribute(name, AttributeType.FLOATS, lambda a: list(a.floats), list(default))
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """The list of integers in an attribute, or the default.

@@ -53,7 +53,8 @@ def convolution(
     )
 
 
-def _conv(node: Node) -> Results:
+def conv(node: Node) -> SSAValue:
+    """A convolution, with a bias for each channel if there is an operand 2."""
     return _with_bias(node, convolution(node, node[0], node[1]))
 
 
@@ -99,7 +100,8 @@ def _conv_transpose(node: Node) -> Results:
     return _with_bias(node, value)
 
 
-def _gemm(node: Node) -> Results:
+def gemm(node: Node) -> SSAValue:
+    """A product of matrices, with factors, plus operand 2 if there is one."""
     return node.add(
         nn.GemmOp(
             node[0],
@@ -134,8 +136,8 @@ def matrix_product(
 
 
 CONTRACTIONS: dict[str, Importer] = {
-    "Conv": _conv,
+    "Conv": conv,
     "ConvTranspose": _conv_transpose,
-    "Gemm": _gemm,
+    "Gemm": gemm,
     "MatMul": _matmul,
 }

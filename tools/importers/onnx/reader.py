@@ -31,6 +31,7 @@ from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
+from .ops_contrib import CONTRIBUTED, rms_norm
 from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
 from .ops_extremes import EXTREMES
@@ -69,6 +70,18 @@ OPERATORS: dict[str, Importer] = {
 }
 """The importers of the domain ai.onnx, by operator."""
 
+CONTRIBUTED_DOMAIN = "com.microsoft"
+"""The domain of the operators that onnxruntime adds."""
+
+RUNTIMES_OPERATORS: dict[str, Importer] = {
+    "LayerNormalization": NORMALISATIONS["LayerNormalization"],
+    "SimplifiedLayerNormalization": rms_norm,
+}
+"""The importers of what onnxruntime adds to the domain ai.onnx at any opset, by operator."""
+
+ONNX_OPERATORS = OPERATORS.keys() - RUNTIMES_OPERATORS.keys()
+"""The operators of ai.onnx that need a definition in ONNX at the model's opset."""
+
 USERS_OPERATORS: dict[str, Importer] = {}
 """The importers of extensions, by domain and name: "com.example.Gelu"."""
 
@@ -80,11 +93,20 @@ def register_operator(domain: str, name: str, importer: Importer, owner: str) ->
 
 
 def _own_importer(node: Node) -> Importer | None:
-    return OPERATORS.get(node.operator) if node.domain == "ai.onnx" else None
+    """Abele's importer of a node's operator. Users may replace those of onnxruntime's domain."""
+    if node.domain == "ai.onnx":
+        return OPERATORS.get(node.operator) or RUNTIMES_OPERATORS.get(node.operator)
+    if node.domain == CONTRIBUTED_DOMAIN and _users_importer(node) is None:
+        return CONTRIBUTED.get(node.operator)
+    return None
+
+
+def _users_importer(node: Node) -> Importer | None:
+    return USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
 
 
 def _importer(node: Node) -> Importer | None:
-    return _own_importer(node) or USERS_OPERATORS.get(f"{node.domain}.{node.operator}")
+    return _own_importer(node) or _users_importer(node)
 
 
 OPSETS = range(6, 29)
@@ -163,7 +185,7 @@ def _import(
     for node in nodes:
         _check_operator(node)
     if not lenient:
-        check_valid(model, graph, nodes, OPERATORS)
+        check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
     declared = Declared(declarations, dims)
     inputs = _read_values(proto, graph, dims, known, declared)
@@ -380,18 +402,23 @@ def _results(node: Node) -> Results:
     if own is None:
         return users_results(USERS_OPERATORS[f"{node.domain}.{node.operator}"], node)
     try:
-        return own(node)
+        results = own(node)
     except InputError:
         raise
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
         raise node.bad(str(error)) from error
+    unread = sorted(set(node.attributes) - node.read)
+    # ONNX's schemas say which attributes its own operators have. onnxruntime's are not at hand.
+    if unread and node.domain == CONTRIBUTED_DOMAIN:
+        raise node.unsupported(f"attribute {unread[0]}", f"{', '.join(sorted(node.read))} are")
+    return results
 
 
 def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
     """Import a node of a graph inside the model's, and return its operations."""
     _check_operator(node)
     if not lenient:
-        check_node(node, OPERATORS)
+        check_node(node, ONNX_OPERATORS)
     _import_node(node, Declared((), {}))
     return node.ops
 
