@@ -94,7 +94,11 @@ def _places(task: _Lookup) -> Places:
         slice(None) if d in task.varying else slice(0, 1) for d in range(cells.result.ndim)
     )
     given = cells.operands[cells.body.function_arity : cells.own_operands]
-    wanted = [_from_front(a[first], n) for a, n in zip(given, task.sizes, strict=True)]
+    # Each index is counted from the front once, however many points read it.
+    wanted = [
+        np.broadcast_to(_from_front(_distinct(a[first]), n), a[first].shape)
+        for a, n in zip(given, task.sizes, strict=True)
+    ]
     reached = [a[first] for a in cells.relations]
     if len(set(task.along)) < len(task.along) or -1 in task.along:
         held = np.ones((), bool)
@@ -117,6 +121,11 @@ def _places(task: _Lookup) -> Places:
         fixed = (p if n > 1 else 0 for p, n in zip(places, reach.shape, strict=True))
         inside &= reach[tuple(fixed)] != NO_INDEX
     return [place[inside] for place in places]
+
+
+def _distinct(array: Array) -> Array:
+    """A view with one element along the axes on which its elements do not differ."""
+    return array[tuple(slice(None) if step else slice(0, 1) for step in array.strides)]
 
 
 def _from_front(indices: Array, size: int) -> NDArray[np.int64]:
