@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
+from numpy.typing import ArrayLike
 
 from ...backends.presets import PRESET_VALUES
 from ...ir.errors import InputError
+from ..driver.arrays import read_npy
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
 TargetName = Annotated[
@@ -21,7 +25,20 @@ TargetName = Annotated[
 ]
 Dims = Annotated[
     list[str] | None,
-    typer.Option("--dim", metavar="NAME=SIZE", help="Set the size of a symbolic dimension."),
+    typer.Option(
+        "--dim",
+        metavar="NAME=SIZE",
+        help="Set the size of a free dimension, by its name or as INPUT:AXIS. May be repeated.",
+    ),
+]
+Values = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--value",
+        metavar="INPUT=VALUE",
+        help="Compile an ONNX model for one value of an input: a number, a list such as 1,2 or "
+        "[[1],[2]], or a .npy file. May be repeated.",
+    ),
 ]
 Keep = Annotated[
     list[str] | None,
@@ -112,6 +129,44 @@ Verbose = Annotated[
 
 LARGEST_DIGITS = 9
 """Digits of a size. Python takes long to read more, and no tile machine holds such a tensor."""
+
+
+LONGEST_VALUE = 10_000
+"""Letters of a value in an option. A longer one belongs into a file."""
+
+NPY_FILE = ".npy"
+"""The end of the name of a file with one array."""
+
+
+def given_values(given: list[str] | None) -> dict[str, ArrayLike]:
+    """The values of inputs by name, each from INPUT=VALUE. Raises InputError."""
+    found: dict[str, ArrayLike] = {}
+    for each in given or ():
+        name, separator, text = each.partition("=")
+        if not (name and separator and text):
+            raise InputError(f"--value {each}: need INPUT=VALUE, such as sr=16000")
+        if name in found:
+            raise InputError(f"--value {each}: {name} has a value already; need one")
+        found[name] = read_npy(text) if text.endswith(NPY_FILE) else _parsed(name, text)
+    return found
+
+
+def _parsed(name: str, text: str) -> ArrayLike:
+    """A number, a truth value, or lists of them; commas alone make a list."""
+    if len(text) > LONGEST_VALUE:
+        raise InputError(f"--value {name}=...: {len(text)} letters; need a {NPY_FILE} file")
+    is_list = "," in text and not text.lstrip().startswith("[")
+    try:
+        value = json.loads(f"[{text}]" if is_list else text)
+        array = np.asarray(value)
+    except (ValueError, RecursionError):
+        array = np.asarray(None)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"--value {name}={text}: need numbers, true or false, a list of them such as 1,2, or a "
+            f"{NPY_FILE} file"
+        )
+    return array
 
 
 def sizes(given: list[str] | None) -> dict[str, int]:

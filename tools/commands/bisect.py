@@ -11,7 +11,17 @@ import typer
 from ..debug.bisect.bisect import bisect
 from ..driver.shown_text import shown
 from ..views.progress import progress
-from .arguments import Dims, Lenient, Load, Pipeline, TargetName, Verbose, sizes
+from .arguments import (
+    Dims,
+    Lenient,
+    Load,
+    Pipeline,
+    TargetName,
+    Values,
+    Verbose,
+    given_values,
+    sizes,
+)
 from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
@@ -25,6 +35,7 @@ def bisect_command(
     seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     target: TargetName = None,
     dim: Dims = None,
+    value: Values = None,
     load: Load = None,
     lenient: Lenient = False,
     verbose: Verbose = False,
@@ -43,6 +54,7 @@ def bisect_command(
                 inputs=inputs,
                 seed=seed,
                 dims=sizes(dim),
+                values=given_values(value),
                 load=extensions,
                 lenient=lenient,
                 watch=on_step,

@@ -26,8 +26,10 @@ from .arguments import (
     MemoryProportion,
     Pipeline,
     TargetName,
+    Values,
     Verbose,
     VerticesPerTile,
+    given_values,
     kept,
     sizes,
 )
@@ -39,6 +41,7 @@ class Compilation:
 
     target: TargetName = None
     dim: Dims = None
+    value: Values = None
     keep: Keep = None
     passes: Pipeline = ""
     load: Load = None
@@ -67,6 +70,7 @@ class Compilation:
             model,
             self.target,
             dims=sizes(self.dim),
+            values=given_values(self.value),
             keep=kept(self.keep),
             passes=self.passes,
             load=extensions,

@@ -33,7 +33,9 @@ from .arguments import (
     Load,
     MemoryProportion,
     TargetName,
+    Values,
     Verbose,
+    given_values,
     sizes,
 )
 from .showing import warn
@@ -50,6 +52,7 @@ def plan_command(
     ] = "",
     target: TargetName = None,
     dim: Dims = None,
+    value: Values = None,
     passes: Annotated[
         str,
         typer.Option(
@@ -123,6 +126,7 @@ def plan_command(
                 program,
                 target,
                 dims=sizes(dim),
+                values=given_values(value),
                 passes=passes,
                 load=extensions,
                 constraints=constraints,

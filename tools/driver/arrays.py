@@ -125,6 +125,19 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
         raise InputError(f"{file}: damaged, or not an .npz file: {error}") from None
 
 
+def read_npy(path: str | os.PathLike[str]) -> Array:
+    """Read one array from an .npy file. Nothing in the file is executed. Raises InputError."""
+    file = Path(path)
+    try:
+        with open(file, "rb") as stream:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
+    # Damage can show anywhere between the header and the last element.
+    except Exception as error:
+        raise InputError(f"{file}: damaged, or not an .npy file: {error}") from None
+
+
 def _refuse_npy(file: Path) -> None:
     with open(file, "rb") as stream:
         if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:

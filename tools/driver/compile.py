@@ -10,6 +10,8 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
+from numpy.typing import ArrayLike
+
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, level_of
 from ...ir.context import AbeleContext
@@ -46,6 +48,7 @@ def compile_model(
     target: str | Target | None = None,
     *,
     dims: Mapping[str, int] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
     keep: Mapping[str, str] | None = None,
     passes: str = "",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
@@ -64,15 +67,16 @@ def compile_model(
 
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
     or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
-    dims: sizes of symbolic dimensions. keep: inputs that become states on the device, each with the
-    output that it receives in the next run; see keep_states. passes: a pipeline that leads to the
-    last level, in which a level stands for the passes that lead there; "" for all of them. load:
-    extension files, as for load_extensions. constraints: a JSON file of choices for operators.
-    memory_proportion: the share of a tile's memory that one operator may take temporarily.
-    vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
-    program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
-    breaks rules of ONNX, such as one with an unknown attribute or a false output type. dump_ir: a
-    folder for the program after each pass, and for a page that shows what each pass did.
+    dims: sizes of free dimensions, by symbol or by "INPUT:AXIS". values: inputs of an ONNX model
+    that are known now; the program does not take them. keep: inputs that become states on the
+    device, each with the output that it receives in the next run; see keep_states. passes: a
+    pipeline that leads to the last level, in which a level stands for the passes that lead there;
+    "" for all of them. load: extension files, as for load_extensions. constraints: a JSON file of
+    choices for operators. memory_proportion: the share of a tile's memory that one operator may
+    take temporarily. vertices_per_tile: how fine the work of each compute set is split. unbounded:
+    also compile a program that does not fit, for reports; it cannot run. lenient: also take an ONNX
+    model that breaks rules of ONNX, such as one with an unknown attribute or a false output type.
+    dump_ir: a folder for the program after each pass, and for a page that shows what each pass did.
     reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
     the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
     program before any pass runs, so that its inputs can be checked first; it may raise.
@@ -82,7 +86,7 @@ def compile_model(
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
-        _refuse_for_program(model, dims, keep, passes, dump_ir)
+        _refuse_for_program(model, dims, values, keep, passes, dump_ir)
         if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
                 f"{model}: compiled already, so it cannot be planned again; need the model"
@@ -101,7 +105,9 @@ def compile_model(
         on_step("read")
         start = perf_counter()
         check = refusing_huge_weights(target)
-        program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
+        program = read_program(
+            model, context, dict(dims or {}), check, values=values, lenient=lenient
+        )
         keep_states(program.module, keep or {}, program.path)
         if on_read is not None:
             on_read(program)
@@ -152,6 +158,7 @@ def compile_model(
 def _refuse_for_program(
     model: str | os.PathLike[str],
     dims: Mapping[str, int] | None,
+    values: Mapping[str, ArrayLike] | None,
     keep: Mapping[str, str] | None,
     passes: str,
     dump_ir: str | os.PathLike[str] | None,
@@ -161,6 +168,8 @@ def _refuse_for_program(
         raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
     if keep:
         raise InputError(f"{model}: inputs to keep given ({', '.join(keep)}); need the model")
+    if values:
+        raise InputError(f"{model}: values given ({', '.join(values)}); need the model")
     if passes:
         raise InputError(f"{model}: compiled already, so no pass is left to run; need the model")
     if dump_ir is not None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -54,26 +55,30 @@ def read_program(
     dims: dict[str, int] | None = None,
     check: WeightCheck | None = None,
     *,
+    values: Mapping[str, ArrayLike] | None = None,
     lenient: bool = False,
 ) -> Program:
-    """Read the program of a file or a model. dims: sizes of an ONNX model's symbolic dimensions.
+    """Read the program of a file or a model. dims: sizes of an ONNX model's free dimensions.
 
-    check: rejects an ONNX model's weights before they are read. lenient: read an ONNX model that
-    breaks rules of ONNX.
+    values: an ONNX model's inputs that are known now. check: rejects an ONNX model's weights before
+    they are read. lenient: read an ONNX model that breaks rules of ONNX.
     Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        return Program(_imported(model, context, dims, check, lenient), NN, "<model>")
+        module = _imported(model, context, dims, values, check, lenient)
+        return Program(module, NN, "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
         if dims:
             raise InputError(f"{path}: dimensions given ({', '.join(dims)}); .mlir has sizes")
+        if values:
+            raise InputError(f"{path}: values given ({', '.join(values)}); need an .onnx model")
         module = read_module(path, context)
         return Program(module, verified_level(module, path), path)
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims, check, lenient), NN, path)
+        return Program(_imported(path, context, dims, values, check, lenient), NN, path)
     raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
@@ -81,6 +86,7 @@ def _imported(
     model: str | onnx.ModelProto,
     context: AbeleContext,
     dims: dict[str, int] | None,
+    values: Mapping[str, ArrayLike] | None,
     check: WeightCheck | None,
     lenient: bool,
 ) -> ModuleOp:
@@ -88,7 +94,7 @@ def _imported(
     from ..importers import import_onnx  # noqa: PLC0415
 
     with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
-        return import_onnx(model, context, dims or {}, check=check, lenient=lenient)
+        return import_onnx(model, context, dims or {}, values or {}, check, lenient=lenient)
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:

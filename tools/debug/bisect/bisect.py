@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
+from numpy.typing import ArrayLike
+
 from ....backends.target import Target
 from ....ir.errors import InputError
 from ....ir.upstream import ModulePass
@@ -28,13 +30,14 @@ def bisect(
     inputs: str | os.PathLike[str] | Mapping[str, Array] | None = None,
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     lenient: bool = False,
     watch: OnStep | None = None,
 ) -> Verdict:
     """Read a model and run it after every pass, until it is wrong.
 
-    model, target, dims, load, lenient: as for compile_model, but model cannot be a compiled
+    model, target, dims, values, load, lenient: as for compile_model, but model cannot be a compiled
     program. passes: a pipeline as text, in which a level stands for the passes that lead there, or
     a sequence of passes; "" for all passes down to the machine. inputs: arrays by name, or an .npz
     file; missing ones get seeded values. watch: called with each step of the work.
@@ -47,7 +50,7 @@ def bisect(
     on_step = watch or ignore_step
     on_step("read")
     check = refusing_huge_weights(target)
-    program = read_program(model, context, dict(dims or {}), check, lenient=lenient)
+    program = read_program(model, context, dict(dims or {}), check, values=values, lenient=lenient)
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or shorthand_from(program.level)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
+from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
@@ -24,6 +25,7 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
+from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_function, inlined, is_function, model_functions
 from .names import check_names
@@ -122,7 +124,7 @@ def import_onnx(
     model: Model,
     context: AbeleContext,
     dims: Mapping[str, int] | None = None,
-    values: Mapping[str, Array] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
     check: WeightCheck | None = None,
     *,
     lenient: bool = False,
@@ -130,9 +132,10 @@ def import_onnx(
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
-    inputs' symbolic dimensions. values: inputs that are known now, such as shapes; they are not
-    arguments of @main. check: rejects weights before they are read. lenient: import a model that
-    breaks rules of ONNX, as long as its nodes make sense to abele.
+    inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known now, such
+    as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
+    check: rejects weights before they are read. lenient: import a model that breaks rules of ONNX,
+    as long as its nodes make sense to abele.
     Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
     operation has its node as location.
 
@@ -164,7 +167,7 @@ def _import(
     model: onnx.ModelProto,
     context: AbeleContext,
     dims: Mapping[str, int],
-    known: Mapping[str, Array],
+    known: Mapping[str, ArrayLike],
     place: str,
     folder: Path | None,
     check: WeightCheck | None,
@@ -187,8 +190,10 @@ def _import(
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
-    declared = Declared(declarations, dims)
-    inputs = _read_values(proto, graph, dims, known, declared)
+    values = _given_values(proto, known, place)
+    sizes = _sizes(proto, dims, values, place)
+    declared = Declared(declarations, sizes.symbols)
+    inputs = _read_values(proto, graph, sizes, values, declared)
     if check is not None:
         check_weights(proto, folder, place, check)
     for node in nodes:
@@ -265,7 +270,7 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
 def _read_values(
     proto: onnx.GraphProto,
     graph: Graph,
-    dims: Mapping[str, int],
+    sizes: Sizes,
     known: Mapping[str, Array],
     declared: Declared,
 ) -> list[str]:
@@ -276,28 +281,15 @@ def _read_values(
         _add_weight(tensor, graph)
         if problem := declared.problem(tensor.name, graph.values[tensor.name]):
             raise graph.bad(f"weight {problem}")
-    given = {value.name for value in proto.input}
-    for name, array in known.items():
-        if name not in given:
-            raise graph.bad(f"no input {name!r} to give a value; there are {', '.join(given)}")
-        graph.values[name] = known_array(name, array)
+    graph.values.update((name, known_array(name, array)) for name, array in known.items())
     inputs = [i for i in proto.input if i.name not in graph.values]
     seen: set[str] = set()
     for value in inputs:
         if value.name in seen or not value.name:
             raise graph.bad(f"two inputs are called {value.name!r}; need different names")
         seen.add(value.name)
-    symbols = {name for value in inputs for name in _symbols(value)}
-    for name, size in dims.items():
-        if name not in symbols:
-            listed = ", ".join(sorted(symbols)) or "none"
-            raise graph.bad(f"--dim {name}={size}: no such dimension; the model has {listed}")
-        # From Python, sizes may be anything.
-        if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise graph.bad(f"--dim {name}={size}; need an integer, 1 or more")
-    _check_sizes(inputs, graph, dims)
     for value in inputs:
-        type_ = _input_type(value, graph, dims)
+        type_ = _input_type(value, graph, sizes)
         argument = graph.body.insert_arg(type_, len(graph.body.args))
         argument.location = named(value.name)
         graph.values[value.name] = argument
@@ -320,30 +312,34 @@ def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
     graph.values[tensor.name] = Known(tensor.name, shape, dtype, make, tensor.name)
 
 
-def _check_sizes(inputs: list[onnx.ValueInfoProto], graph: Graph, dims: Mapping[str, int]) -> None:
-    """Raise InputError for the first input with an unknown size. It names all sizes to add."""
-    missing = {
-        value.name: [name for name in _symbols(value) if name not in dims] for value in inputs
-    }
-    first = next((name for name, symbols in missing.items() if symbols), None)
-    if first is None:
-        return
-    every = dict.fromkeys(name for symbols in missing.values() for name in symbols)
-    options = " ".join(f"--dim {name}=1" for name in every)
-    raise graph.bad(f"input {first!r}: dimension {missing[first][0]!r} has no size; add {options}")
+def _sizes(
+    proto: onnx.GraphProto, dims: Mapping[str, int], values: Mapping[str, Array], place: str
+) -> Sizes:
+    """The sizes of the inputs' axes, from the model, from options, and from the inputs' values."""
+    weights = {tensor.name for tensor in proto.initializer}
+    inputs = {value.name: value for value in proto.input}
+    free = [each for each in proto.input if each.name not in weights and each.name not in values]
+    sizes = Sizes(free, place)
+    sizes.add_dims(dims)
+    for name, array in values.items():
+        sizes.add_value(inputs[name], array.shape)
+    sizes.check()
+    return sizes
 
 
-def _dimension_name(value: onnx.ValueInfoProto, axis: int) -> str:
-    """The symbol of an input's axis, or a name for an axis with neither symbol nor size."""
-    return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}_{axis}"
+def _given_values(
+    proto: onnx.GraphProto, values: Mapping[str, ArrayLike], place: str
+) -> dict[str, Array]:
+    """The arrays of inputs whose values are known now."""
+    inputs = {value.name: value for value in proto.input}
+    for name in values:
+        if name not in inputs:
+            listed = ", ".join(inputs) or "none"
+            raise InputError(f"{place}: no input {name!r} to give a value; there are {listed}")
+    return {name: bound_value(inputs[name], given, place) for name, given in values.items()}
 
 
-def _symbols(value: onnx.ValueInfoProto) -> list[str]:
-    sizes = value.type.tensor_type.shape.dim
-    return [_dimension_name(value, i) for i, d in enumerate(sizes) if not d.HasField("dim_value")]
-
-
-def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int]):
+def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
     what = f"{graph.place}: input {value.name!r}"
     kind = value.type.WhichOneof("value")
     if kind is None:
@@ -357,14 +353,10 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, dims: Mapping[str, int
     if not type_.HasField("shape"):
         raise InputError(f"{what} has no shape; give the model one")
     shape: list[int] = []
-    for axis, dimension in enumerate(type_.shape.dim):
-        name = _dimension_name(value, axis)
-        if dimension.HasField("dim_value"):
-            shape.append(dimension.dim_value)
-        else:
-            shape.append(dims[name])
-    if any(n < 0 for n in shape):
-        raise InputError(f"{what}: shape {shape}; need sizes of 0 or more")
+    for axis in range(len(type_.shape.dim)):
+        size = sizes.size(value, axis)
+        assert size is not None, f"{what}: axis {axis} is checked"
+        shape.append(size)
     try:
         check_tensor_limits(shape, numpy_dtype(element).itemsize)
     except ValueError as error:

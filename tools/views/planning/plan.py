@@ -9,6 +9,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
@@ -174,6 +175,7 @@ def plan_model(
     target: str | Target | None = None,
     *,
     dims: Mapping[str, int] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
     passes: str = "nn",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
@@ -194,7 +196,12 @@ def plan_model(
         model
         if isinstance(model, Program)
         else read_program(
-            model, context, dict(dims or {}), refusing_huge_weights(target), lenient=lenient
+            model,
+            context,
+            dict(dims or {}),
+            refusing_huge_weights(target),
+            values=values,
+            lenient=lenient,
         )
     )
     if program.level != NN:
