@@ -52,6 +52,9 @@ _TYPES: dict[np.dtype[Any], Attribute] = {
 }
 _DTYPES: dict[Attribute, np.dtype[Any]] = {attribute: dtype for dtype, attribute in _TYPES.items()}
 
+ELEMENTS: tuple[Attribute, ...] = tuple(_DTYPES)
+"""Every element type that a tile can hold."""
+
 STORED: frozenset[Attribute] = frozenset(
     attribute
     for dtype, attribute in _TYPES.items()

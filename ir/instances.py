@@ -16,7 +16,7 @@ from math import prod
 from random import Random
 from typing import cast
 
-from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
+from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
 from .rules.build import Infers, has_infer
@@ -40,15 +40,29 @@ MOST_ELEMENTS = 1024
 RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
+RARE = 0.4
+"""How often a rare element type replaces the one that stands for it."""
 
 _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
 """Weights of element types; all others have weight 1. Floats reveal most mistakes."""
 
-_Ways = Mapping[str, str]
-"""The way of making each choice, by the choice's name: a recipe."""
-
 _Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""
+
+_EXPLORED = frozenset(ELEMENTS.values())
+
+
+def _stands_for(element: Attribute) -> Attribute:
+    """The element type whose recipes another type uses: classes are explored with few types."""
+    return f16 if isinstance(element, AnyFloat) else i32
+
+
+def _stand_in(kind: _Kind) -> _Kind:
+    return kind[0], _stands_for(kind[1])
+
+
+_Ways = Mapping[str, str]
+"""The way of making each choice, by the choice's name: a recipe."""
 
 
 def _last(choices: Choices, shape: Shape) -> Shape:
@@ -101,10 +115,12 @@ _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
 class _Draws(Choices):
     """Choices for one operation.
 
-    sizes: the sizes that axes may have; primes if empty.
+    sizes: the sizes that axes may have; primes if empty. rare: element types that no class was
+    explored with, which replace those that stand for them.
     """
 
     sizes: Sequence[int] = ()
+    rare: Sequence[Attribute] = ()
     _backwards: list[bool] = field(default_factory=list[bool])
 
     @property
@@ -117,6 +133,12 @@ class _Draws(Choices):
     def fresh(self) -> int:
         """A random size of an axis."""
         return self.random.choice(self.sizes) if self.sizes else super().fresh()
+
+    def element(self, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
+        """An element type; a rare one instead of the one that stands for it, now and then."""
+        found = super().element(what, known)
+        like = [each for each in self.rare if _stands_for(each) == found]
+        return self.random.choice(like) if like and self.random.random() < RARE else found
 
     def _plain(self, what: str, kind: str, shape: Shape, texts: Sequence[str]) -> Plain:
         if kind != "ints":
@@ -156,7 +178,8 @@ class Instances:
     def takes(self, cls: type[Operation], type_: Attribute) -> bool:
         """Whether a class has recipes that begin with an operand of this rank and element type."""
         kind = _kind(type_)
-        return kind is not None and kind in self._found(cls).by_kind
+        known = self._found(cls).by_kind
+        return kind is not None and (kind in known or _stand_in(kind) in known)
 
     def make(
         self,
@@ -175,16 +198,19 @@ class Instances:
         whether the caller can use an operation that verifies.
         """
         found = self._found(cls)
+        rare = tuple(each for each in elements if each not in _EXPLORED)
         for tried in range(TRIES):
             if first is None:
                 kinds = [k for k in found.by_kind if not elements or k[1] in elements or k[1] == i1]
+                like = ((rank, each) for rank in RANKS for each in rare)
+                kinds += [kind for kind in like if _stand_in(kind) in found.by_kind]
                 if not kinds:
                     return None
                 (kind,) = random.choices(kinds, [_FAVOUR.get(k[1], 1) for k in kinds])
                 begin = tensor_type(kind[1], _free_shape(kind[0], sizes, random))
             else:
                 kind, begin = (len(first.get_shape()), first.element_type), first
-            recipes = found.by_kind.get(kind)
+            recipes = found.by_kind.get(kind) or found.by_kind.get(_stand_in(kind))
             if not recipes:
                 return None
             ways = random.choice(recipes)
@@ -192,7 +218,7 @@ class Instances:
             # recipe unchanged, in case no change works.
             if tried < TRIES // 2 and random.random() < 0.5:
                 ways = without_some(ways, random)
-            draws = _Draws(random, Hints(), dict(ways), sizes=sizes)
+            draws = _Draws(random, Hints(), dict(ways), sizes=sizes, rare=rare)
             op = _attempt(found.info, draws, begin, found.texts)
             if isinstance(op, Operation):
                 if _is_small(op, elements) and accepts(op):

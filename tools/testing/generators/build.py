@@ -18,6 +18,8 @@ from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects import control, nn
+from ....dialects.dtypes import ELEMENTS as EVERY_ELEMENT
+from ....dialects.dtypes import STORED as ONLY_STORED
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import USERS_DIALECTS
 from ....dialects.scalar_functions import FUNCTIONS, chainable
@@ -32,6 +34,7 @@ from ....dialects.structured import (
 from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
 from ....ir.instances import Instances
+from ....ir.number_kinds import is_unsigned, is_whole
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
@@ -84,6 +87,9 @@ PLANNED_AT_RANDOM = 0.3
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 """The element types of programs by default."""
 
+RARE: tuple[Attribute, ...] = tuple(each for each in EVERY_ELEMENT if each not in ELEMENTS)
+"""All other element types. A program has at most one of them."""
+
 _RUNS = (Structured, Movement, Reinterpretation, Composite)
 
 
@@ -129,6 +135,9 @@ def build(
     Its results are the last 16 values outside of control flow, or only those of them that no
     operation reads.
     """
+    if elements is ELEMENTS and sketch.element >= len(ELEMENTS):
+        elements = (*ELEMENTS, RARE[sketch.element % len(RARE)])
+        sketch = replace(sketch, element=len(ELEMENTS))
     return _Builder(sketch, operators, tuple(elements)).program()
 
 
@@ -461,7 +470,7 @@ class _Builder:
     def _with_turn(self, turn: SSAValue, value: SSAValue) -> list[SSAValue]:
         """The number of a turn plus a value, or as it is if the value is no number."""
         element = nn.element_of(value)
-        if element in (i1, nn.element_of(turn)):
+        if element in (i1, nn.element_of(turn)) or element in ONLY_STORED:
             return [turn]
         cast_turn = nn.CastOp(turn, element)
         added = nn.AddOp(value, cast_turn.result)
@@ -579,8 +588,8 @@ def values_of(shape: Sequence[int], dtype: np.dtype[Any], seed: int, data: Data)
     sign = _SIGNS[seed // 3 % len(_SIGNS)]
     if dtype == np.bool_:
         return random.integers(0, 2, shape).astype(bool)
-    if dtype.kind in "iu":
-        low, high = (0, 4) if dtype.kind == "u" else _RANGES[sign]
+    if is_whole(dtype):
+        low, high = (0, 4) if is_unsigned(dtype) else _RANGES[sign]
         return _with_zeros(random.integers(low, high, shape).astype(dtype), random, data)
     if data == "integers":
         return random.integers(*_RANGES[sign], shape).astype(dtype)

@@ -12,6 +12,7 @@ from random import Random
 from typing import Literal, TypeAlias
 
 from ....backends.target import Target, resolve_target
+from ....dialects.dtypes import ELEMENTS
 
 Data: TypeAlias = Literal["integers", "normal", "zeros", "special"]
 """The values of inputs and states.
@@ -49,14 +50,18 @@ class Step:
     within: Shape = ""
 
 
+RARE_ELEMENTS = len(ELEMENTS) - 4
+"""How many element types there are that only few programs have."""
+
+
 @dataclass(frozen=True)
 class Sketch:
     """A generated program, determined by this and the list of operators.
 
-    sizes: sizes that axes may have. element: number of the first value's element type. seed: seed
-    of inputs, states and constants, and of the decisions that lower the program. target: the
-    spelling of its machine. kinds: classes, by number, of the further operations in bodies of
-    control flow; any classes if empty.
+    sizes: sizes that axes may have. element: number of the first value's element type; from 4 on,
+    of one that few programs have. seed: seed of inputs, states and constants, and of the decisions
+    that lower the program. target: the spelling of its machine. kinds: classes, by number, of the
+    further operations in bodies of control flow; any classes if empty.
     """
 
     steps: tuple[Step, ...]
@@ -129,5 +134,6 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
         )
         for _ in range(random.randint(1, max_ops))
     )
-    element = random.choice((0, 0, 0, 0, 1, 1, 2, 3))
+    rare = 4 + random.randrange(RARE_ELEMENTS)
+    element = random.choice((0, 0, 0, 0, 1, 1, 2, 3, rare))
     return Sketch(steps, sizes, element, random.choice(DATA), random.randrange(1 << 16), spelling)

@@ -31,6 +31,7 @@ from .sketch import (
     MACHINES,
     MOST_KINDS,
     MOST_TILES,
+    RARE_ELEMENTS,
     WITHIN,
     Data,
     Sketch,
@@ -80,7 +81,7 @@ def _kinds(data: tuple[Data, ...]) -> SearchStrategy[Data]:
 
 _one_in_32 = st.integers(0, 31)
 _shares = st.sampled_from(CONTROLLED)
-_elements = st.sampled_from((0, 0, 0, 0, 1, 1, 2, 3))
+_elements = st.sampled_from((*(0, 0, 0, 0, 1, 1, 2, 3) * 6, *range(4, 4 + RARE_ELEMENTS)))
 _seeds = st.integers(0, 4095)
 
 

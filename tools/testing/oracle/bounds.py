@@ -32,7 +32,11 @@ from ....dialects.along import Along
 from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.structured import Structure
 from ....ir.geometry.space import AccessMap, Space
+from ....ir.number_kinds import is_whole, whole_limits
 from ...driver.arrays import Array
+
+LARGEST_EXACT = 2.0**52
+"""Integers below this magnitude are exact in float64, and so are their neighbours."""
 
 SLACK = 1.001
 """Factor on an error bound that covers errors of second order."""
@@ -235,8 +239,13 @@ def _propagated_error(
     if body.then:
         limits = float_limits(result.dtype)
         error = error + limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
-    if not is_floating(result.dtype) and result.dtype != np.bool_:
+    if is_whole(result.dtype):
         error = np.where(error > 0, np.ceil(error), 0.0)
+        if all(is_whole(a.dtype) for a in operands):
+            # Beyond its limits, an integer wraps to the other end of its range.
+            low, high = whole_limits(result.dtype)
+            near = (value - error < low) | (value + error > high)
+            error = np.where((error > 0) & near, np.inf, error)
     return np.where(np.isnan(error), np.inf, error)
 
 
@@ -254,14 +263,13 @@ def _operand_deviation(
         return _deviation_along(own, operands[0], errors[0])
     if space.relations:
         return _deviation_of_lookup(own, operands[body.function_arity :], errors)
-    floating = all(is_floating(a.dtype) for a in operands)
-    if floating and body.function == "mul" and body.combiner == "sum":
-        return _deviation_of_products(own, operands, errors)
-    if not FUNCTIONS[body.function].ends_decide or not all(
-        is_floating(a.dtype) or a.dtype == np.bool_ or not e.any()
-        for a, e in zip(operands, errors, strict=True)
-    ):
+    if not FUNCTIONS[body.function].ends_decide:
         return np.full(shape, np.inf)
+    if any(is_whole(a.dtype) and not (np.abs(_wide(a)) < LARGEST_EXACT).all() for a in operands):
+        return np.full(shape, np.inf)
+    numbers = all(a.dtype != np.bool_ for a in operands)
+    if numbers and body.function == "mul" and body.combiner == "sum":
+        return _deviation_of_products(own, operands, errors)
     points = [_points(a, m, space) for a, m in zip(operands, space.operands, strict=True)]
     operand_errors = [
         _points(e, replace(m, fill=0.0), space) for e, m in zip(errors, space.operands, strict=True)
@@ -391,6 +399,8 @@ def _deviation_of_products(
     reach = [a + e for a, e in zip(size, errors, strict=True)]
     first = structure_value(plain, reach, wide, shape)
     second = structure_value(plain, size, wide, shape)
+    if all(is_whole(a.dtype) for a in operands):
+        return first - second
     return first - second + 1e-14 * np.where(np.isfinite(first), first, 0.0)
 
 
@@ -405,6 +415,7 @@ def _corners(
     The ends of all operands are combined, so the function is evaluated at the corners of a box.
     """
     wide = [_wide(a) for a in arrays]
+    # Integers that may be others are computed with as numbers that do not wrap.
     made = function.apply(parameters, *wide)
     made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
     inexact = [i for i, e in enumerate(errors) if e.any()]
@@ -441,7 +452,7 @@ def _corners(
 
 
 def _wide(array: Array) -> Array:
-    return array.astype(np.float64) if is_floating(array.dtype) else array
+    return array if array.dtype == np.bool_ else array.astype(np.float64)
 
 
 def _end(array: Array, error: Errors, sign: float) -> Array:

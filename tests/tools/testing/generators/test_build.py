@@ -1,6 +1,7 @@
 """Properties of generated programs."""
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -11,9 +12,13 @@ from abele.dialects import control, nn
 from abele.dialects.levels import NN
 from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
-from abele.tools.testing.generators.build import build, default_operators, values_of
+from abele.tools.testing.generators.build import RARE, build, default_operators, values_of
 from abele.tools.testing.generators.levels import at_level
-from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
+from abele.tools.testing.generators.sketch import (
+    Sketch,
+    Step,
+    random_sketch,
+)
 from abele.tools.testing.oracle.oracles import bounded_run, difference, run
 
 
@@ -69,10 +74,11 @@ def test_programs_are_made_of_the_types_that_are_asked_for():
         program = build(sketch, default_operators(("nn.add", "nn.neg")), (f32,))
         names = {op.name for op in program.module.walk() if op.name.startswith("nn.")}
         assert names <= {"nn.add", "nn.neg", "nn.load", "nn.store", "nn.state", "nn.constant"} | {
+            "nn.cast",
             "nn.less",
             "nn.shift",
         }
-        assert "f16" not in program.text
+        assert "f16>" not in program.text
 
 
 def test_no_operator_of_that_name_is_refused():
@@ -104,3 +110,15 @@ def test_some_constants_are_one_repeated_number():
     ]
     uniform = [np.all(array == array.flat[0]) for array in constants]
     assert 0.2 < np.mean(uniform) < 0.7
+
+
+def test_programs_have_every_element_type_that_a_tile_can_hold():
+    """Half of the types are only stored: of these operators, they are cast, reshaped and moved."""
+    known = default_operators(("nn.add", "nn.cast", "nn.reshape", "nn.concat"))
+    for at, element in enumerate(RARE):
+        rare = 4 + (at - 4) % len(RARE)
+        programs = (
+            build(replace(random_sketch(Random(f"{rare} {seed}")), element=rare), known)
+            for seed in range(9)
+        )
+        assert any(f"{element}>" in program.text for program in programs), element

@@ -30,3 +30,51 @@ def test_a_chain_may_leave_its_domain_after_a_number_but_not_after_nan(first: fl
     np.testing.assert_array_equal(expected.errors["z"], [bound, np.inf])
     zero = Outcome({"z": np.full(2, -np.inf, np.float16)}, {}, {})
     assert (difference(expected, zero) is None) == np.isfinite(first)
+
+
+QUANTISED = """
+builtin.module {{
+  func.func @main(%0: tensor<3xf32>, %1: tensor<3x2xi8>) -> tensor<1x2xi32>
+      attributes {{arg_names = ["x", "w"], result_names = ["z"]}} {{
+    %2 = nn.scale %0 by 0.1 : (tensor<3xf32>) -> tensor<3xf32>
+    %3 = nn.round %2 : (tensor<3xf32>) -> tensor<3xf32>
+    %4 = nn.cast %3 : (tensor<3xf32>) -> tensor<3xi8>
+    %5 = nn.reshape %4 to [1, 3] : (tensor<3xi8>) -> tensor<1x3xi8>
+    %6 = nn.matmul %5, %1 {into} : (tensor<1x3xi8>, tensor<3x2xi8>) -> tensor<1x2x{kind}>
+    {last}
+    func.return %7 : tensor<1x2xi32>
+  }}
+}}
+"""
+
+
+def quantised(into: str, kind: str, last: str, x: list[float]) -> Outcome:
+    context = new_context()
+    text = QUANTISED.format(into=into, kind=kind, last=last)
+    weights = np.array([[3, 0], [1, 100], [5, 1]], np.int8)
+    inputs = {"x": np.array(x, np.float32), "w": weights}
+    module = parse_module(text, context)
+    return bounded_run(Program(module, context, inputs, resolve_target("tiny:1")))
+
+
+EXACT = ("into_i32", "i32", "%7 = nn.neg %6 : (tensor<1x2xi32>) -> tensor<1x2xi32>")
+NARROW = ("", "i8", "%7 = nn.cast %6 : (tensor<1x2xi8>) -> tensor<1x2xi32>")
+
+
+def test_a_number_half_way_between_two_integers_may_become_either():
+    """The first element is 0.5 once it is rounded, and a little more before."""
+    found = quantised(*EXACT, [5, 10, 20])
+    assert found.outputs["z"].tolist() == [[-(1 + 10), -102]]
+    np.testing.assert_array_equal(found.errors["z"], [[3, 0]])
+
+
+def test_integers_away_from_a_step_are_exact():
+    found = quantised(*EXACT, [6, 10, 20])
+    np.testing.assert_array_equal(found.errors["z"], [[0, 0]])
+
+
+def test_an_integer_that_may_wrap_may_be_any():
+    """With 8 bits, 100 * (1 or 2) + 3 is below the limit once only."""
+    found = quantised(*NARROW, [0, 15, 30])
+    assert found.errors["z"][0, 0] == 1
+    assert found.errors["z"][0, 1] == np.inf
