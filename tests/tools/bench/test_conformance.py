@@ -77,6 +77,12 @@ def test_floats_of_16_bits_may_be_two_of_their_steps_apart(apart: int, verdict: 
     assert (found.verdict, found.steps) == (verdict, steps)
 
 
+@pytest.mark.parametrize(("far", "verdict"), [(2e-7, "passed"), (3e-7, "wrong")])
+def test_an_expected_rounding_error_may_be_0(far: float, verdict: str):
+    found = judge(case("Relu", [np.array([1, far, 3], np.float32)]))
+    assert (found.verdict, found.steps) == (verdict, verdict == "passed")
+
+
 def test_an_operator_that_nobody_has_is_refused_by_name():
     found = judge(case("Nothing", [], domain="own"))
     assert found.verdict == "refused"

@@ -182,6 +182,21 @@ def _pad(node: Node) -> Results:
     return node.add(nn.PadOp(node[0], low, high, mode=mode, value=value))
 
 
+def _center_crop_pad(node: Node) -> Results:
+    """Cut or fill axes at both ends. An odd element is cut or filled at the end."""
+    rank, wanted = len(node.shape(0)), node.array_integers(1, "shape")
+    axes = node.integers("axes", range(rank))
+    if len(wanted) != len(axes) or any(n < 0 for n in wanted):
+        raise node.bad(f"shape {wanted}; need {len(axes)} sizes, one per axis")
+    low, high = [0] * rank, [0] * rank
+    for given, size in zip(axes, wanted, strict=True):
+        axis = node.axis(given, rank)
+        more = size - node.shape(0)[axis]
+        low[axis] = more // 2 if more > 0 else -(-more // 2)
+        high[axis] = more - low[axis]
+    return node.add(nn.PadOp(node[0], low, high))
+
+
 def _expand(node: Node) -> Results:
     wanted, shape = node.array_integers(1, "shape"), node.shape(0)
     rank = max(len(wanted), len(shape))
@@ -283,6 +298,7 @@ MOVEMENTS: dict[str, Importer] = {
     "Slice": _slice,
     "Split": _split,
     "Pad": _pad,
+    "CenterCropPad": _center_crop_pad,
     "Expand": _expand,
     "Tile": _tile,
     "DepthToSpace": _depth_to_space,

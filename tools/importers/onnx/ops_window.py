@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from .node import Importer, Node, Results, is_float
-from .window import Window, window_attributes
+from .window import Window, explicit_pads, window_attributes
 
 
 def _reach(window: Window, axis: int) -> int:
@@ -21,12 +21,7 @@ def _reach(window: Window, axis: int) -> int:
 
 def _max_pool(node: Node) -> Results:
     window = window_attributes(node, node.integers("kernel_shape"))
-    high = list(window.high)
-    if node.flag("ceil_mode"):
-        for i, n in enumerate(node.shape(0)[2:]):
-            low, reach, stride = window.low[i], _reach(window, i), window.stride[i]
-            positions = nn.pooled_size(n, low, high[i], reach, stride, ceil=True)
-            high[i] = max(0, (positions - 1) * stride + reach - n - low)
+    high = _overhanging(node, window) if node.flag("ceil_mode") else list(window.high)
     value = node.add(
         nn.PoolOp(
             node[0],
@@ -75,6 +70,83 @@ def _average_pool(node: Node) -> Results:
     )
 
 
+def _lp_pool(node: Node) -> Results:
+    """The norm of the elements under each place of a window."""
+    order = node.integer("p", 2)
+    if order < 1:
+        raise node.bad(f"p {order}; need 1 or more")
+    window = window_attributes(node, node.integers("kernel_shape"))
+    total = node.add(
+        nn.PoolOp(
+            _power(node, node.wide(node[0]), order),
+            "sum",
+            window.size,
+            stride=window.stride,
+            dilation=window.dilation,
+            pad_low=window.low,
+            pad_high=_overhanging(node, window) if node.flag("ceil_mode") else window.high,
+        )
+    )
+    return node.cast(_root(node, total, order), nn.element_of(node[0]))
+
+
+def _power(node: Node, value: SSAValue, order: int) -> SSAValue:
+    """The size of each element to a power."""
+    if order == 2:
+        return node.add(nn.SquareOp(value))
+    size = node.add(nn.AbsOp(value))
+    return size if order == 1 else node.add(nn.PowerOp(size, float(order)))
+
+
+def _root(node: Node, total: SSAValue, order: int) -> SSAValue:
+    if order == 2:
+        return node.add(nn.SqrtOp(total))
+    return total if order == 1 else node.add(nn.PowerOp(total, 1.0 / order))
+
+
+def _overhanging(node: Node, window: Window) -> list[int]:
+    """The padding after an image with which its last window, which overhangs, is inside."""
+    high = list(window.high)
+    for i, n in enumerate(node.shape(0)[2:]):
+        low, reach, stride = window.low[i], _reach(window, i), window.stride[i]
+        positions = nn.pooled_size(n, low, high[i], reach, stride, ceil=True)
+        high[i] = max(0, (positions - 1) * stride + reach - n - low)
+    return high
+
+
+def _col2im(node: Node) -> Results:
+    """Add blocks of columns up to an image: a transposed convolution with weights of 0 and 1."""
+    shape, image = node.shape(0), node.array_integers(1, "image_shape")
+    block, rank = node.array_integers(2, "block_shape"), len(image)
+    stride = node.integers("strides", [1] * rank)
+    dilation = node.integers("dilations", [1] * rank)
+    low, high = explicit_pads(node, rank)
+    lists = (block, stride, dilation)
+    if not rank or any(len(each) != rank or min(each) < 1 for each in lists):
+        raise node.bad(f"blocks {block}, strides {stride}, dilations {dilation} of image {image}")
+    count = prod(block)
+    places = [
+        nn.pooled_size(n, lo, hi, nn.window_reach(k, d), s, ceil=False)
+        for n, lo, hi, k, d, s in zip(image, low, high, block, dilation, stride, strict=True)
+    ]
+    if len(shape) != 3 or shape[1] % count or shape[2] != prod(places) or min(places) < 1:
+        raise node.bad(
+            f"columns of shape {list(shape)}; need [batch, channels * {count}, {prod(places)}]"
+        )
+    n, channels = shape[0], shape[1] // count
+    columns = node.reshape(node[0], (n * channels, count, *places))
+    weight = np.eye(count).reshape(count, 1, *block).astype(numpy_dtype(nn.element_of(columns)))
+    found = nn.ConvInputGradOp(
+        columns,
+        node.graph.emitted(node.known(weight)),
+        image,
+        stride=stride,
+        dilation=dilation,
+        pad_low=low,
+    )
+    return node.reshape(node.add(found), (n, channels, *image))
+
+
 def _spatial_axes(node: Node) -> list[int]:
     rank = len(node.shape(0))
     if rank < 3:
@@ -101,11 +173,9 @@ def _global_lp_pool(node: Node) -> Results:
     order = node.integer("p", 2)
     if order < 1:
         raise node.bad(f"p {order}; need 1 or more")
-    sizes = node.add(nn.AbsOp(node.wide(node[0])))
-    powers = sizes if order == 1 else node.add(nn.PowerOp(sizes, float(order)))
+    powers = _power(node, node.wide(node[0]), order)
     total = node.add(nn.ReduceOp(powers, "sum", _spatial_axes(node), keep_dims=True))
-    norm = total if order == 1 else node.add(nn.PowerOp(total, 1.0 / order))
-    return node.cast(norm, nn.element_of(node[0]))
+    return node.cast(_root(node, total, order), nn.element_of(node[0]))
 
 
 def _global_max_pool(node: Node) -> Results:
@@ -196,6 +266,8 @@ def _floats(node: Node, value: SSAValue) -> SSAValue:
 WINDOWS: dict[str, Importer] = {
     "MaxPool": _max_pool,
     "AveragePool": _average_pool,
+    "LpPool": _lp_pool,
+    "Col2Im": _col2im,
     "GlobalAveragePool": _global_average_pool,
     "GlobalMaxPool": _global_max_pool,
     "GlobalLpPool": _global_lp_pool,

@@ -34,6 +34,7 @@ from .node import known as known_array
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
 from .ops_contrib import CONTRIBUTED, rms_norm
+from .ops_determinant import DETERMINANTS
 from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
 from .ops_extremes import EXTREMES
@@ -45,6 +46,8 @@ from .ops_recurrent import RECURRENT
 from .ops_resize import RESIZES
 from .ops_sampling import SAMPLINGS
 from .ops_sequence import SEQUENCES
+from .ops_signal import SIGNALS
+from .ops_training import TRAINING
 from .ops_window import WINDOWS
 from .reversal import REVERSALS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
@@ -55,7 +58,7 @@ from .weights import check_weights
 SECTIONS: dict[str, dict[str, Importer]] = {
     "on elements": ELEMENTWISE,
     "quantised": QUANTISED,
-    "products": {**CONTRACTIONS, **EINSUMS},
+    "products": {**CONTRACTIONS, **EINSUMS, **DETERMINANTS},
     "windows and reductions": {**WINDOWS, **EXTREMES},
     "normalisation": NORMALISATIONS,
     "attention": ATTENTIONS,
@@ -64,6 +67,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "images": {**RESIZES, **SAMPLINGS},
     "scans and sorts": SEQUENCES,
     "sequences": {**RECURRENT, **REVERSALS},
+    "signals": SIGNALS,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 
@@ -84,23 +88,29 @@ RUNTIMES_OPERATORS: dict[str, Importer] = {
 ONNX_OPERATORS = OPERATORS.keys() - RUNTIMES_OPERATORS.keys()
 """The operators of ai.onnx that need a definition in ONNX at the model's opset."""
 
+DOMAINS: dict[str, dict[str, Importer]] = {
+    "ai.onnx": {**RUNTIMES_OPERATORS, **OPERATORS},
+    "ai.onnx.preview.training": TRAINING,
+    CONTRIBUTED_DOMAIN: CONTRIBUTED,
+}
+"""The importers of abele, by domain and operator."""
+
 USERS_OPERATORS: dict[str, Importer] = {}
 """The importers of extensions, by domain and name: "com.example.Gelu"."""
 
 
 def register_operator(domain: str, name: str, importer: Importer, owner: str) -> None:
     """Register a user's importer of an operator. Raises InputError if the operator has one."""
-    reserved = [f"ai.onnx.{each}" for each in OPERATORS]
+    fixed = {each: own for each, own in DOMAINS.items() if each != CONTRIBUTED_DOMAIN}
+    reserved = [f"{each}.{operator}" for each, own in fixed.items() for operator in own]
     add_entry(USERS_OPERATORS, "ONNX operator", f"{domain}.{name}", importer, owner, reserved)
 
 
 def _own_importer(node: Node) -> Importer | None:
     """Abele's importer of a node's operator. Users may replace those of onnxruntime's domain."""
-    if node.domain == "ai.onnx":
-        return OPERATORS.get(node.operator) or RUNTIMES_OPERATORS.get(node.operator)
-    if node.domain == CONTRIBUTED_DOMAIN and _users_importer(node) is None:
-        return CONTRIBUTED.get(node.operator)
-    return None
+    if node.domain == CONTRIBUTED_DOMAIN and _users_importer(node) is not None:
+        return None
+    return DOMAINS.get(node.domain, {}).get(node.operator)
 
 
 def _users_importer(node: Node) -> Importer | None:
@@ -371,7 +381,8 @@ def _check_operator(node: Node) -> None:
     if node.domain != "ai.onnx" and _importer(node) is None:
         wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
         raise node.unsupported(
-            "the domain", f"operators of domain ai.onnx are; --load a .py with {wanted} to add it"
+            "the domain" if node.domain not in DOMAINS else "the operator",
+            f"operators of domain ai.onnx are; --load a .py with {wanted} to add it",
         )
     if node.domain not in node.graph.opsets:
         raise node.bad(f"the model imports no opset of domain {node.domain}")

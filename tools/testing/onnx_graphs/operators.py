@@ -16,6 +16,7 @@ from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
 from .recurrent import RECURRENT, RECURRENT_RANKS
+from .signals import MADE_FROM_NUMBERS, SIGNAL_RANKS, SIGNAL_SHAPES, SIGNALS
 
 # Parameters that do not depend on the operator
 
@@ -77,6 +78,58 @@ def _window(draw: Draw) -> dict[str, Parameter]:
 
 def _pool(draw: Draw) -> Form:
     return Form(parameters=_window(draw))
+
+
+def _lp_pool(draw: Draw) -> Form:
+    """A window that does not hang over the image: onnxruntime computes such norms differently."""
+    return Form(parameters={**_window(draw), "p": draw.one_of(None, 1, 2, 3), "ceil_mode": None})
+
+
+def _col2im(draw: Draw) -> Form:
+    """Columns of windows over a small image, of which there are as many as places."""
+    for _ in range(20):
+        image = [draw.random.randint(2, 5) for _ in range(draw.one_of(1, 2, 2))]
+        block = [draw.random.randint(1, 2) for _ in image]
+        stride = [draw.one_of(1, 1, 2) for _ in image]
+        low = [draw.one_of(0, 1) for _ in image]
+        high = [draw.one_of(0, 1) for _ in image]
+        lists = zip(image, block, stride, low, high, strict=True)
+        places = prod((n + lo + hi - k) // s + 1 for n, k, s, lo, hi in lists)
+        if draw.shape[2] == places and draw.shape[1] % prod(block) == 0 and 0 not in draw.shape:
+            parameters = {
+                "image_shape": image,
+                "block_shape": block,
+                "strides": stride,
+                "pads": [*low, *high],
+                "dilations": None,
+            }
+            return Form(parameters=parameters)
+    raise ValueError("no image with such columns")
+
+
+def _columns(draw: Draw) -> Shape:
+    return (draw.one_of(1, 2), draw.one_of(4, 8), draw.one_of(4, 6, 9, 12))
+
+
+def _det(draw: Draw) -> Form:
+    if draw.shape[-1] != draw.shape[-2] or 0 in draw.shape:
+        raise ValueError("no square matrix")
+    return Form()
+
+
+def _square(draw: Draw) -> Shape:
+    n = draw.random.randint(1, 4)
+    return (*draw.one_of((), (2,), (2, 3)), n, n)
+
+
+def _center_crop_pad(draw: Draw) -> Form:
+    """Sizes as int64: the function by which onnxruntime replaces the operator needs this type."""
+    draw.types["Tind"] = "tensor(int64)"
+    axes = draw.some_axes(least=1)
+    sizes = [max(1, draw.shape[a] + draw.random.randint(-3, 3)) for a in axes]
+    if axes == list(range(draw.rank)) and draw.chance(0.5):
+        return Form(parameters={"shape": sizes, "axes": None})
+    return Form(parameters={"shape": sizes, "axes": [draw.signed(a) for a in axes]})
 
 
 def _whole_image(draw: Draw) -> Form:
@@ -471,6 +524,10 @@ def _prelu(draw: Draw) -> Form:
 FORMS: dict[str, Callable[[Draw], Form]] = {
     "MaxPool": _pool,
     "AveragePool": _pool,
+    "LpPool": _lp_pool,
+    "Col2Im": _col2im,
+    "Det": _det,
+    "CenterCropPad": _center_crop_pad,
     "Conv": _conv,
     "ConvTranspose": _conv_transpose,
     "Gemm": _gemm,
@@ -509,6 +566,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     **INDEXED,
     **IMAGES,
     **RECURRENT,
+    **SIGNALS,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
@@ -519,6 +577,9 @@ RANKS: dict[str, tuple[int, int]] = {
     "ConvTranspose": (3, 5),
     "MaxPool": (3, 5),
     "AveragePool": (3, 5),
+    "LpPool": (3, 5),
+    "Col2Im": (3, 3),
+    "Det": (2, 4),
     "GlobalAveragePool": (3, 5),
     "GlobalMaxPool": (3, 5),
     "GlobalLpPool": (3, 5),
@@ -546,6 +607,7 @@ RANKS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
     **IMAGE_RANKS,
     **RECURRENT_RANKS,
+    **SIGNAL_RANKS,
 }
 """The least and the greatest number of axes of the first operand.
 
@@ -559,6 +621,9 @@ FIRST_SHAPES: dict[str, Callable[[Draw], Shape]] = {
     "DepthToSpace": _blocked,
     "SpaceToDepth": _blocked,
     **IMAGE_SHAPES,
+    **SIGNAL_SHAPES,
+    "Col2Im": _columns,
+    "Det": _square,
 }
 """Shapes for the first operand of operators that accept few shapes."""
 
@@ -568,7 +633,7 @@ NOT_INFERRED = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
 Models contain these types.
 """
 
-NO_OPERAND = frozenset(("ConstantOfShape", "Range"))
+NO_OPERAND = frozenset(("ConstantOfShape", "Range", *MADE_FROM_NUMBERS))
 """Operators whose first operand is a parameter."""
 
 POSITIVE = frozenset(("var", "input_var"))
