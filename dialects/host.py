@@ -1,14 +1,17 @@
-"""By which names the host knows a program's inputs and outputs."""
+"""By which names the host knows a program's inputs and outputs, and how large its outputs are."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ..ir.errors import InputError
+from ..ir.upstream import ModuleOp
 
 DEFAULTS = {"arg_names": "arg", "result_names": "out"}
 """The attributes of a function that hold names, and what values without one are called."""
@@ -28,3 +31,51 @@ def host_names(function: FuncOp, attribute: str, count: int) -> list[str]:
     if len(names) != count:
         raise InputError(f"@{function.sym_name.data}: {len(names)} {attribute}; need {count}")
     return names
+
+
+RESULT_SIZES = "abele.result_sizes"
+"""The attribute of a module that lists results whose size depends on values."""
+
+
+@dataclass(frozen=True)
+class ResultSize:
+    """A result of which only the first elements along an axis exist; the rest is padding.
+
+    result: its name at the host. axis: counted from 0. size: the name of the result that is the
+    number of these elements.
+    """
+
+    result: str
+    axis: int
+    size: str
+
+
+def set_result_sizes(module: ModuleOp, sizes: Sequence[ResultSize]) -> None:
+    """Write in a module which of its results have a size that depends on values."""
+    if sizes:
+        listed = (
+            ArrayAttr([StringAttr(s.result), IntegerAttr(s.axis, i64), StringAttr(s.size)])
+            for s in sizes
+        )
+        module.attributes[RESULT_SIZES] = ArrayAttr(listed)
+
+
+def result_sizes(module: ModuleOp) -> tuple[ResultSize, ...]:
+    """The results of a module whose size depends on values.
+
+    Raises InputError if the attribute holds anything but names, axes and names.
+    """
+    given = module.attributes.get(RESULT_SIZES)
+    if given is None:
+        return ()
+    found: list[ResultSize] = []
+    entries = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else (given,)
+    for entry in entries:
+        parts = cast("ArrayAttr[Attribute]", entry).data if isinstance(entry, ArrayAttr) else ()
+        match parts:
+            case (StringAttr(), IntegerAttr(), StringAttr()):
+                result, axis, size = parts
+                found.append(ResultSize(result.data, axis.value.data, size.data))
+            case _:
+                raise InputError(f'{RESULT_SIZES}: {entry}; need ["result", axis, "size"]')
+    return tuple(found)

@@ -116,13 +116,15 @@ class Executable:
 
     @property
     def outputs(self) -> tuple[Tensor, ...]:
-        """The outputs of the program, in order."""
+        """The outputs of the program, in order, each in its largest shape."""
         return self.signature.outputs
 
     def run(
         self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False
     ) -> dict[str, Array]:
         """Run the program once, and return its outputs by name.
+
+        An output whose size depends on values is returned without its padding.
 
         at: the level to run; exchange runs on the machine. strict: the machine poisons memory and
         checks every access, which is slower.
@@ -144,7 +146,7 @@ class Executable:
         start = perf_counter()
         outputs = self._runners[at, strict].run(arrays)
         self.stages.seconds["run"] = perf_counter() - start
-        return {tensor.name: outputs[tensor.name] for tensor in self.outputs}
+        return self.signature.trimmed(outputs)
 
     def check_memory(self) -> None:
         """Raise DoesNotFit if the program needs more memory than its target has."""

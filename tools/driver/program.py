@@ -14,7 +14,7 @@ from xdsl.ir import Attribute
 
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
-from ...dialects.host import host_names
+from ...dialects.host import RESULT_SIZES, ResultSize, host_names, result_sizes
 from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
 from ...dialects.tensor_limits import check_tensor_limits
@@ -30,7 +30,7 @@ from ...ir.verify import verify
 from ...passes.convert_partition_to_tile import ENTRY
 from ...passes.plans.planned import TARGET
 from ..importers.huge_weights import WeightCheck
-from .arrays import Tensor
+from .arrays import Array, Tensor
 
 if TYPE_CHECKING:
     import onnx
@@ -173,10 +173,23 @@ def _resolved(target: str | Target) -> Target:
 
 @dataclass(frozen=True)
 class Signature:
-    """The inputs and outputs of a program, in order."""
+    """The inputs and outputs of a program, in order.
+
+    sizes: the outputs whose size depends on values. Their shapes here are the largest ones. The
+    results that hold these sizes are no outputs.
+    """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
+    sizes: tuple[ResultSize, ...] = ()
+
+    def trimmed(self, results: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs by name, without padding, from all results of a run."""
+        found = {tensor.name: results[tensor.name] for tensor in self.outputs}
+        for each in self.sizes:
+            count = int(results[each.size])
+            found[each.result] = found[each.result][(*[slice(None)] * each.axis, slice(count))]
+        return found
 
 
 def signature(module: ModuleOp, path: str = "<module>") -> Signature:
@@ -184,14 +197,32 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     main = entry(module, path)
     if level_of(module) in (NN, PARTITION):
         taken, given = main.function_type.inputs.data, main.function_type.outputs.data
-        return Signature(
-            _distinct(map(_tensor, host_names(main, "arg_names", len(taken)), taken), path),
-            _distinct(map(_tensor, host_names(main, "result_names", len(given)), given), path),
-        )
-    ops = tuple(main.walk())
-    reads = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, InputOp))
-    writes = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, OutputOp))
-    return Signature(_distinct(reads, path), _distinct(writes, path))
+        inputs = map(_tensor, host_names(main, "arg_names", len(taken)), taken)
+        results = map(_tensor, host_names(main, "result_names", len(given)), given)
+    else:
+        ops = tuple(main.walk())
+        inputs = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, InputOp))
+        results = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, OutputOp))
+    taken, given = _distinct(inputs, path), _distinct(results, path)
+    sizes = result_sizes(module)
+    _check_sizes(sizes, given, path)
+    hidden = {each.size for each in sizes}
+    return Signature(taken, tuple(t for t in given if t.name not in hidden), sizes)
+
+
+def _check_sizes(sizes: Iterable[ResultSize], results: Iterable[Tensor], path: str) -> None:
+    """Raise InputError for a size that is no result, or of something that is none."""
+    known = {tensor.name: tensor for tensor in results}
+    for each in sizes:
+        result, size = known.get(each.result), known.get(each.size)
+        if result is None or not 0 <= each.axis < len(result.shape):
+            raise InputError(
+                f"{path}: {RESULT_SIZES}: no axis {each.axis} of a result {each.result!r}"
+            )
+        if size is None or size.shape or size.dtype.kind not in "iu":
+            raise InputError(
+                f"{path}: {RESULT_SIZES}: need a result {each.size!r}, one integer without axes"
+            )
 
 
 def _distinct(tensors: Iterable[Tensor], path: str) -> tuple[Tensor, ...]:

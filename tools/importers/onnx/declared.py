@@ -28,15 +28,18 @@ class Declared:
         for value in values:
             self._types.setdefault(value.name, []).append(value.type)
 
-    def problem(self, name: str, value: Value) -> str:
-        """What is wrong with the type of a value of this name; "" if it is as declared."""
+    def problem(self, name: str, value: Value, open_axis: int | None = None) -> str:
+        """What is wrong with the type of a value of this name; "" if it is as declared.
+
+        open_axis: an axis whose size depends on values. The declared size may be any.
+        """
         for type_ in self._types.get(name, ()):
-            if not self._is_true(type_, value):
+            if not self._is_true(type_, value, open_axis):
                 own = f"{dtype_of(value).name}{list(shape_of(value))}"
                 return f"{name!r} is {own}; the model declares {self._text(type_)}; {LENIENT}"
         return ""
 
-    def _is_true(self, type_: onnx.TypeProto, value: Value) -> bool:
+    def _is_true(self, type_: onnx.TypeProto, value: Value, open_axis: int | None) -> bool:
         kind = type_.WhichOneof("value")
         if kind != "tensor_type":
             return kind is None
@@ -47,7 +50,8 @@ class Declared:
             return True
         sizes = tuple(self._sizes(tensor.shape))
         return len(sizes) == len(shape) and all(
-            n is None or n == m for n, m in zip(sizes, shape, strict=True)
+            i == open_axis or n is None or n == m
+            for i, (n, m) in enumerate(zip(sizes, shape, strict=True))
         )
 
     def _sizes(self, shape: onnx.TensorShapeProto) -> Iterator[int | None]:

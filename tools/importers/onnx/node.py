@@ -76,6 +76,18 @@ class Names:
         return unique
 
 
+@dataclass(frozen=True)
+class Size:
+    """How many elements along an axis of a value exist. Those that follow are padding.
+
+    axis: counted from 0; its size in the value's type is the most that there may be. count: the
+    number, an i32 without axes.
+    """
+
+    axis: int
+    count: SSAValue
+
+
 @dataclass
 class Counts:
     """Running totals of an import. inlined: the nodes of function bodies so far."""
@@ -91,7 +103,8 @@ class Graph:
     of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
     the model, by domain, name and overload. path: the functions that this graph is the body of,
     from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
-    operations: main, the body of @main, or a region of control flow.
+    operations: main, the body of @main, or a region of control flow. sizes: the values of which an
+    axis has a size that depends on values.
     """
 
     context: AbeleContext
@@ -113,6 +126,7 @@ class Graph:
     path: tuple[tuple[str, str, str], ...] = ()
     count: Counts = field(default_factory=Counts)
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
     read: Callable[[Node], list[Operation]] = field(default_factory=lambda: _read_by_nobody)
 
     def inside(
@@ -199,7 +213,8 @@ class Graph:
                 continue
             seen.add(each)
             if isinstance(each, OpResult):
-                pending += each.op.operands
+                inner = (op for region in each.op.regions for op in region.walk())
+                pending += [v for op in (each.op, *inner) for v in op.operands]
             else:
                 found.update((name, None) for v, name in self.inputs.items() if v is each)
         return tuple(found)
@@ -256,6 +271,7 @@ class Node:
         self.ops: list[Operation] = []
         self.attributes = {a.name: a for a in proto.attribute}
         self.read: set[str] = set()
+        self.replaced: dict[int, SSAValue] = {}
 
     # Errors
 
@@ -303,9 +319,17 @@ class Node:
 
         Raises InputError if it is missing, and UnsupportedError if no importer could make it.
         """
+        if index in self.replaced:
+            return self.replaced[index]
         if not self.has(index):
             raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
         return self.graph.value(self.proto.input[index], str(self))
+
+    def size(self, index: int) -> Size | None:
+        """The size of an operand that depends on values; None if its shape is fixed, or if it is
+        left out."""
+        value = self.value(index) if self.has(index) else None
+        return self.graph.sizes.get(value) if isinstance(value, SSAValue) else None
 
     def __getitem__(self, index: int) -> SSAValue:
         """The operand at an index, as the result of an operation. Raises as `value`."""

@@ -250,15 +250,6 @@ def _trilu(node: Node) -> Results:
     return node.add(nn.SelectOp(mask, node[0], node.constant(0, node[0])))
 
 
-def _range(node: Node) -> Results:
-    start, limit, step = (node.array(i, what) for i, what in enumerate(("start", "limit", "delta")))
-    if step.reshape(()) == 0:
-        raise node.bad("a delta of 0; need any other")
-    count = max(int(np.ceil((limit.reshape(()) - start.reshape(())) / step.reshape(()))), 0)
-    values = start.reshape(()) + np.arange(count).astype(start.dtype) * step.reshape(())
-    return node.known(values.astype(start.dtype))
-
-
 INDEXED: dict[str, Importer] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
@@ -269,5 +260,4 @@ INDEXED: dict[str, Importer] = {
     "OneHot": _one_hot,
     "EyeLike": _eye_like,
     "Trilu": _trilu,
-    "Range": _range,
 }

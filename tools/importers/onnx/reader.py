@@ -17,6 +17,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.host import ResultSize, set_result_sizes
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
@@ -45,8 +46,10 @@ from .ops_quantised import QUANTISED
 from .ops_recurrent import RECURRENT
 from .ops_resize import RESIZES
 from .ops_sampling import SAMPLINGS
+from .ops_selected import SELECTED
 from .ops_sequence import SEQUENCES
 from .ops_signal import SIGNALS
+from .ops_sized import read_sized
 from .ops_training import TRAINING
 from .ops_window import WINDOWS
 from .reversal import REVERSALS
@@ -68,6 +71,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "scans and sorts": SEQUENCES,
     "sequences": {**RECURRENT, **REVERSALS},
     "signals": SIGNALS,
+    "sizes that depend on values": SELECTED,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 
@@ -210,12 +214,38 @@ def _import(
         _import_node(node, declared)
     outputs = [o.name for o in proto.output]
     results = [graph.emitted(_output(graph, name, declared)) for name in outputs]
-    return _module(graph, inputs, outputs, results)
+    sizes = _result_sizes(graph, outputs, results)
+    module = _module(graph, inputs, outputs, results)
+    set_result_sizes(module, sizes)
+    return module
+
+
+def _result_sizes(graph: Graph, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
+    """The outputs whose size depends on values. Appends a result for each of these sizes."""
+    taken = Names(set(names))
+    sizes: list[ResultSize] = []
+    named_by: dict[SSAValue, str] = {}
+    for name, value in tuple(zip(names, results, strict=True)):
+        size = graph.sizes.get(value)
+        if size is None:
+            continue
+        if size.count not in named_by:
+            named_by[size.count] = taken.unique(f"{name}, size of axis {size.axis}")
+            names.append(named_by[size.count])
+            results.append(size.count)
+        sizes.append(ResultSize(name, size.axis, named_by[size.count]))
+    return sizes
+
+
+def _open_axis(graph: Graph, value: Value) -> int | None:
+    """The axis of a value whose size depends on values; None if all sizes are fixed."""
+    size = graph.sizes.get(value) if isinstance(value, SSAValue) else None
+    return None if size is None else size.axis
 
 
 def _output(graph: Graph, name: str, declared: Declared) -> Value:
     value = graph.value(name, f"output {name!r}")
-    if problem := declared.problem(name, value):
+    if problem := declared.problem(name, value, _open_axis(graph, value)):
         raise graph.bad(f"output {problem}")
     return value
 
@@ -403,9 +433,10 @@ def _results(node: Node) -> Results:
     if own is None and _importer(node) is None:
         return inlined(node)
     if own is None:
-        return users_results(USERS_OPERATORS[f"{node.domain}.{node.operator}"], node)
+        users = USERS_OPERATORS[f"{node.domain}.{node.operator}"]
+        return read_sized(node, partial(users_results, users))
     try:
-        results = own(node)
+        results = read_sized(node, own)
     except InputError:
         raise
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
@@ -442,6 +473,6 @@ def _import_node(node: Node, declared: Declared) -> None:
         if isinstance(value, str):
             node.graph.absent[name] = value
             continue
-        if problem := declared.problem(name, value):
+        if problem := declared.problem(name, value, _open_axis(node.graph, value)):
             raise node.bad(f"result {problem}")
         node.graph.values[name] = value

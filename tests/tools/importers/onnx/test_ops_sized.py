@@ -1,0 +1,187 @@
+"""Operands whose size depends on values: no operator reads the padding that follows them.
+
+Every padded result is overwritten in its padding, with NaN or with an index that no axis has.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import parser
+from onnx.reference import ReferenceEvaluator
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import SSAValue
+
+from abele.backends.reference import run_reference
+from abele.dialects import nn
+from abele.dialects.dtypes import numpy_dtype
+from abele.ir.errors import InputError
+from abele.tools import compile_model
+from abele.tools.driver.context import new_context
+from abele.tools.driver.program import signature
+from abele.tools.importers import import_onnx
+from abele.tools.importers.errors import NotConstantError
+from abele.tools.importers.onnx import reader
+from abele.tools.importers.onnx.node import Importer, Known, Node, Results
+from abele.tools.importers.onnx.ops_sized import SIZED
+from abele.tools.importers.onnx.sizes import positions, sized
+
+HEADER = '<ir_version: 10, opset_import: ["" : 20]> g (float[6, 3] d, bool[6] c, float[5] v) => '
+
+
+def model(body: str, result: str = "float[N, M] y") -> onnx.ModelProto:
+    return parser.parse_model(f"{HEADER} ({result}) {{ p = Compress <axis = 0> (d, c) {body} }}")
+
+
+def poisoned(node: Node, value: SSAValue) -> SSAValue:
+    """The value with other padding."""
+    size = node.graph.sizes[value]
+    element = nn.element_of(value)
+    poison = np.nan if isinstance(element, AnyFloat) else 99
+    number = nn.ConstantOp(node.graph.context.blobs.add(np.array(poison, numpy_dtype(element))))
+    exists = node.add(nn.LessOp(positions(node, value, size.axis), size.count))
+    other = node.add(nn.SelectOp(exists, value, node.add(number)))
+    return sized(node, other, size.axis, size.count)
+
+
+@pytest.fixture(autouse=True)
+def poison(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = reader.read_sized
+
+    def read(node: Node, importer: Importer) -> Results:
+        results = original(node, importer)
+        values = [results] if isinstance(results, SSAValue | Known) else list(results)
+        return [poisoned(node, v) if v in node.graph.sizes else v for v in values]
+
+    monkeypatch.setattr(reader, "read_sized", read)
+
+
+DATA = np.random.default_rng(3).normal(size=(6, 3)).astype(np.float32)
+VECTOR = np.array([0, 2.5, 0, -1, 3], np.float32)
+CONDITIONS = (
+    np.array([1, 0, 0, 1, 1, 0], bool),
+    np.ones(6, bool),
+    np.array([0, 0, 0, 0, 0, 1], bool),
+)
+AXES = "a = Constant <value_ints = [0]> ()"
+ONE = "a = Constant <value_ints = [1]> ()"
+INDEX = "z = NonZero (v) i = Squeeze (z, a)"
+
+GRAPHS = {
+    "the slices themselves": "y = Identity (p)",
+    "a function of each element": "q = Exp (p) y = Sub (q, p)",
+    "a row added to each": "r = Constant <value_floats = [1.0, 2.0, 3.0]> () y = Add (p, r)",
+    "a sum": AXES + " y = ReduceSum <keepdims = 0> (p, a)",
+    "a sum along another axis": ONE + " y = ReduceSum <keepdims = 0> (p, a)",
+    "a sum of all": "y = ReduceSum (p)",
+    "a maximum": AXES + " y = ReduceMax (p, a)",
+    "a minimum": AXES + " y = ReduceMin (p, a)",
+    "a product": AXES + " y = ReduceProd (p, a)",
+    "a mean": AXES + " y = ReduceMean (p, a)",
+    "a norm": AXES + " y = ReduceL2 (p, a)",
+    "a logarithm of exponentials": AXES + " y = ReduceLogSumExp (p, a)",
+    "where the largest is": "y = ArgMax <axis = 0> (p)",
+    "where the smallest is": "y = ArgMin <axis = 0, keepdims = 0> (p)",
+    "softmax": "y = Softmax <axis = 0> (p)",
+    "a running sum from the end": "o = Constant <value_int = 0> () y = CumSum <reverse = 1> (p, o)",
+    "the largest": ONE + " y, i = TopK <axis = 0> (p, a)",
+    "the smallest": ONE + " y, i = TopK <axis = 0, largest = 0> (p, a)",
+    "rows by index": AXES + INDEX + " y = Gather <axis = 0> (d, i)",
+    "elements by coordinates": AXES + " z = NonZero (d) t = Transpose (z) y = GatherND (d, t)",
+    "the last row": "e = Constant <value_ints = [-1]> () y = Gather <axis = 0> (p, e)",
+    "a column": "e = Constant <value_int = 1> () y = Gather <axis = 1> (p, e)",
+    "rows as columns": "y = Transpose (p)",
+    "one axis": "e = Constant <value_ints = [-1]> () y = Reshape (p, e)",
+    "rows in two parts": "e = Constant <value_ints = [0, 1, 3]> () y = Reshape (p, e)",
+    "a further axis": AXES + " y = Unsqueeze (p, a)",
+    "the first rows": AXES + " e = Constant <value_ints = [2]> () y = Slice (p, a, e, a)",
+    "rows side by side": "y = Concat <axis = 1> (p, p)",
+    "the shape": "y = Shape (p)",
+    "the number of elements": "y = Size (p)",
+    "a product of rows": "t = Transpose (p) y = MatMul (t, p)",
+    "a product with a matrix": "t = Transpose (d) y = MatMul (p, t)",
+    "a range": AXES + " s = Shape (p) n = Gather <axis = 0> (s, a) m = Squeeze (n, a)"
+    " o = Constant <value_int = 1> () k = Constant <value_int = 2> () y = Range (o, m, k)",
+    "what is not 0 of it": "q = Relu (p) y = NonZero (q)",
+    "a part of it": "e = Constant <value_int = 0> () q = Gather <axis = 1> (p, e)"
+    " o = Constant <value_float = 0.0> () g = Greater (q, o) y = Compress <axis = 0> (p, g)",
+}
+
+INTEGERS = {
+    "where the largest is",
+    "where the smallest is",
+    "the shape",
+    "the number of elements",
+    "a range",
+    "what is not 0 of it",
+}
+RANKS = {
+    "a sum": "N",
+    "a sum along another axis": "N",
+    "where the smallest is": "N",
+    "elements by coordinates": "N",
+    "a column": "N",
+    "one axis": "N",
+    "rows in two parts": "N, M, K",
+    "a further axis": "N, M, K",
+    "the shape": "N",
+    "the number of elements": "",
+    "a range": "N",
+}
+
+
+def result_of(name: str) -> str:
+    sizes, kind = RANKS.get(name, "N, M"), "int64" if name in INTEGERS else "float"
+    return f"{kind}[{sizes}] y" if sizes else f"{kind} y"
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_an_operator_does_not_read_padding(name: str):
+    proto = model(GRAPHS[name], result_of(name))
+    module = import_onnx(proto, new_context())
+    for condition in CONDITIONS:
+        given = {"d": DATA, "c": condition, "v": VECTOR}
+        inputs = {each.name: given[each.name] for each in signature(module).inputs}
+        (expected,) = ReferenceEvaluator(proto).run(None, given)
+        found = signature(module).trimmed(run_reference(module, inputs).outputs)["y"]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6, strict=True)
+
+
+def test_every_operator_that_reads_padding_is_tried():
+    tried = {word for body in GRAPHS.values() for word in body.replace("(", " ").split()}
+    similar = {"ReduceL1", "ReduceSumSquare", "ReduceLogSum", "LogSoftmax", "CumProd", "Flatten"}
+    missing = set(SIZED) - set(reader.ELEMENTWISE) - tried - similar - {"Unique"}
+    assert not missing
+
+
+def test_what_cannot_keep_padding_from_its_result_names_the_inputs_that_decide_the_size():
+    proto = model("y = Unique (p)", "float[N] y")
+    with pytest.raises(NotConstantError, match=r"axis 0 of operand 0 'p' has a size.*\(c\)"):
+        import_onnx(proto, new_context())
+    with pytest.raises(NotConstantError, match=r"operator LRN .* axis 0 of operand 0"):
+        import_onnx(model("y = LRN <size = 3> (p)"), new_context())
+
+
+def test_a_size_is_folded_where_the_values_that_decide_it_are_known():
+    proto = model("y = Unique (p)", "float[N] y")
+    module = import_onnx(proto, new_context(), values={"c": CONDITIONS[0]})
+    (each,) = signature(module).outputs
+    assert each.shape == (9,)
+
+
+@pytest.mark.parametrize("at", ["nn", "tile", "exchange"])
+def test_the_host_trims_outputs_at_every_level(at: str):
+    proto = model("t = Transpose (p)", "float[N, 3] p, float[3, N] t")
+    exe = compile_model(proto, "tiny:4")
+    assert [(each.name, each.shape) for each in exe.outputs] == [("p", (6, 3)), ("t", (3, 6))]
+    found = exe.run({"d": DATA, "c": CONDITIONS[0], "v": VECTOR}, at=at)
+    np.testing.assert_array_equal(found["p"], DATA[CONDITIONS[0]], strict=True)
+    np.testing.assert_array_equal(found["t"], DATA[CONDITIONS[0]].T, strict=True)
+
+
+def test_a_size_of_something_that_is_no_result_is_refused():
+    module = import_onnx(model("y = Identity (p)"), new_context())
+    module.attributes["abele.result_sizes"] = nn.integers([1])
+    with pytest.raises(InputError, match=r'abele.result_sizes: .* need \["result", axis, "size"\]'):
+        signature(module)

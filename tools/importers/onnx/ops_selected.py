@@ -1,0 +1,312 @@
+"""ONNX operators whose results have sizes that depend on values."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import i1, i32, i64
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from .loops import numbered_loop
+from .node import Importer, Node, Results, is_float
+from .ops_sequence import leading
+from .sizes import as_vector, depends, largest, ordered_first, positions, sized, without_padding
+
+
+def _own(node: Node, operand: int, fill: float) -> SSAValue:
+    """An operand; if it has padding, this has a value that selects nothing."""
+    size = node.size(operand)
+    return node[operand] if size is None else without_padding(node, node[operand], size, fill)
+
+
+def _non_zero(node: Node) -> Results:
+    """The coordinates of all elements that are not 0, in row-major order."""
+    known = node.graph.known(node.value(0))
+    if known is not None:
+        return node.known(np.array(np.nonzero(np.atleast_1d(known)), np.int64))
+    shape = node.shape(0) or (1,)
+    value = as_vector(node, _own(node, 0, 0.0))
+    if nn.element_of(value) == i1:
+        wanted = value
+    else:
+        zero = node.add(nn.EqualOp(value, node.constant(0, value)))
+        wanted = node.add(nn.LogicalNotOp(zero))
+    flat, count = ordered_first(node, wanted)
+    rank, total = len(shape), prod(shape)
+    if rank == 1:
+        found = node.reshape(flat, (1, total))
+    else:
+        strides = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
+        column = np.array([strides, shape], np.int32).reshape(2, rank, 1)
+        stride, size = (node.graph.emitted(node.known(each)) for each in np.maximum(column, 1))
+        quotient = node.add(nn.DivOp(node.reshape(flat, (1, total)), stride))
+        found = node.add(nn.ModOp(quotient, size))
+    return sized(node, node.cast(found, i64), 1, count)
+
+
+def _compress(node: Node) -> Results:
+    """The slices along an axis, or the elements, at which a condition is true."""
+    shape = node.shape(0)
+    has_axis = node.has_attribute("axis")
+    axis = node.axis(node.integer("axis"), len(shape)) if has_axis else 0
+    size = node.size(0)
+    if size is not None and (not has_axis or size.axis != axis):
+        raise depends(node, 0)
+    value = node[0] if has_axis else as_vector(node, node[0])
+    length = nn.shape_of(value)[axis]
+    if len(node.shape(1)) != 1:
+        raise node.bad(f"condition of shape {list(node.shape(1))}; need one axis")
+    condition = node.graph.known(node.value(1))
+    if condition is not None and size is None:
+        (found,) = np.nonzero(condition[:length])
+        return node.add(
+            nn.GatherOp(value, node.graph.emitted(node.known(found.astype(np.int32))), axis)
+        )
+    wanted = _own(node, 1, 0.0)
+    (given,) = nn.shape_of(wanted)
+    if given > length:
+        wanted = leading(node, wanted, 0, length)
+    order, count = ordered_first(node, wanted)
+    return sized(node, node.add(nn.GatherOp(value, order, axis)), axis, count)
+
+
+# Unique
+
+
+def _different(node: Node, rows: SSAValue) -> SSAValue:
+    """Which rows of a matrix differ from the row before them. Two NaN are equal, as in NumPy."""
+    count, width = nn.shape_of(rows)
+    before = node.add(nn.SliceOp(rows, [0, 0], [1, 1], [count - 1, width]))
+    after = node.add(nn.SliceOp(rows, [1, 0], [1, 1], [count - 1, width]))
+    same = node.add(nn.EqualOp(before, after))
+    if is_float(rows):
+        both = nn.LogicalAndOp(node.add(nn.IsNaNOp(before)), node.add(nn.IsNaNOp(after)))
+        same = node.add(nn.LogicalOrOp(same, node.add(both)))
+    alike = node.add(nn.ReduceOp(node.cast(same, i32), "min", [1]))
+    return node.add(nn.EqualOp(alike, node.constant(0, alike)))
+
+
+def _lexicographic(node: Node, columns: SSAValue) -> SSAValue:
+    """The order of vectors that are the columns of a matrix, by their first element foremost.
+
+    Each turn of a loop sorts by one element, from the last one to the first: the sort keeps the
+    order of equal elements.
+    """
+    width, count = nn.shape_of(columns)
+    start = positions(node, columns, 1)
+    start = node.reshape(start, (count,))
+    if width == 1:
+        return node.add(nn.SortIndicesOp(node.reshape(columns, (count,)), 0))
+    last = node.constant(width - 1, start)
+
+    def turn(order: list[SSAValue], number: SSAValue) -> list[SSAValue]:
+        row = node.add(nn.SubOp(last, number))
+        keys = node.add(nn.GatherOp(columns, row, 0))
+        keys = node.add(nn.GatherOp(keys, order[0], 0))
+        return [node.add(nn.GatherOp(order[0], node.add(nn.SortIndicesOp(keys, 0)), 0))]
+
+    return numbered_loop(node, width, [start], turn)[0]
+
+
+def _unique(node: Node) -> Results:
+    """The different elements, or slices, with where they are first and how often they are there."""
+    shape = node.shape(0)
+    if node.size(0) is not None:
+        raise depends(node, 0)
+    axis = node.axis(node.integer("axis"), len(shape)) if node.has_attribute("axis") else None
+    in_order = node.flag("sorted", True)
+    known = node.graph.known(node.value(0))
+    if known is not None:
+        return _known_unique(node, known, axis, in_order)
+    value = node[0]
+    count = prod(shape) if axis is None else shape[axis]
+    width = prod(shape) // max(count, 1)
+    if not count or not width:
+        raise node.unsupported(f"an operand of shape {list(shape)}", "need one or more elements")
+    others = [] if axis is None else [i for i in range(len(shape)) if i != axis]
+    if others:
+        assert axis is not None
+        value = node.add(nn.TransposeOp(value, [*others, axis]))
+    columns = node.reshape(value, (width, count))
+    order = _lexicographic(node, columns)
+    rows = node.add(nn.TransposeOp(columns, [1, 0]))
+    placed = node.add(nn.GatherOp(rows, order, 0))
+    one = node.constant(1, order)
+    begins = node.graph.emitted(node.known(np.ones(1, np.int32)))
+    if count > 1:
+        later = node.cast(_different(node, placed), i32)
+        begins = node.add(nn.ConcatOp([begins, later], 0))
+    group = node.add(nn.SubOp(node.add(nn.ScanOp(begins, "sum", 0)), one))
+    total = node.add(nn.ReduceOp(begins, "sum", [0]))
+    # The sort keeps equal rows in their order, so that the first one of a group came first.
+    first = node.add(nn.ScatterOp(node.add(nn.MulOp(order, begins)), group, "sum", 0, count))
+    ones = node.graph.emitted(node.known(np.ones(count, np.int32)))
+    counts = node.add(nn.ScatterOp(ones, group, "sum", 0, count))
+    inverse = node.add(nn.ScatterOp(group, order, "sum", 0, count))
+    if not in_order:
+        index = positions(node, group, 0)
+        exists = node.add(nn.LessOp(index, total))
+        keys = node.add(nn.SelectOp(exists, first, node.constant(count, first)))
+        turn = node.add(nn.SortIndicesOp(keys, 0))
+        first, counts = (node.add(nn.GatherOp(each, turn, 0)) for each in (first, counts))
+        rank = node.add(nn.ScatterOp(index, turn, "sum", 0, count))
+        inverse = node.add(nn.GatherOp(rank, inverse, 0))
+    at = 0 if axis is None else axis
+    whole = as_vector(node, node[0]) if axis is None else node[0]
+    found = node.add(nn.GatherOp(whole, first, at))
+    return [
+        sized(node, found, at, total),
+        sized(node, node.cast(first, i64), 0, total),
+        node.cast(inverse, i64),
+        sized(node, node.cast(counts, i64), 0, total),
+    ]
+
+
+def _known_unique(node: Node, known: np.ndarray, axis: int | None, in_order: bool) -> Results:
+    found, first, inverse, counts = np.unique(
+        known, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    if not in_order:
+        turn = np.argsort(first)
+        found = np.take(found, turn, 0 if axis is None else axis)
+        first, counts = first[turn], counts[turn]
+        inverse = np.argsort(turn)[inverse]
+    others = (each.reshape(-1).astype(np.int64) for each in (first, inverse, counts))
+    return [node.known(each) for each in (found, *others)]
+
+
+# Range
+
+
+def _range(node: Node) -> Results:
+    """Numbers from a start to a limit. If the limit depends on values, it must have a bound."""
+    limit = node.graph.known(node.value(1))
+    bound = None
+    if limit is None and node.graph.known(node.value(0)) is not None:
+        bound = largest(node, node[1])
+    start = node.array(0, "start")
+    step = node.array(2, "delta").reshape(())
+    if step == 0:
+        raise node.bad("a delta of 0; need any other")
+    if bound is None or step < 0 or start.dtype.kind not in "iu":
+        end = node.array(1, "limit").reshape(())
+        count = max(int(np.ceil((end - start.reshape(())) / step)), 0)
+        values = start.reshape(()) + np.arange(count).astype(start.dtype) * step
+        return node.known(values.astype(start.dtype))
+    first, each = int(start.reshape(())), int(step)
+    most = max(-(-(bound - first) // each), 0)
+    values = (first + each * np.arange(most)).astype(start.dtype)
+    end = node.reshape(node.cast(node[1], i32), ())
+    missing = node.add(nn.AddOp(end, node.constant(each - 1 - first, end)))
+    number = node.add(nn.DivOp(missing, node.constant(each, end)))
+    number = node.add(nn.MaxOp(number, node.constant(0, end)))
+    return sized(node, node.graph.emitted(node.known(values)), 0, number)
+
+
+# NonMaxSuppression
+
+
+def _corners(node: Node, boxes: SSAValue, centred: bool) -> tuple[SSAValue, ...]:
+    """The low and high corner of each box, as [batch, 1, boxes] each: x, y, x, y in any order."""
+    batch, count, _ = nn.shape_of(boxes)
+    parts = [
+        node.reshape(
+            node.add(nn.SliceOp(boxes, [0, 0, i], [1, 1, 1], [batch, count, 1])), (batch, 1, count)
+        )
+        for i in range(4)
+    ]
+    if centred:
+        half = [node.add(nn.ScaleOp(each, 0.5)) for each in parts[2:]]
+        low = [node.add(nn.SubOp(c, h)) for c, h in zip(parts[:2], half, strict=True)]
+        high = [node.add(nn.AddOp(c, h)) for c, h in zip(parts[:2], half, strict=True)]
+        return *low, *high
+    low = [node.add(nn.MinOp(a, b)) for a, b in zip(parts[:2], parts[2:], strict=True)]
+    high = [node.add(nn.MaxOp(a, b)) for a, b in zip(parts[:2], parts[2:], strict=True)]
+    return *low, *high
+
+
+def _non_max_suppression(node: Node) -> Results:
+    """The boxes with the best scores that overlap no better one, for each batch and class.
+
+    A loop takes the best of the boxes that are left, and removes those that overlap it. It takes as
+    many turns as there are boxes, or as many as the node selects at most, if that is known.
+    """
+    boxes, scores = node[0], node[1]
+    batch, classes, count = nn.shape_of(scores)
+    if nn.shape_of(boxes) != (batch, count, 4):
+        raise node.bad(f"boxes of {list(nn.shape_of(boxes))}; need [{batch}, {count}, 4]")
+    if not node.has(2):
+        return node.known(np.zeros((0, 3), np.int64))
+    most = node.graph.known(node.value(2))
+    turns = count if most is None else max(min(int(most.reshape(-1)[0]), count), 0)
+    if not turns or not batch * classes:
+        return node.known(np.zeros((0, 3), np.int64))
+    limit = node.reshape(node.cast(node[2], i32), ())
+    overlap = node.reshape(node[3], ()) if node.has(3) else node.constant(0.0, scores)
+    dead = node.constant(-np.inf, scores)
+    left = scores
+    if node.has(4):
+        good = node.add(nn.GreaterOp(scores, node.reshape(node[4], ())))
+        left = node.add(nn.SelectOp(good, scores, dead))
+    corners = _corners(node, boxes, node.flag("center_point_box"))
+    sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
+    area = node.add(nn.MulOp(*sides))
+    place, slot = positions(node, scores, 2), np.arange(turns, dtype=np.int32)
+    slots = node.graph.emitted(node.known(slot.reshape(1, 1, turns)))
+    nobody = node.constant(count, place)
+    zero = node.constant(0.0, scores)
+    none = np.full((batch, classes, turns), count, np.int32)
+
+    def turn(values: list[SSAValue], number: SSAValue) -> list[SSAValue]:
+        left, chosen = values
+        best = node.add(nn.ReduceOp(left, "max", [2], keep_dims=True))
+        found = node.add(nn.EqualOp(left, best))
+        found = node.add(nn.LogicalAndOp(found, node.add(nn.GreaterOp(left, dead))))
+        index = node.add(nn.SelectOp(found, place, nobody))
+        index = node.add(nn.ReduceOp(index, "min", [2], keep_dims=True))
+        here = node.add(nn.EqualOp(place, index))
+
+        def at_best(each: SSAValue) -> SSAValue:
+            only = node.add(nn.SelectOp(here, each, zero))
+            return node.add(nn.ReduceOp(only, "sum", [2], keep_dims=True))
+
+        own = [at_best(each) for each in corners]
+        lengths: list[SSAValue] = []
+        for i in (0, 1):
+            low = node.add(nn.MaxOp(corners[i], own[i]))
+            high = node.add(nn.MinOp(corners[i + 2], own[i + 2]))
+            lengths.append(node.add(nn.MaxOp(node.add(nn.SubOp(high, low)), zero)))
+        common = node.add(nn.MulOp(*lengths))
+        union = node.add(nn.SubOp(node.add(nn.AddOp(area, at_best(area))), common))
+        share = node.add(nn.DivOp(common, union))
+        gone = node.add(nn.GreaterOp(share, overlap))
+        gone = node.add(nn.LogicalOrOp(gone, here))
+        after = node.add(nn.SelectOp(gone, dead, left))
+        now = node.add(nn.EqualOp(slots, number))
+        now = node.add(nn.LogicalAndOp(now, node.add(nn.LessOp(slots, limit))))
+        return [after, node.add(nn.SelectOp(now, index, chosen))]
+
+    left = node.add(nn.ExpandOp(left, (batch, classes, count)))
+    start = node.add(nn.ConstantOp(node.graph.context.blobs.add(none)))
+    chosen = as_vector(node, numbered_loop(node, turns, [left, start], turn)[1])
+    order, number = ordered_first(node, node.add(nn.LessOp(chosen, nobody)))
+    where = np.indices((batch, classes, turns), np.int64)[:2].reshape(2, -1)
+    table = node.graph.emitted(node.known(where))
+    columns = [
+        node.add(nn.GatherOp(table, order, 1)),
+        node.reshape(node.cast(node.add(nn.GatherOp(chosen, order, 0)), i64), (1, where.shape[1])),
+    ]
+    found = node.add(nn.TransposeOp(node.add(nn.ConcatOp(columns, 0)), [1, 0]))
+    return sized(node, found, 0, number)
+
+
+SELECTED: dict[str, Importer] = {
+    "NonZero": _non_zero,
+    "Compress": _compress,
+    "Unique": _unique,
+    "Range": _range,
+    "NonMaxSuppression": _non_max_suppression,
+}

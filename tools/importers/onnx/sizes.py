@@ -1,0 +1,115 @@
+"""Sizes that depend on values: a tensor in its largest shape, and how much of it exists.
+
+The shapes of nn are static. A result such as that of NonZero has the largest shape that it may have
+and a `Size`: along one axis, only so many elements exist, and padding follows. No operation may let
+the padding change a result. The host removes the padding from the outputs of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import cast
+
+import numpy as np
+from xdsl.dialects.builtin import i32
+from xdsl.ir import Attribute, OpResult, SSAValue
+
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from ....ir.geometry.blocks import fill_of
+from .node import Node, NotConstantError, Results, Size
+
+
+def sized(node: Node, value: SSAValue, axis: int, count: SSAValue) -> SSAValue:
+    """A value of which only the first `count` elements along an axis exist."""
+    node.graph.sizes[value] = Size(axis, count)
+    return value
+
+
+def positions(node: Node, value: SSAValue, axis: int) -> SSAValue:
+    """The index of each element along an axis of a value, as i32, with size 1 on other axes."""
+    shape = nn.shape_of(value)
+    along = [n if i == axis else 1 for i, n in enumerate(shape)]
+    return node.graph.emitted(node.known(np.arange(shape[axis], dtype=np.int32).reshape(along)))
+
+
+def without_padding(node: Node, value: SSAValue, size: Size, fill: float) -> SSAValue:
+    """A value whose padding is a number: the identity of what merges its elements."""
+    dtype = numpy_dtype(nn.element_of(value))
+    number = node.add(nn.ConstantOp(node.graph.context.blobs.add(np.array(fill_of(fill, dtype)))))
+    exists = node.add(nn.LessOp(positions(node, value, size.axis), size.count))
+    return node.add(nn.SelectOp(exists, value, number))
+
+
+def ordered_first(node: Node, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
+    """The indices of the true elements of a vector, in order, as i32, and their number.
+
+    The indices that follow are 0. Each true element goes to the place that a running sum gives it;
+    the others share a place behind all of them.
+    """
+    (n,) = nn.shape_of(wanted)
+    flags = node.cast(wanted, i32)
+    count = node.add(nn.ReduceOp(flags, "sum", [0]))
+    place = node.add(nn.ScanOp(flags, "sum", 0, exclusive=True))
+    behind = node.constant(n, place)
+    place = node.add(nn.SelectOp(wanted, place, behind))
+    index = node.add(nn.SelectOp(wanted, positions(node, wanted, 0), node.constant(0, place)))
+    spread = node.add(nn.ScatterOp(index, place, "sum", 0, n + 1))
+    return node.add(nn.SliceOp(spread, [0], [1], [n])), count
+
+
+def largest(node: Node, value: SSAValue) -> int | None:
+    """A number that no element of an integer value exceeds; None if there is none.
+
+    It follows sizes through the few operations that read them: Shape, Size and what moves numbers.
+    """
+    known = node.graph.known(value)
+    if known is not None:
+        return int(known.max(initial=0)) if known.dtype.kind in "iu" else None
+    for each, size in node.graph.sizes.items():
+        if size.count is value:
+            return nn.shape_of(each)[size.axis]
+    if not isinstance(value, OpResult):
+        return None
+    op = value.op
+    if isinstance(op, nn.ReshapeOp | nn.CastOp | nn.SliceOp | nn.GatherOp | nn.ConcatOp):
+        read = op.operands[:1] if isinstance(op, nn.GatherOp) else op.operands
+        found = [largest(node, each) for each in read]
+        return None if None in found else max(cast("list[int]", found))
+    return None
+
+
+def depends(node: Node, operand: int) -> NotConstantError:
+    """An error for a node that cannot read an operand whose size depends on values."""
+    size = node.size(operand)
+    assert size is not None
+    inputs = node.graph.inputs_behind(size.count)
+    return NotConstantError(
+        f"{node.graph.place}: node {node.name!r}: operator {node.operator} of domain "
+        f"{node.domain}, opset {node.opset}: axis {size.axis} of operand {operand} "
+        f"{node.proto.input[operand]!r} has a size that depends on values of inputs "
+        f"({', '.join(inputs)}), which is not supported here; give their values at import",
+        inputs,
+    )
+
+
+def moved_axis(order: Sequence[int], axis: int) -> int:
+    """Where a transposition puts an axis."""
+    return list(order).index(axis)
+
+
+def as_vector(node: Node, value: SSAValue) -> SSAValue:
+    """All elements of a value on one axis."""
+    return node.reshape(value, (prod(nn.shape_of(value)),))
+
+
+def counted(node: Node, count: SSAValue, element: Attribute) -> SSAValue:
+    """A number of elements as a vector of one."""
+    return node.reshape(node.cast(count, element), (1,))
+
+
+def only(results: Results) -> SSAValue:
+    """The only result of an importer, which an operation has made."""
+    assert isinstance(results, SSAValue)
+    return results
