@@ -122,6 +122,13 @@ Lenient = Annotated[
         "or a false output type.",
     ),
 ]
+ListOps = Annotated[
+    bool,
+    typer.Option(
+        "--list-ops",
+        help="Only print which operators an ONNX model uses, and why some are not supported.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print what each stage does, and how many seconds it takes."),

@@ -22,6 +22,7 @@ from .arguments import (
     DumpFolder,
     Keep,
     Lenient,
+    ListOps,
     Load,
     MemoryProportion,
     Pipeline,
@@ -33,6 +34,7 @@ from .arguments import (
     kept,
     sizes,
 )
+from .operators import show_operators
 
 
 @dataclass(frozen=True)
@@ -87,14 +89,17 @@ class Compilation:
 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command one option per field of its Compilation parameter."""
+    """Give a command one option per field of its Compilation parameter, and --list-ops."""
     hints = get_type_hints(command, include_extras=True)
     own = get_type_hints(Compilation, include_extras=True)
     (how,) = (name for name, hint in hints.items() if hint is Compilation)
     parameters: list[inspect.Parameter] = []
     for each in inspect.signature(command).parameters.values():
         options = (
-            [(field.name, own[field.name], field.default) for field in fields(Compilation)]
+            [
+                *((field.name, own[field.name], field.default) for field in fields(Compilation)),
+                ("list_ops", ListOps, False),
+            ]
             if each.name == how
             else [(each.name, hints[each.name], each.default)]
         )
@@ -108,7 +113,11 @@ def compiles(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(**given: Any) -> None:
         options = {field.name: given.pop(field.name) for field in fields(Compilation)}
-        command(**given, **{how: Compilation(**options)})
+        asked = Compilation(**options)
+        if given.pop("list_ops"):
+            show_operators(given["model"], asked.dim, asked.value, asked.load)
+        else:
+            command(**given, **{how: asked})
 
     # typer reads these.
     cast(Any, run).__signature__ = inspect.Signature(parameters)

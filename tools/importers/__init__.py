@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from .errors import NotConstantError, UnsupportedError
 
 if TYPE_CHECKING:
-    from .onnx.reader import import_onnx
+    from .onnx.reader import import_onnx, model_uses
 
-_HOME = {"import_onnx": "onnx.reader"}
+_HOME = {"import_onnx": "onnx.reader", "model_uses": "onnx.reader"}
 """The module that defines each name."""
 
-__all__ = ["NotConstantError", "UnsupportedError", "import_onnx"]
+__all__ = ["NotConstantError", "UnsupportedError", "import_onnx", "model_uses"]
 
 
 def __getattr__(name: str) -> object:

@@ -30,3 +30,24 @@ def test_verbose_says_what_each_pass_does(tmp_path: Path):
     assert (steps[0], *steps[-2:]) == ("read", "run at exchange", "in all")
     (allocate,) = [each for each in steps if each.startswith("allocate")]
     assert allocate.endswith(": Give variables addresses by liveness.")
+
+
+def test_list_ops_prints_the_operators_instead_of_compiling(tmp_path: Path):
+    path = tmp_path / "small.onnx"
+    model = relu()
+    model.graph.node.append(onnx.helper.make_node("Odd", [model.graph.node[0].output[0]], ["odd"]))
+    onnx.save(model, path)
+    result = CliRunner().invoke(app, ["run", str(path), "--list-ops"])
+    assert result.exit_code == 0, result.stderr
+    rows = [[cell.strip() for cell in line.split("│")] for line in result.stdout.splitlines()]
+    assert [row[1:5] for row in rows if len(row) > 5] == [
+        ["Odd", "1", "no", ""],
+        ["Relu", "1", "yes", "abele"],
+    ]
+    assert result.stdout.endswith("1 of 2 nodes are supported\n")
+
+
+def test_list_ops_needs_an_onnx_model():
+    result = CliRunner().invoke(app, ["run", "x.mlir", "--list-ops"])
+    assert result.exit_code == 2
+    assert "x.mlir: --list-ops lists operators of ONNX; need an .onnx file" in result.stderr

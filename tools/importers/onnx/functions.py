@@ -215,13 +215,14 @@ def _is_model(node: Node) -> bool:
 def _read(node: onnx.NodeProto) -> Iterator[str]:
     """The names that a node and the graphs in it may read."""
     yield from node.input
-    for graph in _graphs(node.attribute):
+    for graph in graphs_in(node.attribute):
         yield from (each.name for each in graph.output)
         for inner in graph.node:
             yield from _read(inner)
 
 
-def _graphs(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.GraphProto]:
+def graphs_in(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.GraphProto]:
+    """The graphs in attributes of a node."""
     for attribute in attributes:
         if attribute.HasField("g"):
             yield attribute.g
@@ -257,7 +258,7 @@ def _bind(node: onnx.NodeProto, binding: _Binding) -> None:
         copies = [onnx.AttributeProto.FromString(each.SerializeToString()) for each in kept]
         del node.attribute[:]
         node.attribute.extend(copies)
-    for graph in _graphs(node.attribute):
+    for graph in graphs_in(node.attribute):
         for inner in graph.node:
             _bind(inner, binding)
 

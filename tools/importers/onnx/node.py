@@ -279,7 +279,7 @@ class Node:
         where = "" if self.outer is None else f", in the function body of {self.outer.operator}"
         return f"node {self.name!r} ({self.operator}{where})"
 
-    def _meaning(self) -> str:
+    def meaning(self) -> str:
         """The operator in words: its name, its domain, and the domain's version."""
         if self.domain not in self.graph.opsets:
             return f"{self.operator} of domain {self.domain}, which the model does not import"
@@ -295,7 +295,7 @@ class Node:
         what: what the node uses, such as "axis -1". supported: what is supported instead.
         """
         return UnsupportedError(
-            f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} is not "
+            f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} is not "
             f"supported; {supported}"
         )
 
@@ -355,7 +355,7 @@ class Node:
         if array is None:
             inputs = self.graph.inputs_behind(self.value(index))
             raise NotConstantError(
-                f"{self.graph.place}: node {self.name!r}: operator {self._meaning()}: {what} "
+                f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} "
                 f"{self.proto.input[index]!r} depends on inputs ({', '.join(inputs)}), which is "
                 "not supported; need a constant",
                 inputs,

@@ -28,7 +28,7 @@ from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
 from .binding import Sizes, bound_value
 from .declared import Declared
-from .functions import check_function, inlined, is_function, model_functions
+from .functions import check_function, identity, inlined, is_function, model_functions
 from .names import check_names
 from .node import Graph, Importer, Known, Names, Node, Results, Value
 from .node import known as known_array
@@ -55,6 +55,7 @@ from .ops_window import WINDOWS
 from .reversal import REVERSALS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
 from .users_operator import users_results
+from .uses import Tolerant, Use, check_operators, every_node, inferred_types, reason_of
 from .valid import check_node, check_valid
 from .weights import check_weights
 
@@ -199,15 +200,14 @@ def _import(
     graph.read = partial(_read_node, lenient=lenient)
     names = _node_names(proto)
     nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
-    for node in nodes:
-        _check_operator(node)
+    check_operators(nodes, _check_operator)
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
     values = _given_values(proto, known, place)
-    sizes = _sizes(proto, dims, values, place)
-    declared = Declared(declarations, sizes.symbols)
-    inputs = _read_values(proto, graph, sizes, values, declared)
+    given = _sizes(proto, dims, values, place)
+    declared = Declared(declarations, given.symbols)
+    inputs = _read_values(proto, graph, given, values, declared)
     if check is not None:
         check_weights(proto, folder, place, check)
     for node in nodes:
@@ -241,6 +241,94 @@ def _open_axis(graph: Graph, value: Value) -> int | None:
     """The axis of a value whose size depends on values; None if all sizes are fixed."""
     size = graph.sizes.get(value) if isinstance(value, SSAValue) else None
     return None if size is None else size.axis
+
+
+def model_uses(
+    model: Model,
+    context: AbeleContext,
+    dims: Mapping[str, int] | None = None,
+    values: Mapping[str, ArrayLike] | None = None,
+) -> tuple[list[Use], str]:
+    """The operators of an ONNX model, and why not every node could be checked; "" if all were.
+
+    model, context, dims, values: as for import_onnx. Each node is imported, as far as the types of
+    what it reads are known. If sizes of inputs are unknown, operators are checked by name only.
+    Raises InputError for a damaged model.
+    """
+    in_memory = isinstance(model, onnx.ModelProto)
+    proto = model if in_memory else _parsed(Path(model))
+    place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
+    check_names(proto, place)
+    main = Block()
+    graph = Graph(context, place, folder, _opsets(proto, place), body=main, main=main)
+    graph.functions = model_functions(proto)
+    graph.read = partial(_read_node, lenient=False)
+    names = _node_names(proto.graph)
+    nodes = [Node(node, name, graph) for node, name in zip(proto.graph.node, names, strict=True)]
+    every = list(every_node(nodes))
+    reasons = {id(node): why for node in every if (why := _refusal(node))}
+    problem = ""
+    try:
+        given = _given_values(proto.graph, values or {}, place)
+        sizes = _sizes(proto.graph, dims or {}, given, place)
+        declared = Declared((), sizes.symbols)
+        _read_values(proto.graph, graph, sizes, given, declared)
+    except InputError as error:
+        problem = str(error)
+    else:
+        types = inferred_types(proto, nodes, graph)
+        trial = Tolerant(lambda node: _check_and_import(node, declared), types, _stand_in)
+        trial.go_on(nodes, reasons)
+        reasons |= trial.reasons
+    uses: dict[tuple[str, str], Use] = {}
+    for node in every:
+        use = uses.setdefault(
+            (node.domain, node.operator), Use(node.domain, node.operator, node.opset, _how(node))
+        )
+        use.nodes.append(node.name)
+        if id(node) in reasons:
+            use.reasons[reasons[id(node)]] += 1
+    return [uses[key] for key in sorted(uses)], problem
+
+
+def _refusal(node: Node) -> str:
+    """Why nobody imports the operator of a node; "" if somebody does."""
+    try:
+        _check_operator(node)
+    except InputError as error:
+        return reason_of(node, error)
+    return ""
+
+
+def _check_and_import(node: Node, declared: Declared) -> None:
+    check_node(node, ONNX_OPERATORS)
+    _import_node(node, declared)
+
+
+def _stand_in(node: Node, name: str, type_: onnx.TypeProto) -> bool:
+    """Give a value of a type to the name of a result; False if the type has no sizes."""
+    tensor = type_.tensor_type
+    sizes = [each.dim_value for each in tensor.shape.dim if each.HasField("dim_value")]
+    if not tensor.HasField("shape") or len(sizes) < len(tensor.shape.dim):
+        return False
+    try:
+        element = tensor_element(tensor.elem_type, str(node))
+    except InputError:
+        return False
+    body = node.graph.main
+    node.graph.values[name] = body.insert_arg(nn.tensor(sizes, element), len(body.args))
+    return True
+
+
+def _how(node: Node) -> str:
+    """Where the meaning of a node's operator comes from; "" if it has none."""
+    if _own_importer(node) is not None:
+        return "abele"
+    if _users_importer(node) is not None:
+        return "an extension"
+    if identity(node.proto) in node.graph.functions:
+        return "a function of the model"
+    return "its function body" if is_function(node) else ""
 
 
 def _output(graph: Graph, name: str, declared: Declared) -> Value:
@@ -414,16 +502,18 @@ def _check_operator(node: Node) -> None:
             "the domain" if node.domain not in DOMAINS else "the operator",
             f"operators of domain ai.onnx are; --load a .py with {wanted} to add it",
         )
+    known = {"ai.onnx": OPERATORS, CONTRIBUTED_DOMAIN: CONTRIBUTED}.get(node.domain)
+    of_domain = "" if node.domain == "ai.onnx" else f', "{node.domain}"'
+    wanted = f'--load a .py with @onnx_operator("{node.operator}"{of_domain}) to add it'
+    if known is None and _importer(node) is None:
+        raise node.unsupported("the domain", f"operators of domain ai.onnx are; {wanted}")
     if node.domain not in node.graph.opsets:
         raise node.bad(f"the model imports no opset of domain {node.domain}")
-    if _importer(node) is None:
-        near = get_close_matches(node.operator, OPERATORS)
+    if known is not None and _importer(node) is None:
+        near = get_close_matches(node.operator, known)
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        wanted = f'@onnx_operator("{node.operator}")'
         raise node.unsupported(
-            "the operator",
-            f"{len(OPERATORS)} others are (docs/reference/onnx.md){guess}; "
-            f"--load a .py with {wanted} to add it",
+            "the operator", f"{len(known)} others are (docs/reference/onnx.md){guess}; {wanted}"
         )
 
 

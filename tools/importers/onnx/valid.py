@@ -55,7 +55,7 @@ def check_valid(
         _check_input(value, graph)
     _check_weights(proto, graph)
     try:
-        checker.check_model(_light_copy(proto, nodes))
+        checker.check_model(light_copy(proto, nodes))
     except checker.ValidationError as error:
         raise _named(str(error), graph, nodes) from None
     except (EncodeError, ValueError, RuntimeError) as error:
@@ -178,8 +178,8 @@ def _check_weights(proto: onnx.ModelProto, graph: Graph) -> None:
 # The copy
 
 
-def _light_copy(proto: onnx.ModelProto, nodes: Sequence[Node]) -> onnx.ModelProto:
-    """The model without its large weights, and without external data.
+def light_copy(proto: onnx.ModelProto, nodes: Sequence[Node]) -> onnx.ModelProto:
+    """The model without its large weights, and without external data. nodes: those of its graph.
 
     The checker gets the model as bytes, so each weight would be copied twice.
     """

@@ -1,0 +1,53 @@
+"""The answer to --list-ops: the operators of a model, and which of them are supported."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from ...ir.errors import InputError
+from ..driver.shown_text import shown
+from ..views.terminal import wide_enough
+from .arguments import given_values, sizes
+from .user_errors import print_error_line, text_in, user_errors
+
+if TYPE_CHECKING:
+    from ..importers.onnx.uses import Use
+
+
+def show_operators(
+    model: str, dim: list[str] | None, value: list[str] | None, load: list[str] | None
+) -> None:
+    """Print a table of an ONNX model's operators. The parameters are options, as given."""
+    with user_errors(text_in(model), model) as context:
+        extensions = context.load(load)
+        if not model.endswith(".onnx"):
+            raise InputError(f"{model}: --list-ops lists operators of ONNX; need an .onnx file")
+        # Commands that read no ONNX model run where onnx is not installed.
+        from ..importers import model_uses  # noqa: PLC0415
+
+        uses, problem = model_uses(model, extensions.context(), sizes(dim), given_values(value))
+        table = _table(uses)
+        wide_enough(table).print(table)
+        refused = sum(use.reasons.total() for use in uses)
+        every = sum(len(use.nodes) for use in uses)
+        sys.stdout.write(f"{every - refused} of {every} nodes are supported\n")
+        if problem:
+            print_error_line(f"warning: operators were checked by name only: {problem}")
+
+
+def _table(uses: list[Use]) -> Table:
+    table = Table()
+    for name in ("operator", "nodes", "supported", "by", "why not"):
+        table.add_column(name, justify="right" if name == "nodes" else "left", overflow="fold")
+    for use in uses:
+        name = use.operator if use.domain == "ai.onnx" else f"{use.domain}.{use.operator}"
+        why = [
+            text if number == use.reasons.total() else f"{number} nodes: {text}"
+            for text, number in use.reasons.most_common()
+        ]
+        row = (name, str(len(use.nodes)), use.supported, use.how, "; ".join(why))
+        table.add_row(*(shown(each) for each in row))
+    return table

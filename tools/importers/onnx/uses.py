@@ -1,0 +1,177 @@
+"""The operators that a model uses, and why abele cannot import some of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import onnx
+from onnx import shape_inference
+from onnx.shape_inference import InferenceError
+
+from ....ir.errors import InputError
+from ..errors import UnsupportedError
+from .functions import graphs_in, identity
+from .node import Graph, Node, shape_of
+from .valid import light_copy
+
+LISTED = 12
+"""The most operators that a message lists."""
+
+Check = Callable[[Node], None]
+"""Raises UnsupportedError for a node whose operator nobody imports."""
+
+
+@dataclass
+class Use:
+    """What a model uses of one operator.
+
+    nodes: their names; those in functions and in graphs of nodes count once. how: where its meaning
+    comes from. reasons: why nodes cannot be imported, with their number.
+    """
+
+    domain: str
+    operator: str
+    opset: int
+    how: str
+    nodes: list[str] = field(default_factory=list[str])
+    reasons: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def supported(self) -> str:
+        """Whether nodes can be imported: "yes", "no", or for how many."""
+        refused, every = self.reasons.total(), len(self.nodes)
+        return "yes" if not refused else "no" if refused == every else f"{every - refused}"
+
+
+def check_operators(nodes: Sequence[Node], check: Check) -> None:
+    """Raise UnsupportedError if nobody imports some operators. It names all of them, with counts.
+
+    Operators of graphs inside nodes are named as well, but refuse a model only where they are
+    imported: a branch that is never taken needs nothing.
+    """
+    first = next(_refused(nodes, check), None)
+    if first is None:
+        return
+    count: Counter[tuple[str, str]] = Counter()
+    example: dict[tuple[str, str], Node] = {}
+    for node, _ in _refused(every_node(nodes), check):
+        count[node.domain, node.operator] += 1
+        example.setdefault((node.domain, node.operator), node)
+    if len(count) == 1:
+        raise first[1]
+    shown = [_in_words(example[key], number) for key, number in count.most_common(LISTED)]
+    if len(count) > LISTED:
+        shown.append(f"and {len(count) - LISTED} others")
+    raise UnsupportedError(
+        f"{first[0].graph.place}: {len(count)} operators are not supported: {', '.join(shown)}; "
+        "--list-ops shows all operators; --load a .py with @onnx_operator to add one"
+    )
+
+
+def _in_words(node: Node, count: int) -> str:
+    domain = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
+    nodes = f"node {node.name!r}" if count == 1 else f"{count} nodes, the first is {node.name!r}"
+    return f"{node.operator}{domain} ({nodes})"
+
+
+def _refused(nodes: Iterable[Node], check: Check) -> Iterator[tuple[Node, UnsupportedError]]:
+    for node in nodes:
+        try:
+            check(node)
+        except UnsupportedError as error:
+            yield node, error
+
+
+def every_node(nodes: Iterable[Node]) -> Iterator[Node]:
+    """The nodes, those of graphs inside them, and those of the model's functions they use, once."""
+    seen: set[tuple[str, str, str]] = set()
+    pending = list(nodes)[::-1]
+    while pending:
+        node = pending.pop()
+        yield node
+        for graph in graphs_in(node.proto.attribute):
+            pending += _below(node, graph.node, node.graph)
+        function = node.graph.functions.get(identity(node.proto))
+        if function is not None and identity(node.proto) not in seen:
+            seen.add(identity(node.proto))
+            opsets = {each.domain or "ai.onnx": each.version for each in function.opset_import}
+            inner = node.graph.inside({}, {**node.graph.opsets, **opsets}, ())
+            pending += _below(node, function.node, inner)
+
+
+def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: Graph) -> list[Node]:
+    named = [(each, each.name or next(iter(each.output), "")) for each in protos]
+    return [Node(each, f"{node.name}/{name}", graph, node) for each, name in named][::-1]
+
+
+# What an import of all nodes finds
+
+
+@dataclass
+class Tolerant:
+    """An import that goes on after a node that cannot be imported.
+
+    read: imports a node. types: of values by name, as far as they are known. stand_in: gives a name
+    a value of a type, and returns whether it could. reasons: why nodes were refused, by id().
+    """
+
+    read: Callable[[Node], None]
+    types: Mapping[str, onnx.TypeProto]
+    stand_in: Callable[[Node, str, onnx.TypeProto], bool]
+    reasons: dict[int, str] = field(default_factory=dict[int, str])
+
+    def go_on(self, nodes: Iterable[Node], refused: Mapping[int, str]) -> None:
+        """Import nodes one by one. refused: nodes that are known to be refused, and why."""
+        for node in nodes:
+            names = [name for name in node.proto.output if name]
+            reason = refused.get(id(node), "")
+            if not reason and any(name in node.graph.absent for name in node.proto.input):
+                # Nothing is known of what it reads, so nothing can be said of it.
+                self._leave_out(node, names)
+                continue
+            if not reason:
+                try:
+                    self.read(node)
+                    continue
+                except InputError as error:
+                    reason = reason_of(node, error)
+            self.reasons[id(node)] = reason
+            self._leave_out(node, names)
+
+    def _leave_out(self, node: Node, names: Iterable[str]) -> None:
+        """Results of the declared types for a node that was not imported, or none."""
+        for name in names:
+            if name not in node.graph.values and not (
+                name in self.types and self.stand_in(node, name, self.types[name])
+            ):
+                node.graph.absent[name] = f"{node} is not imported"
+
+
+def inferred_types(
+    model: onnx.ModelProto, nodes: Sequence[Node], graph: Graph
+) -> dict[str, onnx.TypeProto]:
+    """The types that ONNX infers for the model's values, with the sizes that inputs have now."""
+    copy = light_copy(model, nodes)
+    for value in copy.graph.input:
+        known = graph.values.get(value.name)
+        if known is not None and value.type.HasField("tensor_type"):
+            shape = value.type.tensor_type.shape
+            shape.Clear()
+            for size in shape_of(known):
+                shape.dim.add().dim_value = size
+    try:
+        inferred = shape_inference.infer_shapes(copy)
+    except (InferenceError, ValueError, RuntimeError):
+        inferred = copy
+    found = (*inferred.graph.value_info, *inferred.graph.output)
+    return {each.name: each.type for each in found}
+
+
+def reason_of(node: Node, error: InputError) -> str:
+    """The message of an error about a node, without what names the node."""
+    text = str(error).removeprefix(f"{node.graph.place}: ")
+    for known in (f"node {node.name!r}: operator {node.meaning()}: ", f"{node}: "):
+        text = text.removeprefix(known)
+    return text
