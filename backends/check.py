@@ -139,20 +139,19 @@ class OpCheck(Observer):
     def on_compute(self, op: VerticesOp, machine: Machine) -> None:
         """Compare a result with the reference."""
         self.checked += 1
-        blocks = blocks_of(machine, op.destination)
-        actual = read_blocks(blocks)
-        found = mismatch(blocks, actual) if actual.size else None
-        if found is not None:
-            self._bits_differ("result", op, op.destination, found)
-        worst = worst_of_vertices(op.structure(), self._operands, actual)
-        if self.overflow is None:
-            self.overflow = overflow_of(op, self._operands, actual)
+        for i, name in enumerate(op.destinations):
+            blocks = blocks_of(machine, name)
+            actual = read_blocks(blocks)
+            found = mismatch(blocks, actual) if actual.size else None
+            if found is not None:
+                self._bits_differ("result", op, name, found)
+            worst = worst_of_vertices(op.structure(), self._operands, actual, i)
+            if self.overflow is None:
+                self.overflow = overflow_of(op, self._operands, actual)
+            self.largest_ratio = max(self.largest_ratio, worst.ratio)
+            if worst.ratio > 1 and self.first is None:
+                self._add("value", op, name, tile_of(blocks.layout, worst.index), worst)
         self._operands = []
-        self.largest_ratio = max(self.largest_ratio, worst.ratio)
-        if worst.ratio <= 1 or self.first is not None:
-            return
-        tile = tile_of(blocks.layout, worst.index)
-        self._add("value", op, op.destination, tile, worst)
 
     def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
         """Check the moves of a superstep without vertices."""
@@ -232,12 +231,17 @@ def blocks_of(machine: Machine, variable: str) -> Blocks:
     return Blocks(Placed(machine.memory, v.start, v.dtype), v.placed)
 
 
-def worst_of_vertices(structure: Structure, operands: Sequence[Array], actual: Array) -> Worst:
+def worst_of_vertices(
+    structure: Structure, operands: Sequence[Array], actual: Array, result: int = 0
+) -> Worst:
     """The element of a vertex set's result that is furthest outside its error bound.
 
-    operands, actual: in the viewed shapes of the structure's maps, in their own dtypes.
+    operands, actual: in the viewed shapes of the structure's maps, in their own dtypes. result:
+    which of several.
     """
-    value, bound = evaluate_structure(structure, operands, actual.dtype, actual.shape)
+    value, bound = evaluate_structure(
+        structure, operands, actual.dtype, actual.shape, result=result
+    )
     return worst_of(actual, value, bound)
 
 

@@ -137,7 +137,7 @@ class Timeline:
                 elsewhere = [name for name in op.sources if name not in under]
                 self._touch_all(under, BEFORE, False, certain)
                 self._touch_all(elsewhere, AFTER, False, certain)
-                self._touch(op.destination, AFTER if under else BEFORE, True, certain)
+                self._touch_all(op.destinations, AFTER if under else BEFORE, True, certain)
             case InputOp():
                 self._touch(op.writes.string_value(), EXCHANGE, True, certain)
             case OutputOp():

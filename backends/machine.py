@@ -67,12 +67,11 @@ class Observer:
 
 @dataclass
 class _Superstep:
-    """A superstep: its operations, each with its calls and the stamp of what they write, if
-    anything."""
+    """A superstep: its operations, each with its calls and the stamps of what they write."""
 
     op: tile.SuperstepOp
     moves: list[tuple[Operation, list[Call], Stamp | None]]
-    computes: list[tuple[tile.VerticesOp, list[Call], Stamp]]
+    computes: list[tuple[tile.VerticesOp, list[Call], tuple[Stamp, ...]]]
     lost: list[Lost]
     flips: list[FlipByte]
     cycles: int
@@ -272,7 +271,7 @@ class Machine:
         if shadow is not None:
             shadow.end_phase([op for op, _, _ in step.moves])
             shadow.check_phase(step.op, [op for op, _, _ in step.computes])
-        for op, calls, stamp in step.computes:
+        for op, calls, stamps in step.computes:
             for observer in observers:
                 observer.before_compute(op, self)
             try:
@@ -280,7 +279,8 @@ class Machine:
                     function(*arguments)
             except IndexFault as fault:
                 raise fault.of(op) from None
-            stamp.write(False)
+            for stamp in stamps:
+                stamp.write(False)
             for observer in observers:
                 observer.on_compute(op, self)
         if shadow is not None:
@@ -310,13 +310,14 @@ class Machine:
 
     def _superstep(self, op: tile.SuperstepOp, calls: Mapping[Operation, list[Call]]) -> _Superstep:
         moves: list[tuple[Operation, list[Call], Stamp | None]] = []
-        computes: list[tuple[tile.VerticesOp, list[Call], Stamp]] = []
+        computes: list[tuple[tile.VerticesOp, list[Call], tuple[Stamp, ...]]] = []
         for inner in op.body.block.ops:
             match inner:
                 case tile.CopyOp():
                     moves.append((inner, calls[inner], self._stamps[inner.destination]))
                 case tile.VerticesOp():
-                    computes.append((inner, calls[inner], self._stamps[inner.destination]))
+                    stamps = tuple(self._stamps[name] for name in inner.destinations)
+                    computes.append((inner, calls[inner], stamps))
                 case tile.InputOp():
                     stamp = self._stamps[inner.writes.string_value()]
                     moves.append((inner, calls[inner], stamp))

@@ -105,7 +105,7 @@ def _vertices(space: Space, plan: Plan) -> Integers:
 def _state_bytes(op: VerticesOp, target: Target) -> int:
     """Bytes of the state of one vertex."""
     counts = sum(dim.size > 1 for dim in op.space.data.dims)
-    pointers = len(op.sources) + 1
+    pointers = len(op.sources) + len(op.destinations)
     return pointers * target.code.pointer_bytes + counts * target.code.count_bytes
 
 

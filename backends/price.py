@@ -127,11 +127,11 @@ def callee_of(
 
 
 def operands_of(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> list[Variable]:
-    """The variables that an operation reads and, last, the variable that it writes.
+    """The variables that an operation reads and, last, those that it writes.
 
     Raises InputError for a variable that does not exist.
     """
-    names = [*op.sources, op.destination]
+    names = [*op.sources, *op.destinations]
     for name in names:
         if name not in variables:
             raise InputError(f"{op.name} at {place(op)}: no variable @{name}")
@@ -277,8 +277,7 @@ def charge_vertices(
     op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
     """Add the cycles that each tile computes for a compute set."""
-    *reads, result = operands_of(op, variables)
-    dtypes = [v.dtype for v in (*reads, result)]
+    dtypes = [v.dtype for v in operands_of(op, variables)]
     plan = op.plan.data
     cycles = cells_cycles(Workload.of(op.structure(), dtypes, target), plan)
     order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]

@@ -82,7 +82,7 @@ def _priced(
         else:
             charge_vertices(op, variables, target, charge)
         exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
-        result = variables[op.destination]
+        results = [variables[name] for name in op.destinations]
         found = OperationPrice(
             operation=op.name,
             node=origin(op),
@@ -92,6 +92,9 @@ def _priced(
             exchange_cycles=int(exchange.max(initial=0)),
             compute_cycles=int(charge.compute.max(initial=0)),
             exchange_bytes=int(charge.received.sum()),
-            tile_bytes=int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize,
+            tile_bytes=sum(
+                int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize
+                for result in results
+            ),
         )
         yield op, found

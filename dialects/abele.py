@@ -171,11 +171,13 @@ def _print_dim(dim: Dim) -> str:
 class SpaceAttr(_Value[Space]):
     """An iteration space.
 
-    Relations follow the results: only points at which they hold contribute.
+    Relations follow the results: only points at which they hold contribute. Then come positions,
+    row-major in a tensor: points outside it contribute nothing.
 
     Example: #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
     #abele.space<[j = 3, r = 8 reduction] (r) of [8], (j) of [3] -> (j) of [3]
     where operand 1 is (r) of [8]>
+    #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4] -> (m) of [8], (m) of [8] at (k) of [4]>
     """
 
     name = "abele.space"
@@ -218,7 +220,10 @@ class SpaceAttr(_Value[Space]):
             if len(access.axes) != 1:
                 parser.raise_error(f"a relation of {len(access.axes)} axes; need one")
             relations.append(Relation(access.axes[0], operand))
-        return Space(dims, tuple(operands), tuple(results), tuple(relations))
+        positions: list[AccessMap] = []
+        while parser.parse_optional_keyword("at") is not None:
+            positions.append(_parse_access(parser, names))
+        return Space(dims, tuple(operands), tuple(results), tuple(relations), tuple(positions))
 
     def text(self) -> str:
         """What stands between the brackets."""
@@ -230,7 +235,8 @@ class SpaceAttr(_Value[Space]):
             f" where operand {r.operand} is {_print_access(AccessMap((r.axis,)), names)}"
             for r in self.data.relations
         )
-        return f"[{dims}] {operands} -> {results}{relations}"
+        positions = "".join(f" at {_print_access(a, names)}" for a in self.data.positions)
+        return f"[{dims}] {operands} -> {results}{relations}{positions}"
 
 
 @irdl_attr_definition
@@ -347,7 +353,8 @@ class BodyAttr(_Value[Body]):
     """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
-    #abele.body<mul sum narrow>, #abele.body<identity along sum reverse exclusive>
+    #abele.body<mul sum narrow>, #abele.body<identity along sum reverse exclusive>,
+    #abele.body<identity argmax>, #abele.body<members moments resumes unfinished>
     """
 
     name = "abele.body"
@@ -361,10 +368,13 @@ class BodyAttr(_Value[Body]):
         along = None if chained else _parse_along(parser)
         combiner = None if chained or along else parser.parse_optional_identifier()
         parameters = () if chained else _parse_parameters(parser)
-        narrow = not chained and parser.parse_optional_keyword("narrow") is not None
+        narrow, resumes, unfinished = (
+            not chained and parser.parse_optional_keyword(word) is not None
+            for word in ("narrow", "resumes", "unfinished")
+        )
         chained = chained or parser.parse_optional_keyword("then")
         stages = parse_stages(parser) if chained else ()
-        return Body(function, combiner, parameters, stages, narrow, along)
+        return Body(function, combiner, parameters, stages, narrow, along, resumes, unfinished)
 
     def text(self) -> str:
         """What stands between the brackets."""
@@ -372,6 +382,7 @@ class BodyAttr(_Value[Body]):
         text = body.function + (f" {body.combiner}" if body.combiner else "")
         text += _along_text(body.along) if body.along else ""
         text += _print_parameters(body.parameters) + (" narrow" if body.narrow else "")
+        text += " resumes" * body.resumes + " unfinished" * body.unfinished
         return f"{text} then {stages_text(body.then)}" if body.then else text
 
 

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 
 import numpy as np
 from xdsl.dialects.builtin import (
+    AnyFloat,
     ArrayAttr,
     StringAttr,
     SymbolNameConstraint,
     SymbolRefAttr,
     TensorType,
+    i32,
 )
 from xdsl.ir import Attribute, Dialect, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import (
@@ -25,6 +27,7 @@ from xdsl.irdl import (
     result_def,
     traits_def,
     var_operand_def,
+    var_result_def,
 )
 from xdsl.traits import Pure, SymbolOpInterface
 
@@ -44,9 +47,10 @@ from .abele import (
     verify_chain,
 )
 from .blob_attr import BlobAttr
+from .combiners import MEMBERS
 from .dtypes import numpy_dtype
 from .scalar_functions import FUNCTIONS
-from .structured import Structure
+from .structured import Body, Structure
 
 
 @irdl_attr_definition
@@ -118,17 +122,19 @@ def access_layout(space: Space, access: AccessMap, plan: Plan) -> Layout:
 def verify_cut(structure: Structure, plan: Plan) -> None:
     """Check that a plan cuts a structure legally: parallel dimensions only, all parts non-empty."""
     dims, body = structure.space.dims, structure.body
-    if body.function not in FUNCTIONS:
+    if body.function not in FUNCTIONS and body.function != MEMBERS:
         raise VerifyException(
             f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
         )
+    parameters = 0 if body.function == MEMBERS else FUNCTIONS[body.function].parameters
     given = len(structure.space.operands), len(body.parameters)
-    if given != (structure.arity, FUNCTIONS[body.function].parameters):
+    if given != (structure.arity, parameters):
         chain = f" then {stages_text(body.then)}" if body.then else ""
         raise VerifyException(
             f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
-            f"{structure.arity} and {FUNCTIONS[body.function].parameters}"
+            f"{structure.arity} and {parameters}"
         )
+    _verify_results(structure)
     _verify_relations(structure)
     _verify_along(structure)
     _verify_extras(structure)
@@ -195,6 +201,42 @@ def _verify_along(structure: Structure) -> None:
         raise VerifyException(f"{name} of {body.function}; need identity")
     if body.then and body.along.name == "sort_indices":
         raise VerifyException(f"a chain after {name}; indices are integers")
+
+
+def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:
+    """Check that the results of a body can have elements of these types. Raises VerifyException."""
+    verify_chain(body.then, elements[0])
+    combiner = body.tuple_combiner
+    if combiner is None:
+        return
+    for i, (kind, element) in enumerate(zip(body.result_kinds, elements, strict=True)):
+        floats = kind == "wide" or (kind == "element" and combiner.floats)
+        if kind == "index" and element != i32:
+            raise VerifyException(f"result {i}, of {combiner.name}: {element}; need i32")
+        if floats and not isinstance(element, AnyFloat):
+            raise VerifyException(f"result {i}, of {combiner.name}: {element}; need floats")
+
+
+def _verify_results(structure: Structure) -> None:
+    """Check the numbers of results and positions, and that members are merged alike."""
+    space, body = structure.space, structure.body
+    given = len(space.results), len(space.positions)
+    if given != (body.result_count, body.position_count):
+        what = f" {body.combiner}" if body.combiner else ""
+        raise VerifyException(
+            f"{body.function}{what} with {given[0]} results and {given[1]} positions; need "
+            f"{body.result_count} and {body.position_count}"
+        )
+    if body.member_kinds and space.relations:
+        raise VerifyException(f"combiner {body.combiner} at points that meet a relation; need none")
+    kinds = len(body.member_kinds)
+    own = structure.own_operands
+    left = space.operands[own - kinds : own] if body.resumes else ()
+    for i, access in enumerate(left):
+        if access.axes != space.results[0].axes:
+            raise VerifyException(
+                f"operand {own - kinds + i}, of an earlier step: need the map of the result"
+            )
 
 
 def _verify_extras(structure: Structure) -> None:
@@ -314,11 +356,11 @@ class ConstantOp(IRDLOperation):
 class ComputeOp(IRDLOperation):
     """A structured operator, split over tiles: each cell works on its own blocks.
 
-    The layouts of the operands and of the result follow from the space and the plan.
+    The layouts of the operands and of the results follow from the space and the plan.
 
-    inputs: one per operand of the space. space: where each point reads and writes; it has one
-    result. body: what happens at each point. plan: how the space is split over tiles, in parallel
-    dimensions only, and over workers; combine is not set.
+    inputs: one per operand of the space. space: where each point reads and writes. body: what
+    happens at each point. plan: how the space is split over tiles, in parallel dimensions only, and
+    over workers; combine is not set. made: one per result of the space.
 
     Example: %1 = partition.compute(%w, %x)
     space <[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
@@ -333,17 +375,17 @@ class ComputeOp(IRDLOperation):
     space = prop_def(SpaceAttr)
     body = prop_def(BodyAttr)
     plan = prop_def(PlanAttr)
-    result = result_def(PartitionTensor)
+    made = var_result_def(PartitionTensor)
     assembly_format = (
         "`(` $inputs `)` `space` $space `body` $body `plan` $plan attr-dict `:`"
-        " functional-type($inputs, $result)"
+        " functional-type($inputs, $made)"
     )
     traits = traits_def(Pure())
 
     def __init__(
-        self, inputs: Sequence[SSAValue], structure: Structure, plan: Plan, tensor: TensorType
+        self, inputs: Sequence[SSAValue], structure: Structure, plan: Plan, *tensors: TensorType
     ):
-        (access,) = structure.space.results
+        space = structure.space
         super().__init__(
             operands=[inputs],
             properties={
@@ -351,8 +393,18 @@ class ComputeOp(IRDLOperation):
                 "body": BodyAttr(structure.body),
                 "plan": PlanAttr(plan),
             },
-            result_types=[laid_out(tensor, access_layout(structure.space, access, plan))],
+            result_types=[
+                [
+                    laid_out(tensor, access_layout(space, access, plan))
+                    for tensor, access in zip(tensors, space.results, strict=True)
+                ]
+            ],
         )
+
+    @property
+    def result(self) -> SSAValue:
+        """The only result, or the first of several."""
+        return self.results[0]
 
     def structure(self) -> Structure:
         """The space and the body."""
@@ -362,21 +414,21 @@ class ComputeOp(IRDLOperation):
         """Check what can be seen without other operations."""
         space, plan = self.space.data, self.plan.data
         verify_cut(self.structure(), plan)
-        verify_chain(self.body.data.then, partition_type(self.result).tensor.element_type)
-        if len(space.operands) != len(self.inputs) or len(space.results) != 1:
+        if len(space.operands) != len(self.inputs) or len(space.results) != len(self.made):
             raise VerifyException(
-                f"{len(self.inputs)} operands and 1 result for a space of "
+                f"{len(self.inputs)} operands and {len(self.made)} results for a space of "
                 f"{len(space.operands)} and {len(space.results)}"
             )
+        made = [partition_type(value).tensor.element_type for value in self.made]
+        verify_result_types(self.body.data, made)
         for i, (value, access) in enumerate(zip(self.inputs, space.operands, strict=True)):
             _verify_layout(
                 f"operand {i}", partition_type(value), access_layout(space, access, plan)
             )
-        _verify_layout(
-            "result",
-            partition_type(self.result),
-            access_layout(space, space.results[0], plan),
-        )
+        several = len(self.made) > 1
+        for i, (value, access) in enumerate(zip(self.made, space.results, strict=True)):
+            role = f"result {i}" if several else "result"
+            _verify_layout(role, partition_type(value), access_layout(space, access, plan))
 
 
 def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:

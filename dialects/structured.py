@@ -17,6 +17,7 @@ from ..ir.hash_once import hash_once
 from ..ir.same_number import same_numbers
 from ..ir.upstream import Builder
 from .along import Along
+from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
 from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
 
@@ -74,14 +75,18 @@ def extras_of(stages: Sequence[Stage]) -> int:
 class Body:
     """What happens at each point of an iteration space.
 
-    function: a scalar function of the operands' elements, a key of FUNCTIONS.
+    function: a scalar function of the operands' elements, a key of FUNCTIONS; or MEMBERS, if the
+    operands are members already.
     combiner: merges the points of the reduction dimensions; None if there are none.
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
     operands are those of function, then the extras of each stage. narrow: whether points may be
     merged in the first operand's own type, if that is narrower than 32 bits. along: what is
     computed along the whole dimension of the space, from the values of function; None if points
-    are independent, or merged.
+    are independent, or merged. resumes: whether merging begins with the members that an earlier
+    step has left, which are further operands. unfinished: whether the results are members. Both
+    need a combiner of several values.
+    Raises ValueError for a combiner that does not exist, or cannot be used this way.
     """
 
     function: str
@@ -90,10 +95,22 @@ class Body:
     then: tuple[Stage, ...] = ()
     narrow: bool = False
     along: Along | None = None
+    resumes: bool = False
+    unfinished: bool = False
 
     def __post_init__(self) -> None:
-        if self.combiner is not None and self.combiner not in COMBINERS:
-            raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(COMBINERS)}")
+        known = (*COMBINERS, *TUPLE_COMBINERS)
+        if self.combiner is not None and self.combiner not in known:
+            raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(known)}")
+        several = self.combiner in TUPLE_COMBINERS
+        if not several and (self.function == MEMBERS or self.resumes or self.unfinished):
+            raise ValueError(
+                f"members of combiner {self.combiner!r}; need one of {', '.join(TUPLE_COMBINERS)}"
+            )
+        if several and (self.then or self.narrow):
+            raise ValueError(
+                f"combiner {self.combiner!r} with a chain or narrow sums; need neither"
+            )
         if self.combiner is not None and self.along is not None:
             raise ValueError(f"combiner {self.combiner} and {self.along.name} along; need one")
 
@@ -101,18 +118,62 @@ class Body:
         """True if all fields are equal, including the signs of zeros in parameters."""
         if not isinstance(other, Body):
             return NotImplemented
-        mine = self.function, self.combiner, self.then, self.narrow, self.along
-        same = mine == (other.function, other.combiner, other.then, other.narrow, other.along)
+        same = self._form == other._form
         return same and same_numbers(self.parameters, other.parameters)
 
     @property
+    def _form(self) -> tuple[object, ...]:
+        """All fields but the parameters."""
+        own = self.function, self.combiner, self.then, self.narrow, self.along
+        return (*own, self.resumes, self.unfinished)
+
+    @property
+    def tuple_combiner(self) -> Combiner | None:
+        """The combiner of several values; None if the body has another, or none."""
+        return None if self.combiner is None else TUPLE_COMBINERS.get(self.combiner)
+
+    @property
+    def member_kinds(self) -> tuple[MemberKind, ...]:
+        """The types of the members of a combiner of several values; () for other bodies."""
+        combiner = self.tuple_combiner
+        return () if combiner is None else combiner.members
+
+    @property
+    def result_kinds(self) -> tuple[MemberKind, ...]:
+        """The types of the results of a combiner of several values; () for other bodies."""
+        combiner = self.tuple_combiner
+        if combiner is None:
+            return ()
+        return combiner.members if self.unfinished else combiner.results
+
+    @property
+    def result_count(self) -> int:
+        """The number of results."""
+        return len(self.result_kinds) or 1
+
+    @property
+    def position_count(self) -> int:
+        """How many positions the body reads at each point."""
+        combiner = self.tuple_combiner
+        lifts = combiner is not None and self.function != MEMBERS
+        return int(lifts and combiner.reads_position)
+
+    @property
     def identity(self) -> float:
-        """The identity of the combiner; 0 without a combiner."""
+        """The element that the combiner ignores; 0 without a combiner.
+
+        Also 0 if there is no such element, or if the members are other than the element.
+        """
+        combiner = self.tuple_combiner
+        if combiner is not None:
+            return combiner.fill or 0.0
         return COMBINERS[self.combiner] if self.combiner else 0.0
 
     @property
     def function_arity(self) -> int:
         """Number of operands of the function, without those of relations and of the chain."""
+        if self.function == MEMBERS:
+            return len(self.member_kinds)
         return FUNCTIONS[self.function].arity
 
 
@@ -121,8 +182,10 @@ class Body:
 class Structure:
     """An operator as mathematics: where it reads and writes, and what it computes.
 
-    The operands are those of the function, then the index operand of each relation, then those of
-    the chain. A point at which a relation does not hold contributes the identity of the combiner.
+    The operands are those of the function, then the index operand of each relation, then the
+    members of an earlier step, then those of the chain. A point at which a relation does not hold
+    contributes the identity of the combiner. There are as many results as the body has; all of them
+    have all parallel dimensions.
     """
 
     space: Space
@@ -131,7 +194,8 @@ class Structure:
     @property
     def own_operands(self) -> int:
         """Number of operands without those of the chain."""
-        return self.body.function_arity + len(self.space.relations)
+        left = len(self.body.member_kinds) if self.body.resumes else 0
+        return self.body.function_arity + len(self.space.relations) + left
 
     @property
     def arity(self) -> int:
@@ -146,17 +210,27 @@ class Structure:
         own = self.space.operands[: self.own_operands]
         return Structure(replace(self.space, operands=own), replace(self.body, then=()))
 
+    @cached_property
+    def partial(self) -> Structure:
+        """The structure that leaves what another one merges: sums without the chain, or members."""
+        kinds = self.body.member_kinds
+        if not kinds:
+            return self.unchained
+        results = (self.space.results[0],) * len(kinds)
+        return Structure(replace(self.space, results=results), replace(self.body, unfinished=True))
+
     def reads_in_place(self, operand: int) -> bool:
         """True if the result may be written over an operand that starts at the same address.
 
         This holds if every point reads only the element of the operand that it writes. It also
         holds for partials, which have further leading axes, all of them merged: the result takes
         the place of the first partial. It does not hold for a sum of products, which accumulates
-        in the place of the result. A sequence along a whole dimension reads all elements of a row
-        before it writes any, so it may be written over the row.
+        in the place of the result, nor for several results, one of which may be written before
+        another is computed. A sequence along a whole dimension reads all elements of a row before
+        it writes any, so it may be written over the row.
         """
         space, body = self.space, self.body
-        if body.combiner is not None and self.own_operands > 1:
+        if len(space.results) > 1 or (body.combiner is not None and self.own_operands > 1):
             return False
         if body.along is not None and body.along.name == "sort_indices":
             # The indices move with the elements.

@@ -56,7 +56,7 @@ def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
     """The variables that an operation reads and writes; None if it is no step of a program."""
     match op:
         case CopyOp() | VerticesOp():
-            return set(op.sources), {op.destination}
+            return set(op.sources), set(op.destinations)
         case InputOp():
             return set(), {op.writes.string_value()}
         case OutputOp():

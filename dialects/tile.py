@@ -112,6 +112,11 @@ class CopyOp(IRDLOperation):
         return self.writes.string_value()
 
     @property
+    def destinations(self) -> list[str]:
+        """The name of the variable written, as a list."""
+        return [self.destination]
+
+    @property
     def spaces(self) -> tuple[Space, ...] | None:
         """One move per source; None if the only source is copied as it is."""
         return None if self.moves is None else tuple(m.data for m in self.moves)
@@ -126,10 +131,10 @@ class CopyOp(IRDLOperation):
 class VerticesOp(IRDLOperation):
     """One codelet on every cell of a split: which blocks it reads and writes.
 
-    space: where each point reads and writes; it has one result. body: what happens at each point.
-    plan: how the space is split over tiles, in parallel dimensions only, and over workers; combine
-    is not set. reads: one variable per operand of the space, in the layout that the plan needs.
-    writes: the variable of the result, in the layout that the plan needs.
+    space: where each point reads and writes. body: what happens at each point. plan: how the space
+    is split over tiles, in parallel dimensions only, and over workers; combine is not set. reads:
+    one variable per operand of the space, in the layout that the plan needs. writes: the variable
+    of the result, or a list of one per result, in the layouts that the plan needs.
 
     Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
     plan <split [6]> reads [@x] writes @y
@@ -140,19 +145,19 @@ class VerticesOp(IRDLOperation):
     body = prop_def(BodyAttr)
     plan = prop_def(PlanAttr)
     reads = prop_def(ArrayAttr[SymbolRefAttr])
-    writes = prop_def(SymbolRefAttr)
+    writes = prop_def(SymbolRefAttr | ArrayAttr[SymbolRefAttr])
     assembly_format = (
         "`space` $space `body` $body `plan` $plan `reads` $reads `writes` $writes attr-dict"
     )
 
-    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], writes: str):
+    def __init__(self, structure: Structure, plan: Plan, reads: Sequence[str], *writes: str):
         super().__init__(
             properties={
                 "space": SpaceAttr(structure.space),
                 "body": BodyAttr(structure.body),
                 "plan": PlanAttr(plan),
                 "reads": references(reads),
-                "writes": SymbolRefAttr(writes),
+                "writes": SymbolRefAttr(writes[0]) if len(writes) == 1 else references(writes),
             }
         )
 
@@ -162,16 +167,22 @@ class VerticesOp(IRDLOperation):
         return symbols(self.reads)
 
     @property
+    def destinations(self) -> list[str]:
+        """Names of the variables written, one per result."""
+        writes = self.writes
+        return [writes.string_value()] if isinstance(writes, SymbolRefAttr) else symbols(writes)
+
+    @property
     def destination(self) -> str:
-        """Name of the variable written."""
-        return self.writes.string_value()
+        """Name of the variable of the only result, or of the first of several."""
+        return self.destinations[0]
 
     def structure(self) -> Structure:
         """The space and the body."""
         return Structure(self.space.data, self.body.data)
 
     def layouts(self) -> tuple[Layout, ...]:
-        """The layouts that operands and, last, the result must have."""
+        """The layouts that operands and, last, the results must have."""
         return _layouts(self.space.data, self.plan.data)
 
     def overwritable(self) -> frozenset[str]:
@@ -186,12 +197,14 @@ class VerticesOp(IRDLOperation):
     def verify_(self) -> None:
         """Check what can be seen without other operations."""
         verify_cut(self.structure(), self.plan.data)
-        if len(self.space.data.operands) != len(self.reads) or len(self.space.data.results) != 1:
+        space, written = self.space.data, self.destinations
+        if len(space.operands) != len(self.reads) or len(space.results) != len(written):
             raise VerifyException(
-                f"reads {len(self.reads)} variables for a space of "
-                f"{len(self.space.data.operands)} operands and "
-                f"{len(self.space.data.results)} results"
+                f"reads {len(self.reads)} variables and writes {len(written)} for a space of "
+                f"{len(space.operands)} operands and {len(space.results)} results"
             )
+        if len(set(written)) != len(written):
+            raise VerifyException(f"writes one variable twice: {', '.join(written)}")
 
 
 @lru_cache(maxsize=4096)

@@ -15,9 +15,9 @@ from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
 from . import exchange, partition
-from .abele import LayoutAttr, verify_chain
+from .abele import LayoutAttr
 from .control import TURN, RepeatOp
-from .partition import PartitionTensor, verify_moves
+from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import IN_A_SUPERSTEP, CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from .variable import Variable
 
@@ -65,10 +65,11 @@ def _named(name: str, known: Mapping[str, T], what: str) -> T:
 def verify_use(op: VerticesOp | CopyOp, variables: Mapping[str, Variable]) -> None:
     """Check an operation against the variables that it names. Raises VerifyException."""
     sources = [_named(n, variables, "variable") for n in op.sources]
-    destination = _named(op.destination, variables, "variable")
+    destination, *further = (_named(n, variables, "variable") for n in op.destinations)
     if isinstance(op, VerticesOp):
-        verify_chain(op.body.data.then, destination.tensor.element_type)
-        for variable, need in zip((*sources, destination), op.layouts(), strict=True):
+        made = (destination, *further)
+        verify_result_types(op.body.data, [each.tensor.element_type for each in made])
+        for variable, need in zip((*sources, *made), op.layouts(), strict=True):
             if variable.placed != need:
                 raise VerifyException(
                     f"@{variable.symbol} has layout {LayoutAttr(variable.placed).text()}; the "

@@ -19,7 +19,7 @@ from typing import cast
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
-from .rules.build import Infers, has_infer
+from .rules.build import has_infer, has_infer_all, with_inferred_types
 from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from .rules.climb import Climb, Failure, without_some
 from .rules.values import Plain
@@ -237,7 +237,8 @@ class Instances:
     def _explored(self, cls: type[Operation]) -> _Found:
         info = self.vocabulary.info(cls)
         found = _Found(info)
-        if info.regions or info.segmented or not info.one_result or info.most == 0:
+        gives = info.one_result or has_infer_all(cls)
+        if info.regions or info.segmented or not gives or info.most == 0:
             return found
         random = Random(cls.name)
         if not self._first(found, random):
@@ -341,7 +342,8 @@ def _attempt(
         types[i] = tensor_type(_element(draws, f"element of operand {i}", known), shape)
     operands = [types[i] for i in range(count)]
     shape = tuple(operands[0].get_shape())
-    if not has_infer(info.cls) and draws.way("result", ("same", "other")) == "other":
+    infers = has_infer(info.cls) or has_infer_all(info.cls)
+    if not infers and draws.way("result", ("same", "other")) == "other":
         shape = draws.shape("shape of result", [shape])
     result = tensor_type(_element(draws, "element of result", [begin]), shape)
     properties: dict[str, Attribute] = {}
@@ -371,8 +373,7 @@ def _attempt(
         location=UNKNOWN_LOC,
     )
     try:
-        if has_infer(info.cls):
-            op.results[0]._type = cast(Infers, op).infer()  # pyright: ignore[reportPrivateUsage]
+        op = with_inferred_types(op)
         op.verify(verify_nested_ops=False)
     except Exception as error:
         # The verifier of a user's operation may raise anything on invalid input.

@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..backends.codelets.workload import partials_dtype
+from ..backends.codelets.workload import left_dtypes
 from ..backends.reference.operation import Meaningless
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan
@@ -37,6 +37,9 @@ from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_s
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
 """Operands, each with the name that a relayout of it gets."""
+
+Tensors: TypeAlias = "Sequence[TensorType[Attribute]]"
+"""The types of the results at nn."""
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
@@ -195,32 +198,49 @@ class _Conversion:
     def _structured(self, op: Operation, structure: Structure) -> None:
         values = [(f"in{i}", self.values[v]) for i, v in enumerate(op.operands)]
         try:
-            result = self._compute(values, structure, plan_of(op), tensor_of(op.results[0]))
+            tensors = [tensor_of(result) for result in op.results]
+            results = self._compute(values, structure, plan_of(op), tensors)
         except ValueError as error:
             raise InputError(f"{op.name} at {place(op)}: {error}") from None
-        self._bind(op, [result])
+        self._bind(op, results)
 
     def _compute(
         self,
         values: Values,
         structure: Structure,
         plan: Plan,
-        tensor: TensorType[Attribute],
-    ) -> SSAValue:
+        tensors: Tensors,
+    ) -> Sequence[SSAValue]:
         """Convert an operator in all its steps, and combine the partials that they leave."""
         if not takes_steps(plan):
-            return self._one_pass([Step(structure, plan, ())], values, tensor)
+            return self._one_pass([Step(structure, plan, ())], values, tensors)
         passes = tuple(passes_of(structure, plan))
         if len(passes) == 1:
-            return self._one_pass(passes[0], values, tensor)
-        element, whole = tensor.element_type, structure.space.results[0].shape
-        part = part_shape(structure, plan)
-        parts = [
-            self._one_pass(steps, values, TensorType(element, part), f"part{i}")
-            for i, steps in enumerate(passes)
+            return self._one_pass(passes[0], values, tensors)
+        shapes = [part_shape(structure, plan, i) for i in range(len(tensors))]
+        made = [TensorType(t.element_type, n) for t, n in zip(tensors, shapes, strict=True)]
+        parts = [self._one_pass(steps, values, made, f"part{i}") for i, steps in enumerate(passes)]
+        starts = [steps[0].starts for steps in passes]
+        every = zip(zip(*parts, strict=True), zip(*starts, strict=True), tensors, strict=True)
+        return [
+            self._joined(some, at, structure, plan, i, tensor)
+            for i, (some, at, tensor) in enumerate(every)
         ]
-        moves = [move_into(part, steps[0].start, whole) for steps in passes]
-        layout = final_layout(structure, plan)
+
+    def _joined(
+        self,
+        parts: Sequence[SSAValue],
+        starts: Sequence[tuple[int, ...]],
+        structure: Structure,
+        plan: Plan,
+        result: int,
+        tensor: TensorType[Attribute],
+    ) -> SSAValue:
+        """One of the results of an operator, put together from its parts."""
+        element, whole = tensor.element_type, structure.space.results[result].shape
+        part = part_shape(structure, plan, result)
+        moves = [move_into(part, start, whole) for start in starts]
+        layout = final_layout(structure, plan, result)
         joined = partition.RelayoutOp(parts, moves, laid_out(TensorType(element, whole), layout))
         self._add(joined, "join")
         if whole == tensor.get_shape():
@@ -233,13 +253,14 @@ class _Conversion:
         self,
         steps: Sequence[Step],
         values: Values,
-        tensor: TensorType[Attribute],
+        tensors: Tensors,
         *path: str,
-    ) -> SSAValue:
+    ) -> Sequence[SSAValue]:
         """Convert steps that add up, each to the sums of the steps before it."""
-        body = steps[0].structure.body
-        between = element_type(partials_dtype(numpy_dtype(tensor.element_type), body))
-        left: SSAValue | None = None
+        dtypes = [numpy_dtype(partition_type(value).tensor.element_type) for _, value in values]
+        result = numpy_dtype(tensors[0].element_type)
+        between = [element_type(dtype) for dtype in left_dtypes(steps[0].structure, dtypes, result)]
+        left: Sequence[SSAValue] = ()
         for i, step in enumerate(steps):
             structure, plan = step.structure, step.plan
             partial = leaves_partials(structure, plan)
@@ -252,31 +273,36 @@ class _Conversion:
             ]
             cut, split, order = refined(structure, plan)
             own = structure.own_operands
-            if left is not None:
-                operands.insert(own, left)
+            if left:
+                operands[own:own] = left
                 cut = adding(cut, chain=ends)
             elif not ends:
-                cut = cut.unchained
+                cut = cut.partial
             operands = operands[: len(cut.space.operands)]
-            shape = cut.space.results[0].shape if partial else tensor.get_shape()
-            made = TensorType(tensor.element_type if ends else between, shape)
+            made: Tensors = tensors
+            if not ends:
+                shapes = [access.shape for access in cut.space.results]
+                # A single result keeps the tensor's own shape, which the map may only view.
+                shapes = shapes if partial else [tensors[0].get_shape()] * len(shapes)
+                made = [TensorType(e, n) for e, n in zip(between, shapes, strict=True)]
             workers = plan.workers + (1,) * (len(split) - len(plan.workers))
             op = partition.ComputeOp(
                 operands,
                 cut,
                 Plan(split, order, plan.first_tile, plan.method, workers if plan.workers else ()),
-                made,
+                *made,
             )
             number = (f"step{i}",) if len(steps) > 1 else ()
             self._add(op, *path, *number, *(("partials",) if partial else ()))
-            left = op.result
-        assert left is not None
+            left = op.results
         structure, plan = steps[-1].structure, steps[-1].plan
         if not leaves_partials(structure, plan):
             return left
         rest = values[structure.own_operands :]
         combine, further = combining(structure, plan)
-        return self._compute([("gather", left), *rest], combine, further, tensor)
+        names = ["gather"] if len(left) == 1 else [f"gather{i}" for i in range(len(left))]
+        gathered = list(zip(names, left, strict=True))
+        return self._compute([*gathered, *rest], combine, further, tensors)
 
     def _movement(self, op: Operation, movement: Movement) -> None:
         tensor = tensor_of(op.results[0])

@@ -266,12 +266,12 @@ class _Conversion:
     @_at.register
     def _compute(self, op: partition.ComputeOp) -> None:
         self.source = op
-        name = self._result(op.result)
+        names = [self._result(value) for value in op.made]
         vertices = tile.VerticesOp(
-            op.structure(), op.plan.data, [self.where[v] for v in op.inputs], name
+            op.structure(), op.plan.data, [self.where[v] for v in op.inputs], *names
         )
-        self._add(tile.ComputeSetOp(name, [vertices]))
-        self.where[op.result] = name
+        self._add(tile.ComputeSetOp(names[0], [vertices]))
+        self.where.update(zip(op.made, names, strict=True))
 
     @_at.register
     def _call(self, op: func.CallOp) -> None:

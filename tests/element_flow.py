@@ -117,17 +117,17 @@ class ElementFlow:
                         self.edges[owner, number, operand] += elements
                     elif owner < -1:
                         self.source_edges.add((owner, number, operand))
-        (access,) = space.results
-        result = np.zeros(access.shape, np.int64)
-        for number, vertex in enumerate(mine, self.count):
-            axes = [
-                np.array(vertex.ranges[a.terms[0][0]]) + a.offset
-                if a.terms
-                else np.array([a.offset])
-                for a in access.axes
-            ]
-            result[np.ix_(*axes)] = number
-        self.held[op.destination] = result.reshape(self.shapes[op.destination])
+        for access, name in zip(space.results, op.destinations):
+            result = np.zeros(access.shape, np.int64)
+            for number, vertex in enumerate(mine, self.count):
+                axes = [
+                    np.array(vertex.ranges[a.terms[0][0]]) + a.offset
+                    if a.terms
+                    else np.array([a.offset])
+                    for a in access.axes
+                ]
+                result[np.ix_(*axes)] = number
+            self.held[name] = result.reshape(self.shapes[name])
         self.vertices.append((op, mine))
         self.count += len(mine)
 

@@ -180,15 +180,15 @@ class _Walk:
         self.flow.supersteps += 1
         for op in step.body.block.ops:
             if isinstance(op, OutputOp):
-                self._touch(exchange, op, step, [op.reads.string_value()], None)
+                self._touch(exchange, op, step, [op.reads.string_value()], [])
                 given = self._output.get(op.host_name.data)
                 if given is not None:
                     exchange.writes.append(self._write(Access(given, exchange.phase, op, step)))
             elif isinstance(op, InputOp):
-                self._touch(exchange, op, step, [], op.writes.string_value())
+                self._touch(exchange, op, step, [], [op.writes.string_value()])
             elif isinstance(op, CopyOp | VerticesOp):
                 phase = compute if isinstance(op, VerticesOp) else exchange
-                self._touch(phase, op, step, op.sources, op.destination)
+                self._touch(phase, op, step, op.sources, op.destinations)
         return exchange, compute
 
     def _touch(
@@ -197,13 +197,13 @@ class _Walk:
         op: Operation,
         step: SuperstepOp,
         sources: Sequence[str],
-        destination: str | None,
+        destinations: Sequence[str],
     ) -> None:
         for index, name in enumerate(sources):
             harmless = isinstance(op, VerticesOp) and self._is_in_place(op, index)
             read = Access(self._number[name], phase.phase, op, step, harmless)
             phase.reads.append(self._read(read))
-        if destination is not None:
+        for destination in destinations:
             write = Access(self._number[destination], phase.phase, op, step)
             phase.writes.append(self._write(write))
 

@@ -20,7 +20,8 @@ class Cells:
     stamps: of the operands' variables, where they are known. relations: for each relation of the
     space, the index that each point reaches, of the shape of the views. axis_sizes: for each
     relation, the elements of the axis that it reaches along. whole: the axis of the whole dimension
-    of a body that computes along one, else -1.
+    of a body that computes along one, else -1. further: the results after the first. positions: for
+    each position that the body reads, that of each point.
     """
 
     body: Body
@@ -31,6 +32,13 @@ class Cells:
     relations: tuple[Array, ...] = ()
     axis_sizes: tuple[int, ...] = ()
     whole: int = -1
+    further: tuple[Array, ...] = ()
+    positions: tuple[Array, ...] = ()
+
+    @property
+    def results(self) -> tuple[Array, ...]:
+        """All results."""
+        return (self.result, *self.further)
 
     @property
     def own_operands(self) -> int:

@@ -13,9 +13,11 @@ from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
+from ...ir.geometry.space import positions_of
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
+from .combiners import combined
 from .contraction import contraction
 from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
@@ -24,7 +26,7 @@ from .reduction import reduction
 from .stamps import Stamp
 from .whole import whole
 
-Kind = Literal["elementwise", "contraction", "reduction", "lookup", "whole"]
+Kind = Literal["elementwise", "contraction", "reduction", "lookup", "whole", "combined"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ CODELETS: dict[Kind, Codelet] = {
     "reduction": reduction,
     "lookup": lookup,
     "whole": whole,
+    "combined": combined,
 }
 """The codelet of each kind of body."""
 
@@ -57,6 +60,8 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
         return "lookup"
     if body.along is not None:
         return "whole"
+    if body.member_kinds:
+        return "combined"
     if body.combiner is None:
         return "elementwise"
     return "contraction" if (body.function, body.combiner) == ("mul", "sum") else "reduction"
@@ -73,7 +78,7 @@ class VertexSet:
     """The cells of a structure that is split by a plan.
 
     order: the dimensions, as the axes of the grid name them. layouts: of the operands and, last, of
-    the result.
+    the results.
     """
 
     structure: Structure
@@ -87,7 +92,7 @@ class VertexSet:
         Raises ValueError if a parallel dimension of more than one element is not in the result.
         """
         space = structure.space
-        written = space.results[0].dims()
+        written = frozenset[int].intersection(*(access.dims() for access in space.results))
         for d, dim in enumerate(space.dims):
             if dim.kind != "reduction" and dim.size > plan.split[d] and d not in written:
                 raise ValueError(f"dimension {dim.name}: its {dim.size} points write one element")
@@ -103,15 +108,23 @@ class VertexSet:
         return list(shape_classes(self.layouts[-1].grid))
 
     def cells(
-        self, cls: tuple[Run, ...], operands: Sequence[Placed], result: Placed
+        self,
+        cls: tuple[Run, ...],
+        operands: Sequence[Placed],
+        result: Placed,
+        further: Sequence[Placed] = (),
     ) -> Cells | None:
         """The cells of a shape class on these operands and this result; None if they write
-        nothing."""
+        nothing.
+
+        further: the results after the first.
+        """
         views = [
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
-            for p, layout in zip((*operands, result), self.layouts, strict=True)
+            for p, layout in zip((*operands, result, *further), self.layouts, strict=True)
         ]
-        space, last = self.structure.space, views[-1]
+        views, (last, *rest) = views[: len(operands)], views[len(operands) :]
+        space = self.structure.space
         dims = space.dims
         merged = (
             len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "reduction"
@@ -119,13 +132,15 @@ class VertexSet:
         alone = [len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "whole"]
         cells = Cells(
             self.structure.body,
-            tuple(views[:-1]),
+            tuple(views),
             last,
             tuple(d for d in merged if last.shape[d] != 1 and last.strides[d] == 0),
             tuple(p.stamp for p in operands),
             self._indices(cls, last.shape),
             tuple(each.axis.size for each in self.structure.space.relations),
             alone[0] if self.structure.body.along is not None else -1,
+            tuple(rest),
+            self._positions(cls, last.shape),
         )
         return cells if cells.result_once.size else None
 
@@ -136,6 +151,14 @@ class VertexSet:
             return ()
         points = self.points(cls)
         return tuple(np.broadcast_to(each.indices(points), shape) for each in relations)
+
+    def _positions(self, cls: tuple[Run, ...], shape: Sequence[int]) -> tuple[Array, ...]:
+        """For each position that the body reads, that of each point of a shape class."""
+        maps = self.structure.space.positions
+        if not maps:
+            return ()
+        points = self.points(cls)
+        return tuple(np.broadcast_to(positions_of(each, points), shape) for each in maps)
 
     def points(self, cls: tuple[Run, ...]) -> list[Array]:
         """For each dimension, the points of a shape class's cells. They broadcast to the views."""
@@ -155,15 +178,17 @@ def bind_vertices(
     operands: Sequence[Placed],
     result: Placed,
     scratch: Scratch,
+    further: Sequence[Placed] = (),
 ) -> list[Call]:
     """The calls that compute a vertex set, on views of these operands and this result.
 
+    further: the results after the first.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     vertices = VertexSet.of(structure, plan)
     calls = index_checks(vertices, operands)
     for cls in vertices.classes():
-        cells = vertices.cells(cls, operands, result)
+        cells = vertices.cells(cls, operands, result, further)
         if cells is not None:
             calls += chained(codelet_of(cells), cells, scratch)
     return calls
@@ -196,13 +221,18 @@ def index_checks(vertices: VertexSet, operands: Sequence[Placed]) -> list[Call]:
 
 def codelet_of(cells: Cells) -> Codelet:
     """The codelet that computes cells."""
-    if not cells.result.size:
+    kind = kind_of(cells.body, len(cells.relations))
+    if not cells.result.size and kind != "combined":
         return merge_nothing
-    return CODELETS[kind_of(cells.body, len(cells.relations))]
+    return CODELETS[kind]
 
 
 def run_vertices(
-    structure: Structure, plan: Plan, operands: Sequence[Placed], result: Placed
+    structure: Structure,
+    plan: Plan,
+    operands: Sequence[Placed],
+    result: Placed,
+    *further: Placed,
 ) -> None:
-    """Compute a vertex set once."""
-    run_calls(bind_vertices(structure, plan, operands, result, Scratch()))
+    """Compute a vertex set once. further: the results after the first."""
+    run_calls(bind_vertices(structure, plan, operands, result, Scratch(), further))

@@ -12,12 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
-from ...dialects.structured import Structure
+from ...dialects.combiners import MEMBERS
+from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles
 from ..target import Target
+from .combiners import NUMERICS
 from .scalar import is_floating
 from .workload import Workload, partials_dtype, roles
 
@@ -80,6 +82,8 @@ def _turn_cycles(
         return _lookup_cycles(work, shares, threads), np.full(len(shares), "")
     if body.along is not None:
         return _along_cycles(work, shares, threads), np.full(len(shares), "")
+    if body.member_kinds:
+        return _combining_cycles(work, shares, threads), np.full(len(shares), "")
     if work.roles is not None:
         if method not in ("", *METHODS):
             raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
@@ -137,6 +141,59 @@ def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatC
         return np.asarray(cost.scan_cycles(rows, length, work.target), np.float64)
     indices = along.name == "sort_indices"
     return np.asarray(cost.sort_cycles(rows, length, work.target, indices=indices), np.float64)
+
+
+def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
+    """The cycles of a combiner of several values, made of the loops of reductions and functions.
+
+    Assumed: one vertex reduces its elements as often as the numerics say, and applies their
+    functions to values in registers.
+    """
+    space, body, target = work.structure.space, work.structure.body, work.target
+    assert body.combiner is not None
+    numerics = NUMERICS[body.combiner]
+    wide = partials_dtype(work.operand).name
+    points = elements(shares, tuple(range(shares.shape[1]))) * threads
+    outputs = elements(shares, space.of_kind("parallel")) * threads
+    depth = elements(shares, space.of_kind("reduction"))
+    cycles = np.zeros(len(shares))
+    lifted = points
+    if body.function == MEMBERS:
+        cycles += merging_cycles(body, outputs, depth, wide, target)
+    else:
+        if body.function != "identity":
+            cycles += cost.elementwise_cycles(
+                points, len(space.operands), body.function, work.operand.name, target
+            )
+        cycles += numerics.passes * cost.reduce_cycles(
+            outputs, np.maximum(depth, 2), work.operand.name, target
+        )
+        for function in numerics.lifting.split():
+            cycles += cost.following_cycles(lifted, 1, function, wide, target)
+    if body.resumes:
+        cycles += merging_cycles(body, outputs, np.ones_like(depth), wide, target)
+    if not body.unfinished:
+        for function in numerics.finishing.split():
+            cycles += cost.following_cycles(outputs, 1, function, wide, target)
+    return cycles
+
+
+def merging_cycles(
+    body: Body, outputs: Integers, depth: Integers, dtype_name: str, target: Target
+) -> FloatCycles:
+    """The cycles to merge `depth` sets of members into those of each output: (candidates,).
+
+    Assumed: every member is loaded as an operand of an elementwise function is, and the functions
+    of the numerics follow.
+    """
+    assert body.combiner is not None
+    first, *rest = NUMERICS[body.combiner].merging.split()
+    points = outputs * depth
+    count = len(body.member_kinds)
+    cycles = cost.elementwise_cycles(points, count, first, dtype_name, target).astype(np.float64)
+    for function in rest:
+        cycles += cost.following_cycles(points, 1, function, dtype_name, target)
+    return cycles
 
 
 def _is_scaled_add(work: Workload) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
 from ..target import Target
 from .scalar import is_floating
@@ -18,7 +19,7 @@ from .scalar import is_floating
 class Workload:
     """One operator in given types on a target. Together with the sizes of a cell it has a price.
 
-    operand: the dtype of the first operand that is a number. result: the dtype of the result.
+    operand: the dtype of the first operand that is a number. result: the dtype of the first result.
     """
 
     structure: Structure
@@ -28,8 +29,9 @@ class Workload:
 
     @classmethod
     def of(cls, structure: Structure, dtypes: Sequence[np.dtype[Any]], target: Target) -> Workload:
-        """The workload of an operator. dtypes: of the operands and, last, of the result."""
-        return cls(structure, number_dtype(dtypes[:-1]), dtypes[-1], target)
+        """The workload of an operator. dtypes: of the operands and, last, of the results."""
+        count = len(dtypes) - len(structure.space.results)
+        return cls(structure, number_dtype(dtypes[:count]), dtypes[count], target)
 
     @property
     def roles(self) -> Roles | None:
@@ -99,6 +101,33 @@ def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[
     if body is not None and body.narrow:
         return result
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result
+
+
+def member_dtypes(
+    structure: Structure, operands: Sequence[np.dtype[Any]]
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of the members that a structure leaves for another one; () without members.
+
+    operands: the dtypes of its operands.
+    """
+    body = structure.body
+    kinds = body.member_kinds
+    if body.function == MEMBERS:
+        return tuple(operands[: len(kinds)])
+    element = number_dtype(operands[: body.function_arity]) if kinds else np.dtype(np.float32)
+    dtypes = {
+        "element": element,
+        "index": np.dtype(np.int32),
+        "wide": partials_dtype(element),
+    }
+    return tuple(dtypes[kind] for kind in kinds)
+
+
+def left_dtypes(
+    structure: Structure, operands: Sequence[np.dtype[Any]], result: np.dtype[Any]
+) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of partials: of the members, or that of sums of a result."""
+    return member_dtypes(structure, operands) or (partials_dtype(result, structure.body),)
 
 
 def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:

@@ -43,10 +43,12 @@ def calls_of_vertices(
     """
     verify_use(op, variables)
     plan = op.plan.data
+    result, *further = (blocks[name].placed for name in op.destinations)
     return bind_vertices(
         op.structure(),
         plan if first_tile is None else replace(plan, first_tile=first_tile),
         [blocks[name].placed for name in op.sources],
-        blocks[op.destination].placed,
+        result,
         scratch,
+        further,
     )

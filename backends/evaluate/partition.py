@@ -130,15 +130,15 @@ class _Evaluator:
         return [_filled(partition_type(op.result), op.value.array)]
 
     def compute(self, op: partition.ComputeOp, operands: list[Stacked]) -> Sequence[Stacked]:
-        result = stacked(partition_type(op.result))
+        results = [stacked(partition_type(value)) for value in op.made]
         with naming_index_faults(op):
             run_vertices(
                 op.structure(),
                 replace(op.plan.data, first_tile=0),
                 [o.blocks.placed for o in operands],
-                result.blocks.placed,
+                *(result.blocks.placed for result in results),
             )
-        return [result]
+        return results
 
     def relayout(self, op: partition.RelayoutOp, operands: list[Stacked]) -> Sequence[Stacked]:
         result = stacked(partition_type(op.result))

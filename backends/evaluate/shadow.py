@@ -67,17 +67,15 @@ class Shadow:
         the same phase, or write a byte twice."""
         base = self._tick(len(ops))
         for number, op in enumerate(ops):
-            name = _written(op)
-            if name is None:
-                continue
-            for cls, marks in self._marks(self._writer, name, every=True):
-                taken = marks >= base
-                if taken.any():
-                    other = ops[int(marks[taken][0]) - base]
-                    self._fault(
-                        step, op, name, cls, taken, f"which {_who(other)} writes in the same phase"
-                    )
-                marks[...] = base + number
+            for name in _written(op):
+                for cls, marks in self._marks(self._writer, name, every=True):
+                    taken = marks >= base
+                    if taken.any():
+                        other = _who(ops[int(marks[taken][0]) - base])
+                        self._fault(
+                            step, op, name, cls, taken, f"which {other} writes in the same phase"
+                        )
+                    marks[...] = base + number
         for number, op in enumerate(ops):
             for index, name in enumerate(_read(op)):
                 every = isinstance(op, VerticesOp)
@@ -95,8 +93,7 @@ class Shadow:
     def end_phase(self, ops: Sequence[Operation]) -> None:
         """Record that the operations have written their results."""
         for op in ops:
-            name = _written(op)
-            if name is not None:
+            for name in _written(op):
                 self.define(name)
 
     def _tick(self, count: int) -> int:
@@ -187,10 +184,10 @@ def _who(op: Operation) -> str:
     return f"{op.name} at {place(op)}"
 
 
-def _written(op: Operation) -> str | None:
+def _written(op: Operation) -> list[str]:
     if isinstance(op, CopyOp | VerticesOp):
-        return op.destination
-    return op.writes.string_value() if isinstance(op, InputOp) else None
+        return op.destinations
+    return [op.writes.string_value()] if isinstance(op, InputOp) else []
 
 
 def _read(op: Operation) -> list[str]:

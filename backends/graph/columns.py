@@ -96,7 +96,8 @@ class SetColumns:
         cycles = whole_cycles(work, sizes, plan.method, workers)
         named = sorted(structure.space.results[0].dims())
         self._cycles = cycles.astype(np.int32)
-        self._bytes = (np.prod(sizes[:, named], axis=1) * dtypes[-1].itemsize).astype(np.int32)
+        made = sum(dtype.itemsize for dtype in dtypes[len(op.sources) :])
+        self._bytes = (np.prod(sizes[:, named], axis=1) * made).astype(np.int32)
         self._outer, self._inner = self._numbers(plan.split, plan.order)
 
     def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:

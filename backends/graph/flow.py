@@ -25,11 +25,13 @@ class Way:
 
     producer: the vertex set, host input or variable that the value comes from. moves: of the copies
     that it passed through, in order. rounds: the numbers of the loops that carried it round.
+    result: which result of the vertex set it is.
     """
 
     producer: Operation
     moves: tuple[Space, ...] = ()
     rounds: frozenset[int] = frozenset()
+    result: int = 0
 
 
 Ways = frozenset[Way]
@@ -83,7 +85,8 @@ class Flow:
                     self.reads.setdefault((op, i), {}).update(
                         dict.fromkeys(state.get(source, frozenset()))
                     )
-                return {**state, op.destination: frozenset([Way(op)])}
+                made = enumerate(op.destinations)
+                return {**state, **{n: frozenset([Way(op, result=i)]) for i, n in made}}
             case CopyOp():
                 operands_of(op, self.variables)
                 self.copies[op] = None
@@ -123,7 +126,7 @@ class Flow:
             for op in self.functions[function].walk():
                 match op:
                     case VerticesOp() | CopyOp():
-                        found.update(op.sources, (op.destination,))
+                        found.update(op.sources, op.destinations)
                     case InputOp():
                         found.add(op.writes.string_value())
                     case func.CallOp() if op.callee.string_value() in self.functions:

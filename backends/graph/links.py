@@ -64,25 +64,28 @@ PAIR_BYTES = 120
 Assumed, from the arrays of `_merged`: 15 numbers of 8 bytes.
 """
 
-Maker = tuple[Space, Plan]
+Maker = tuple[Space, Plan, int]
 Taker = tuple[Space, Plan, int]
 Moves = tuple[Space, ...]
+Chain = tuple[int, Moves]
+"""A result of a producer, and the moves that it passed through."""
 
 
-def _chains(ways: Sequence[Way]) -> tuple[Moves, ...]:
-    return tuple(dict.fromkeys(way.moves for way in ways))
+def _chains(ways: Sequence[Way]) -> tuple[Chain, ...]:
+    return tuple(dict.fromkeys((way.result, way.moves) for way in ways))
 
 
-def _merged(reach: Reach, chains: tuple[Moves, ...]) -> Pairs:
+def _merged(reach: Reach, chains: tuple[Chain, ...]) -> Pairs:
     """The pairs over several chains of moves."""
     op, producer = reach.consumer, reach.producer
     taken = (op.space.data, _cut(op.plan.data), reach.operand)
-    made = (
-        (producer.space.data, _cut(producer.plan.data))
-        if isinstance(producer, VerticesOp)
-        else None
-    )
-    found = [_pairs(made, taken, moves) for moves in chains]
+
+    def maker(result: int) -> Maker | None:
+        if not isinstance(producer, VerticesOp):
+            return None
+        return producer.space.data, _cut(producer.plan.data), result
+
+    found = [_pairs(maker(result), taken, moves) for result, moves in chains]
     if len(found) == 1:
         return found[0]
     listed = _listed(found)
@@ -121,7 +124,9 @@ def _pairs(made: Maker | None, taken: Taker, moves: Moves) -> Pairs:
     space, plan, operand = taken
     destination = Side(space.operands[operand], vertex_parts(space, plan))
     if made is not None:
-        source = Side(made[0].results[0], vertex_parts(*made))
+        space_of_maker, plan_of_maker, result = made
+        parts = vertex_parts(space_of_maker, plan_of_maker)
+        source = Side(space_of_maker.results[result], parts)
         return pairs(source, destination, moves)
     shape = moves[0].operands[0].shape if moves else destination.access.shape
     whole = tuple((np.zeros(1, np.int64), np.array([max(n, 1)])) for n in shape)

@@ -123,9 +123,10 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Li
                 for name in op.sources:
                     if name in lives:
                         lives[name].append(now)
-                if op.destination in variables:
-                    # A variable that is written twice is named too often to be used.
-                    lives[op.destination] = [now]
+                for name in op.destinations:
+                    if name in variables:
+                        # A variable that is written twice is named too often to be used.
+                        lives[name] = [now]
         for name, times in lives.items():
             if len(times) > 1:
                 yield _Life(variables[name], times[0], times[-1]), len(times)

@@ -52,9 +52,11 @@ class FastBinder(Binder):
         """The calls of a vertex set. equal: as for bind_vertices."""
         verify_use(op, self.variables)
         operands = [self.blocks[name].placed for name in op.sources]
-        result = self.blocks[op.destination].placed
+        result, *further = (self.blocks[name].placed for name in op.destinations)
         return bind_vertices(
-            op.structure(), op.plan.data, operands, result, self.scratch, equal=equal
+            *(op.structure(), op.plan.data, operands, result, self.scratch),
+            equal=equal,
+            further=further,
         )
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:

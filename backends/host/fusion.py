@@ -62,9 +62,10 @@ class FusedBinder(FastBinder):
         times = times_named(module)
         self._read_once = {name for name in temporary if times[name] == 2}
         written = {
-            op.writes.string_value()
+            name
             for op in module.walk()
             if isinstance(op, (CopyOp, InputOp, VerticesOp))
+            for name in ([op.writes.string_value()] if isinstance(op, InputOp) else op.destinations)
         }
         self._weights = {
             name
@@ -138,7 +139,7 @@ class FusedBinder(FastBinder):
             if isinstance(op, tile.VerticesOp):
                 operands = [moves[n] for n in op.sources if n in moves and n in self._read_once]
                 found.update(self._merging(op, operands) or self._reading(op, operands))
-                self._writers[op.destination] = found[op]
+                self._writers.update(dict.fromkeys(op.destinations, found[op]))
         for op in ops:
             if isinstance(op, tile.CopyOp) and op not in found:
                 found[op] = self.move(op)

@@ -37,26 +37,30 @@ def bind_vertices(
     result: Placed,
     scratch: Scratch,
     equal: Collection[int] = (),
+    further: Sequence[Placed] = (),
 ) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
     equal: operands whose replicas are equal whenever the calls are made. One that shares bytes with
-    the result may change while they are, and is read in each replica.
+    a result may change while they are, and is read in each replica. further: the results after the
+    first.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     vertices = VertexSet.of(structure, plan)
-    *layouts, written = vertices.layouts
+    layouts, made = vertices.layouts[: len(operands)], vertices.layouts[len(operands) :]
+    written = tuple(zip((result, *further), made, strict=True))
     replicas = [
         [axis for axis, d in enumerate(vertices.order) if d not in access.dims()]
         for access in structure.space.operands
     ]
     overlaps = [
-        _overlaps(p, layout, result, written) for p, layout in zip(operands, layouts, strict=True)
+        any(_overlaps(p, layout, *each) for each in written)
+        for p, layout in zip(operands, layouts, strict=True)
     ]
     equal = read_once = frozenset(i for i in equal if not overlaps[i])
     calls = index_checks(vertices, operands)
     for cls in vertices.classes():
-        plain = vertices.cells(cls, operands, result)
+        plain = vertices.cells(cls, operands, result, further)
         if plain is None:
             continue
         firsts = tuple(
@@ -74,6 +78,8 @@ def bind_vertices(
             plain.relations,
             plain.axis_sizes,
             plain.whole,
+            plain.further,
+            plain.positions,
             first_replicas=firsts,
             equal=equal,
         )
@@ -116,7 +122,7 @@ def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
 
 def _one_call(cells: HostCells) -> list[Call]:
     """A body and its chain as one compiled call; nothing if kernels do not have it."""
-    if not cells.result.size or cells.relations or cells.body.along is not None:
+    if not cells.result.size or cells.relations or cells.further or cells.body.along is not None:
         return []
     own = cells.own_operands
     plain = replace(cells.body, then=())

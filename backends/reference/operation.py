@@ -45,17 +45,21 @@ def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
 
 
 def evaluate_operation(
-    op: Operation, operands: Sequence[Array], accumulator: np.dtype[Any] | None = None
+    op: Operation,
+    operands: Sequence[Array],
+    accumulator: np.dtype[Any] | None = None,
+    result: int = 0,
 ) -> tuple[Array, Doubles]:
-    """The result of an operation on some operands, not rounded, and its error bound.
+    """A result of an operation on some operands, not rounded, and its error bound.
 
-    Moves and reshapes are exact. accumulator: the dtype of sums.
+    Moves and reshapes are exact. accumulator: the dtype of sums. result: which of several.
     Raises ValueError for a composite, whose parts have bounds of their own, and for any other
     operation without a structure.
     """
-    shape, dtype = tensor_kind(op.results[0].type) if op.results else ((), np.dtype(np.float32))
+    given = op.results[result].type if op.results else None
+    shape, dtype = ((), np.dtype(np.float32)) if given is None else tensor_kind(given)
     if isinstance(op, Structured):
-        return evaluate_structure(op.structure(), operands, dtype, shape, accumulator)
+        return evaluate_structure(op.structure(), operands, dtype, shape, accumulator, result)
     if isinstance(op, Movement | Reinterpretation):
         value = operation_value(op, operands)
         return value, np.zeros(value.shape)
@@ -63,19 +67,19 @@ def evaluate_operation(
     raise ValueError(f"{op.name}: no bound; {hint}")
 
 
-def operation_value(op: Operation, operands: Sequence[Array]) -> Array:
-    """The result of a constant, a structured operation, a movement or a reshape, rounded once.
+def operation_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+    """A result of a constant, a structured operation, a movement or a reshape, rounded once.
 
-    Raises Meaningless for any other operation.
+    result: which of several. Raises Meaningless for any other operation.
     """
     if isinstance(op, ConstantOp):
         return op.value.array
-    shape, dtype = tensor_kind(op.results[0].type)
+    shape, dtype = tensor_kind(op.results[result].type)
     if isinstance(op, CastOp):
         # float64 would give the same bits, but it takes three times the memory.
         return converted(operands[0], dtype)
     if isinstance(op, Structured):
-        return converted(structure_value(op.structure(), operands, dtype, shape), dtype)
+        return converted(structure_value(op.structure(), operands, dtype, shape, result), dtype)
     if isinstance(op, Movement):
         return evaluate_moves(op.moves(), operands, shape, dtype)
     if isinstance(op, Reinterpretation):

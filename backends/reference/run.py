@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from xdsl.dialects import func
@@ -23,8 +24,14 @@ from .operation import operation_value, parts_of, tensor_kind
 Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 """Called after each operation of the module with its operands and results."""
 
-Evaluate = Callable[[Operation, Sequence[Array]], Array]
-"""Returns the result of a constant, or of a structured, moving or reshaping operation."""
+
+class Evaluate(Protocol):
+    """Returns a result of a constant, or of a structured, moving or reshaping operation."""
+
+    def __call__(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+        """result: which of several."""
+        ...
+
 
 _Environment = dict[SSAValue, Array]
 
@@ -212,7 +219,9 @@ class _Interpreter:
     def results(self, op: Operation, operands: Sequence[Array]) -> Sequence[Array]:
         """The results of an operation that only computes."""
         if not isinstance(op, Composite):
-            return [self.evaluate(op, operands)]
+            if len(op.results) == 1:
+                return [self.evaluate(op, operands)]
+            return [self.evaluate(op, operands, i) for i in range(len(op.results))]
         if op not in self.parts:
             self.parts[op] = parts_of(op)
         block, order = self.parts[op]

@@ -45,6 +45,7 @@ from ..codelets.scalar import (
     scalar_function,
 )
 from ..codelets.whole import sequence
+from .combiners import evaluate_combined
 from .gather import Array, Box, boxes, gathered, whole_box
 from .meeting_points import check_indices, meeting_points
 
@@ -70,14 +71,17 @@ def evaluate_structure(
     result_dtype: np.dtype[Any],
     result_shape: Sequence[int],
     accumulator: np.dtype[Any] | None = None,
+    result: int = 0,
 ) -> tuple[Array, Doubles]:
-    """The result and its error bound, both of the result's shape.
+    """A result and its error bound, both of the result's shape.
 
-    accumulator: the dtype sums and products are kept in; by default that of the computing, or of
-    the first operand where the body says that it may be narrow.
+    result: which of several. accumulator: the dtype sums and products are kept in; by default that
+    of the computing, or of the first operand where the body says that it may be narrow.
     The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
+    if structure.body.member_kinds:
+        return evaluate_combined(structure, operands, result_dtype, result_shape, result)
     task = _task(structure, operands, np.dtype(result_dtype))
     if structure.body.function == "bitcast":
         return _seen_bits(task, result_shape)
@@ -94,8 +98,11 @@ def structure_value(
     operands: Sequence[Array],
     result_dtype: np.dtype[Any],
     result_shape: Sequence[int],
+    result: int = 0,
 ) -> Array:
     """The result of evaluate_structure without its bound, in half the time."""
+    if structure.body.member_kinds:
+        return evaluate_combined(structure, operands, result_dtype, result_shape, result)[0]
     task = _task(structure, operands, np.dtype(result_dtype))
     if structure.body.function == "bitcast":
         return _seen_bits(task, result_shape)[0]

@@ -43,14 +43,14 @@ def unrounded_outputs(
     return {name: _widened(array) for name, array in run.outputs.items()}
 
 
-def unrounded_value(op: Operation, operands: Sequence[Array]) -> Array:
-    """The result of a constant, a structured operation, a movement or a reshape, not rounded.
+def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+    """A result of a constant, a structured operation, a movement or a reshape, not rounded.
 
-    A float result is float64. Raises Meaningless for any other operation.
+    result: which of several. A float result is float64. Raises Meaningless for any other operation.
     """
     if isinstance(op, ConstantOp):
         return _widened(op.value.array)
-    shape, dtype = tensor_kind(op.results[0].type)
+    shape, dtype = tensor_kind(op.results[result].type)
     kind = FLOAT64 if is_floating(dtype) else dtype
     wide = [_widened(each) for each in operands]
     if isinstance(op, BitCastOp):
@@ -60,7 +60,7 @@ def unrounded_value(op: Operation, operands: Sequence[Array]) -> Array:
     if isinstance(op, CastOp):
         return converted(wide[0], kind)
     if isinstance(op, Structured):
-        return converted(structure_value(op.structure(), wide, kind, shape), kind)
+        return converted(structure_value(op.structure(), wide, kind, shape, result), kind)
     if isinstance(op, Movement):
         return evaluate_moves(op.moves(), wide, shape, kind)
     if isinstance(op, Reinterpretation):

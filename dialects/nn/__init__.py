@@ -40,13 +40,14 @@ from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
+from .several import CombiningOp, SummarizeOp, SummarizeWindowsOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
 
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
-REDUCTIONS = (PoolOp, ReduceOp)
+REDUCTIONS = (PoolOp, ReduceOp, SummarizeOp, SummarizeWindowsOp)
 INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
 SEQUENCES = (ScanOp, SortOp, SortIndicesOp)
@@ -89,6 +90,7 @@ __all__ = [
     "AveragePoolOp",
     "BatchNormOp",
     "ChainableOp",
+    "CombiningOp",
     "CompositeOp",
     "ConcatOp",
     "ConstantOp",
@@ -119,6 +121,8 @@ __all__ = [
     "SortOp",
     "StateOp",
     "StoreOp",
+    "SummarizeOp",
+    "SummarizeWindowsOp",
     "TensorOp",
     "TransposeOp",
     "broadcast",

@@ -247,7 +247,7 @@ class Number(CustomDirective):
         printer.print_string(number_text(attribute.value.data))
 
 
-_NOT_YET = tensor_type(i64, ())
+NOT_YET = tensor_type(i64, ())
 """The type of a result until it is inferred."""
 
 
@@ -284,10 +284,10 @@ class TensorOp(IRDLOperation, ABC):
         # The type is inferred from the fields, which exist only after this.
         flat = flat_operands(type(self), operands)
         if flat is None:
-            super().__init__(operands=operands, properties=properties, result_types=[_NOT_YET])
+            super().__init__(operands=operands, properties=properties, result_types=[NOT_YET])
         else:
             there = {name: value for name, value in (properties or {}).items() if value is not None}
-            Operation.__init__(self, operands=flat, properties=there, result_types=[_NOT_YET])
+            Operation.__init__(self, operands=flat, properties=there, result_types=[NOT_YET])
         try:
             self.result._type = self._inferred()  # pyright: ignore[reportPrivateUsage]
         except VerifyException:

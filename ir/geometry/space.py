@@ -186,6 +186,19 @@ class Relation:
         return np.where(found < 0, NO_INDEX, found)
 
 
+def positions_of(access: AccessMap, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The row-major position in the viewed tensor that each point reaches; NO_INDEX outside it.
+
+    points: as for Relation.indices.
+    """
+    position, outside = np.zeros((), np.int64), np.zeros((), np.bool_)
+    for axis in access.axes:
+        index = Relation(axis, 0).indices(points)
+        outside = outside | (index == NO_INDEX)
+        position = position * axis.size + index
+    return np.where(outside, NO_INDEX, position)
+
+
 def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
     """The map whose axis i is dimension dims[i]."""
     return AccessMap(
@@ -198,7 +211,9 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 class Space:
     """An operator's iteration space: its dimensions, and one access map per operand and result.
 
-    relations: the conditions that points must meet; () if all points contribute.
+    relations: the conditions that points must meet; () if all points contribute. positions: for
+    each position that the body reads, the tensor in which it counts, row-major. A point that is
+    outside this tensor contributes nothing.
 
     Result axes are single dimensions, with an offset if the operator writes a part of a larger
     tensor, as concat does.
@@ -210,6 +225,7 @@ class Space:
     operands: tuple[AccessMap, ...]
     results: tuple[AccessMap, ...]
     relations: tuple[Relation, ...] = ()
+    positions: tuple[AccessMap, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = self.sizes
@@ -221,6 +237,7 @@ class Space:
             ("operand", self.operands),
             ("result", self.results),
             ("relation", related),
+            ("position", self.positions),
         ):
             for i, access in enumerate(maps):
                 for j, axis in enumerate(access.axes):
@@ -247,8 +264,8 @@ class Space:
 
     @property
     def axes(self) -> Iterator[AxisMap]:
-        """The axes of all operands, and those of the relations."""
-        for access in self.operands:
+        """The axes of all operands, of the relations and of the positions."""
+        for access in (*self.operands, *self.positions):
             yield from access.axes
         for relation in self.relations:
             yield relation.axis
@@ -324,4 +341,5 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
         tuple(refine(a, i) for i, a in enumerate(space.operands)),
         tuple(AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results),
         tuple(replace(r, axis=refined(r.axis)) for r in space.relations),
+        tuple(replace(a, axes=tuple(map(refined, a.axes))) for a in space.positions),
     )

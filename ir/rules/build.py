@@ -41,10 +41,49 @@ class Infers(Protocol):
         ...
 
 
+@runtime_checkable
+class InfersAll(Protocol):
+    """An operation with several results, whose types follow from operands and attributes."""
+
+    def infer_all(self) -> Sequence[Attribute]:
+        """The types of the results, whatever they are now, and however many.
+
+        Raises VerifyException if operands and attributes disagree.
+        """
+        ...
+
+
 @cache
 def has_infer(cls: type[Operation]) -> bool:
     """True if operations of a class infer their result. Faster than asking the protocol."""
     return issubclass(cls, Infers)
+
+
+@cache
+def has_infer_all(cls: type[Operation]) -> bool:
+    """True if operations of a class infer several results."""
+    return issubclass(cls, InfersAll)
+
+
+def with_inferred_types(op: Operation) -> Operation:
+    """The operation with the types of its results inferred, if it infers them.
+
+    That is a new operation if it infers several results; the given one then has no operands left.
+    Raises VerifyException if operands and attributes disagree.
+    """
+    if has_infer(type(op)):
+        op.results[0]._type = cast(Infers, op).infer()  # pyright: ignore[reportPrivateUsage]
+    elif has_infer_all(type(op)):
+        new = type(op).create(
+            operands=tuple(op.operands),
+            result_types=cast(InfersAll, op).infer_all(),
+            properties=dict(op.properties),
+            attributes=dict(op.attributes),
+            location=op.location,
+        )
+        op.operands = []
+        return new
+    return op
 
 
 @dataclass
@@ -231,7 +270,7 @@ def create(
     """
     inferred = types if types is not None else _constrained(cls)
     start = inferred if inferred is not None else default
-    infers = types is None and _infers(cls)
+    infers = types is None and (_infers(cls) or has_infer_all(cls))
     op = cls.create(
         operands=operands,
         # An operation that infers its type may not have one yet.
@@ -242,9 +281,8 @@ def create(
         location=UNKNOWN_LOC,
     )
     if infers:
-        type_ = cast(Infers, op).infer()
-        op.results[0]._type = type_  # pyright: ignore[reportPrivateUsage]
-    elif start is None:
+        return with_inferred_types(op)
+    if start is None:
         raise ValueError("the type of its result cannot be inferred; write it after a colon")
     return op
 

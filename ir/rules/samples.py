@@ -21,7 +21,7 @@ from xdsl.traits import Pure
 
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, VerifyException
-from .build import Infers
+from .build import with_inferred_types
 from .choices import Choices, Hints
 from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
@@ -321,8 +321,7 @@ class _Trial:
             location=UNKNOWN_LOC,
         )
         try:
-            if isinstance(op, Infers):
-                op.results[0]._type = op.infer()  # pyright: ignore[reportPrivateUsage]
+            op = with_inferred_types(op)
             op.verify(verify_nested_ops=False)
         except Exception as error:
             # A user's operation may raise any error on meaningless input.

@@ -106,7 +106,7 @@ class _Clock:
             case tile.CopyOp():
                 self.touch(op.sources, [op.destination])
             case tile.VerticesOp():
-                self.touch(op.sources, [op.destination], phase=1)
+                self.touch(op.sources, op.destinations, phase=1)
                 self.overwrites.append((self.now + 1, op))
             case tile.ComputeSetOp():
                 for vertices in op.body.block.ops:

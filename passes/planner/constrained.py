@@ -181,12 +181,13 @@ class _Operator:
     @property
     def problem(self) -> Problem:
         op = self.op
-        result = numpy_dtype(element_of(op.results[0]))
+        result, *further = (numpy_dtype(element_of(value)) for value in op.results)
         if isinstance(op, Movement):
             return movement_problem(op.moves(), result)
         assert isinstance(op, Structured)
         dtypes = tuple(numpy_dtype(element_of(value)) for value in op.operands)
-        return Problem(op.structure(), dtypes, result, (False,) * len(dtypes))
+        stay = (False,) * len(dtypes)
+        return Problem(op.structure(), dtypes, result, stay, further_dtypes=tuple(further))
 
     def place(self, *way: str) -> str:
         """The place of a constraint in the file. way: its key, and a key below it."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...backends import cost
-from ...backends.codelets.prices import chain_cycles, compute_cycles, elements
+from ...backends.codelets.prices import chain_cycles, compute_cycles, elements, merging_cycles
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
@@ -105,11 +105,11 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     moved -= last_dims(problem, parts, target)[1]
     cycles += cost.exchange_cycles(moved, 0, target)
     copies = np.zeros_like(moved) if problem.moves else copied
-    between = problem.partials_dtype.itemsize
-    left = points * np.where(merged, between, problem.result_dtype.itemsize)
-    # The result overwrites the first of the partials if its elements have the same size.
-    width = problem.result_dtype.itemsize
-    merging = share * (depth * between + (0 if width == between else width))
+    between, width = problem.left_itemsize, problem.result_itemsize
+    left = points * np.where(merged, between, width)
+    # A single result overwrites the first of the partials if its elements have the same size.
+    in_place = width == between and len(space.results) == 1
+    merging = share * (depth * between + (0 if in_place else width))
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
     return Estimates(cycles + combining_cycles(problem, parts, target), resident, temporary)
 
@@ -128,12 +128,16 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         return found
     parts, depth = parts[merged], depth[merged]
     cells = largest_cells(problem.structure, parts)
-    between = problem.partials_dtype
+    between, body = problem.partials_dtype, problem.structure.body
     share = -(-elements(cells, result_dims(problem.structure.space)) // depth)
+    if body.member_kinds:
+        merging = merging_cycles(body, share, depth, between.name, target)
+    else:
+        merging = cost.reduce_cycles(share, depth, between.name, target)
     found[merged] = (
         cost.sync_cycles(target)
-        + cost.exchange_cycles((depth - 1) * share * between.itemsize, 0, target)
-        + cost.reduce_cycles(share, depth, between.name, target)
+        + cost.exchange_cycles((depth - 1) * share * problem.left_itemsize, 0, target)
+        + merging
         + chain_cycles(problem.workload(target), share)
     )
     return found

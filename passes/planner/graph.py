@@ -43,8 +43,8 @@ ENTRY = "main"
 class Operator:
     """An operation that needs a plan.
 
-    operands: the slot of each operand; None for an operand that the plan places. result: the slot
-    of the result. homes: by operand, the slots of the states and constants that the plan places.
+    operands: the slot of each operand; None for an operand that the plan places. results: the slot
+    of each result. homes: by operand, the slots of the states and constants that the plan places.
     shared: the operands in homes that other operators read too. inputs: by operand, the slots of
     the program's inputs that the plan places. times: how often a run executes it. given: the plan
     that the module already has for it. moment: when it runs, within its function.
@@ -53,13 +53,18 @@ class Operator:
     op: Operation
     problem: Problem
     operands: tuple[int | None, ...]
-    result: int
+    results: tuple[int, ...]
     homes: dict[int, int]
     shared: frozenset[int]
     inputs: dict[int, int]
     times: int
     given: Plan | None
     moment: int
+
+    @property
+    def result(self) -> int:
+        """The slot of the only result, or of the first of several."""
+        return self.results[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,11 +229,12 @@ class _Reader:
         }
         read = sum(n * dtype_of(value).itemsize for value, n in touched.items())
         width = dtype_of(op.results[0]).itemsize
+        written = sum(map(_bytes, op.results))
         in_place = any(
             structure.reads_in_place(i) and dtype_of(value).itemsize == width
             for i, value in enumerate(op.operands)
         )
-        return read + (0 if in_place else _bytes(op.results[0]) // 2)
+        return read + (0 if in_place else written // 2)
 
     def _handed_over(self, op: func.FuncOp) -> None:
         """Copy what a function returns into linear order, where its callers find it."""
@@ -374,11 +380,10 @@ class _Reader:
 
     def _operator(self, op: Operation) -> None:
         problem = self._problem(op)
-        result = op.results[0]
         given = op.attributes.get("plan")
         plan = given.data if isinstance(given, PlanAttr) else None
         moment = self._moment()
-        if 0 in problem.structure.space.sizes or 0 in nn.shape_of(result):
+        if 0 in problem.structure.space.sizes or 0 in nn.shape_of(op.results[0]):
             self.empty[op] = plan or Plan((1,) * len(problem.structure.space.dims))
             return
         homes: dict[int, int] = {}
@@ -394,12 +399,13 @@ class _Reader:
             elif isinstance(op, Structured) and value in self.inputs:
                 self.reached.setdefault(self.inputs[value], self._slot(value))
         shared = frozenset(i for i in homes if self.users[self.kept[op.operands[i]]] > 1)
-        self.slots[result] = self._new(result)
+        results = tuple(self._new(value) for value in op.results)
+        self.slots.update(zip(op.results, results, strict=True))
         node = Operator(
             op=op,
             problem=problem,
             operands=tuple(operands),
-            result=self.slots[result],
+            results=results,
             homes=homes,
             shared=shared,
             inputs=inputs,
@@ -428,9 +434,12 @@ class _Reader:
             and self.inputs[value] not in chained
             for i, value in enumerate(op.operands)
         )
-        result = dtype_of(op.results[0])
+        result, *further = map(dtype_of, op.results)
         return Problem(
-            structure, dtypes, result, resident, terms=terms, free=free if any(free) else ()
+            *(structure, dtypes, result, resident),
+            terms=terms,
+            free=free if any(free) else (),
+            further_dtypes=tuple(further),
         )
 
 

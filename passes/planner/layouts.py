@@ -32,7 +32,7 @@ from ..plans.derive import check_ranks, home_of_free, operand_layouts
 from .arrival import relayout_cycles
 from .choice import Choice
 from .graph import Graph, Operator, Relayout
-from .problem import Problem, final_layout_of
+from .problem import Problem, final_layouts_of
 from .question import Question
 from .serial import plans, priced
 
@@ -210,8 +210,8 @@ class Chooser:
 
     def option(self, node: Operator, choice: Choice) -> Option:
         """A choice with the layouts that it decides."""
-        result, wanted = _left(node.problem, choice.plan)
-        layouts = {node.result: result}
+        made, wanted = _left(node.problem, choice.plan)
+        layouts = dict(zip(node.results, made, strict=True))
         homes: dict[int, Layout] = {}
         dtypes, tiles = node.problem.operand_dtypes, self.target.tiles
         for k, slot in node.homes.items():
@@ -302,14 +302,14 @@ class Chooser:
 
 
 @lru_cache(maxsize=8192)
-def _left(problem: Problem, plan: Plan) -> tuple[Layout, tuple[Layout, ...]]:
-    """The layout of an operator's result, and the layouts that it wants its operands in.
+def _left(problem: Problem, plan: Plan) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
+    """The layouts of an operator's results, and the layouts that it wants its operands in.
 
     The latter are empty if it places no operand.
     """
     decides = any(problem.resident) or any(problem.free)
     wanted = operand_layouts(problem.structure, plan) if decides else ()
-    return final_layout_of(problem, plan), wanted
+    return final_layouts_of(problem, plan), wanted
 
 
 def can_be_shared(node: Operator, plan: Plan) -> bool:

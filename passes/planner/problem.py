@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.codelets.workload import Workload, number_dtype, partials_dtype
+from ...backends.codelets.workload import Workload, left_dtypes, number_dtype
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
@@ -29,7 +29,8 @@ class Problem:
     movement, whose structure is then only the space of its result; empty for a compute. merges:
     whether reductions may be split into partials. free: whether each operand is an input of the
     program, which lies wherever this plan wants it, every element once (see ir.geometry.spread);
-    empty if none is. terms: what the plan has to meet.
+    empty if none is. terms: what the plan has to meet. further_dtypes: those of the results after
+    the first.
     """
 
     structure: Structure
@@ -40,6 +41,22 @@ class Problem:
     merges: bool = True
     terms: Terms = FREE
     free: tuple[bool, ...] = ()
+    further_dtypes: tuple[np.dtype[Any], ...] = ()
+
+    @cached_property
+    def result_itemsize(self) -> int:
+        """Bytes of an element of every result together."""
+        return sum(dtype.itemsize for dtype in (self.result_dtype, *self.further_dtypes))
+
+    @cached_property
+    def left_dtypes(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of what is left to be merged: of the members, or of partial sums."""
+        return left_dtypes(self.structure, self.operand_dtypes, self.result_dtype)
+
+    @cached_property
+    def left_itemsize(self) -> int:
+        """Bytes of an element of everything that is left to be merged."""
+        return sum(dtype.itemsize for dtype in self.left_dtypes)
 
     def is_free(self, operand: int) -> bool:
         """Whether an operand lies wherever the plan wants it."""
@@ -52,8 +69,8 @@ class Problem:
 
     @cached_property
     def partials_dtype(self) -> np.dtype[Any]:
-        """The dtype of partials, which sums are kept in."""
-        return partials_dtype(self.result_dtype, self.structure.body)
+        """The dtype of partials, which sums are kept in; that of the first member."""
+        return self.left_dtypes[0]
 
     def workload(self, target: Target) -> Workload:
         """What one cell of the operator computes on a target."""
@@ -75,8 +92,9 @@ def movement_problem(
     return Problem(structure, (dtype,) * len(moves), dtype, still, moves, terms=terms)
 
 
-def final_layout_of(problem: Problem, plan: Plan) -> Layout:
-    """The layout that the operator's result ends up in."""
+def final_layouts_of(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
+    """The layouts that the operator's results end up in."""
+    results = problem.structure.space.results
     if problem.moves:
-        return movement_result_layout(problem.structure.space.results[0].shape, plan)
-    return final_layout(problem.structure, plan)
+        return (movement_result_layout(results[0].shape, plan),)
+    return tuple(final_layout(problem.structure, plan, i) for i in range(len(results)))

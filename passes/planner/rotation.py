@@ -170,9 +170,9 @@ class _Steps:
         return self.question.problem
 
     @property
-    def between(self) -> np.dtype[Any]:
-        """The dtype of the partial sums that a step leaves to the next."""
-        return self.problem.partials_dtype
+    def between(self) -> tuple[np.dtype[Any], ...]:
+        """The dtypes of the partial sums, or members, that a step leaves to the next."""
+        return self.problem.left_dtypes
 
     def paid(self, row: tuple[Step, ...], held: int) -> list[tuple[Choice, int]]:
         """The prices of a row of steps, and how often each is paid.
@@ -203,10 +203,11 @@ class _Steps:
         have = self._at_hand(step)
         if number:
             structure = adding(structure, chain=ends)
-            dtypes += (self.between,)
-            have += (result_layout(row[number - 1].structure, step.plan),)
+            dtypes += self.between
+            before = result_layout(row[number - 1].structure, step.plan)
+            have += (before,) * len(self.between)
         elif not ends:
-            structure = structure.unchained
+            structure = structure.partial
         if ends:
             dtypes += self.problem.operand_dtypes[own:]
             have += self.sources[own:]
@@ -214,7 +215,7 @@ class _Steps:
         if workers:
             workers += (1,) * (len(split) - len(workers))
         cut = Plan(split, order, step.plan.first_tile, step.plan.method, workers)
-        choice = self._exact(structure, dtypes, self.between if not ends else None, have, cut)
+        choice = self._exact(structure, dtypes, self.between if not ends else (), have, cut)
         return replace(choice, temporary_bytes=choice.temporary_bytes + kept)
 
     def merged(self, step: Step) -> Choice:
@@ -222,9 +223,10 @@ class _Steps:
         own = self.problem.structure.own_operands
         structure = combine_structure(step.structure, step.plan)
         assert structure is not None
-        dtypes = self.between, *self.problem.operand_dtypes[own:]
-        have = result_layout(step.structure, step.plan), *self.sources[own:]
-        return self._exact(structure, dtypes, None, have, step.plan.combine)
+        dtypes = *self.between, *self.problem.operand_dtypes[own:]
+        partials = (result_layout(step.structure, step.plan),) * len(self.between)
+        have = *partials, *self.sources[own:]
+        return self._exact(structure, dtypes, (), have, step.plan.combine)
 
     def _at_hand(self, step: Step) -> tuple[Layout | None, ...]:
         """Where a step finds its operands: where it wants them if an earlier step fetched them."""
@@ -249,12 +251,18 @@ class _Steps:
         self,
         structure: Structure,
         dtypes: tuple[np.dtype[Any], ...],
-        result: np.dtype[Any] | None,
+        results: tuple[np.dtype[Any], ...],
         have: tuple[Layout | None, ...],
         plan: Plan | None,
     ) -> Choice:
-        made = result or self.problem.result_dtype
-        part = Problem(structure, dtypes, made, (False,) * len(dtypes), merges=False)
+        """results: of what the structure leaves; () for the operator's own."""
+        problem = self.problem
+        made, *further = results or (problem.result_dtype, *problem.further_dtypes)
+        part = Problem(
+            *(structure, dtypes, made, (False,) * len(dtypes)),
+            merges=False,
+            further_dtypes=tuple(further),
+        )
         question = replace(self.question, problem=part, have=have)
         return fastest(question) if plan is None else exact(question, plan)
 

@@ -86,13 +86,15 @@ def _combining(question: Question, plan: Plan) -> Question | None:
     own = problem.structure.own_operands
     merging = Problem(
         combine,
-        (problem.partials_dtype, *problem.operand_dtypes[own:]),
+        (*problem.left_dtypes, *problem.operand_dtypes[own:]),
         problem.result_dtype,
-        (False, *problem.resident[own:]),
+        (False,) * len(problem.left_dtypes) + problem.resident[own:],
         merges=False,
         terms=Terms(tiles=problem.terms.tiles),
+        further_dtypes=problem.further_dtypes,
     )
-    have = (result_layout(problem.structure, plan), *question.have[own:])
+    partials = (result_layout(problem.structure, plan),) * len(problem.left_dtypes)
+    have = (*partials, *question.have[own:])
     return replace(question, problem=merging, have=have)
 
 

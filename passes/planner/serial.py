@@ -19,6 +19,7 @@ from ..plans.steps import passes_of, takes_steps
 from .candidates import splits
 from .choice import Choice, fitting, rank
 from .estimate import estimates, shortlist
+from .problem import Problem
 from .question import Question
 from .rotation import MOST_STEPS, PRICED, priced_in_steps, search_in_steps
 from .search import considered as considered_at_once
@@ -103,7 +104,7 @@ def in_steps(question: Question) -> tuple[Choice, ...]:
     found: list[Choice] = []
     # The results of all steps are on the tiles together after the last step.
     left = -(-prod(problem.structure.space.results[0].shape) // tiles)
-    left *= problem.result_dtype.itemsize
+    left *= problem.result_itemsize
     fits = left <= question.bound and terms.hold(left)
     for d in range(len(problem.structure.space.dims) if fits else 0):
         least = min((c.cycles for c in found if _fits(question, c)), default=inf)
@@ -135,6 +136,12 @@ def _as_asked(question: Question) -> tuple[Choice, ...]:
     return tuple(sorted(fitting(found, question.bound, terms), key=rank))
 
 
+def _adds_up(problem: Problem) -> bool:
+    """Whether what steps leave can be kept in floats, or as members."""
+    members = problem.structure.body.tuple_combiner is not None
+    return members or is_floating(problem.result_dtype)
+
+
 def _fits(question: Question, choice: Choice) -> bool:
     whole = choice.resident_bytes + choice.temporary_bytes
     return whole <= question.bound and question.terms.hold(choice.temporary_bytes)
@@ -148,7 +155,7 @@ def _along(question: Question, dim: int, least: float) -> list[Choice]:
     problem = question.problem
     each = problem.structure.space.dims[dim]
     merges = each.kind == "reduction" and problem.structure.body.combiner is not None
-    if each.kind != "parallel" and not (merges and is_floating(problem.result_dtype)):
+    if each.kind != "parallel" and not (merges and _adds_up(problem)):
         return []
     found: list[Choice] = []
     fit = 0
@@ -181,7 +188,7 @@ def _in_steps(question: Question, dim: int, steps: int, least: float) -> Choice 
     made = prod(problem.structure.space.results[0].shape) - prod(
         first.structure.space.results[0].shape
     )
-    held = -(-made * problem.result_dtype.itemsize // target.tiles)
+    held = -(-made * problem.result_itemsize // target.tiles)
     most = problem.terms.temporary_bytes
     terms = replace(problem.terms, temporary_bytes=None if most is None else max(most - held, 0))
     # The search assumes that operands lie where the step wants them; the whole plan is priced with

@@ -45,7 +45,7 @@ def lower_bounds(question: Question, plans: tuple[Plan, ...]) -> list[Choice]:
     ):
         plan = replace(plan, method=method, workers=workers) if method or workers else plan
         sync = cost.sync_cycles(target)
-        left = left_elements(problem, plan) * left_dtype(problem, plan).itemsize
+        left = left_elements(problem, plan) * left_itemsize(problem, plan)
         arriving = _least_arrival(question, plan)
         found.append(
             Choice(
@@ -83,10 +83,10 @@ def arrived(question: Question, least: Choice) -> Choice:
     )
 
 
-def left_dtype(problem: Problem, plan: Plan) -> np.dtype[Any]:
-    """The dtype of what the first superstep leaves: of the partials or of the result."""
+def left_itemsize(problem: Problem, plan: Plan) -> int:
+    """Bytes of an element of what the first superstep leaves: of the partials or of the results."""
     merged = leaves_partials(problem.structure, plan)
-    return problem.partials_dtype if merged else problem.result_dtype
+    return problem.left_itemsize if merged else problem.result_itemsize
 
 
 def left_elements(problem: Problem, plan: Plan) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
+from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Structure
 from ...ir.geometry.layout import Layout, canonical, linear_layout, raw_layout
 from ...ir.geometry.space import (
@@ -41,7 +42,8 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
 
     Each split reduction dimension k keeps a block of itself and gets a new parallel dimension kp,
     appended in order of k. The result gets a leading axis kp for each. In the order, kp takes the
-    place of k. Partials have no chain: the chain follows the compute that combines them.
+    place of k. Partials have no chain, and may be several members: the compute that combines them
+    applies the chain and makes the results.
 
         [y, k], split [8, 4]   ->   [y, k/4, kp = 4], split [8, 1, 4]
 
@@ -55,7 +57,7 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
             f"a split of {len(plan.split)} parts; the space has {len(structure.space.dims)}"
         )
     if leaves_partials(structure, plan):
-        structure = structure.unchained
+        structure = structure.partial
     space, body = structure.space, structure.body
     if len(set(plan.order)) != len(plan.order) or not set(plan.order) <= set(
         range(len(space.dims))
@@ -95,7 +97,8 @@ def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None
         refined(structure, plan)
         return
     for n, dim in zip(plan.steps, structure.space.dims, strict=True):
-        if n > 1 and dim.kind == "reduction" and not is_floating(element):
+        exact_steps = structure.body.tuple_combiner is not None or is_floating(element)
+        if n > 1 and dim.kind == "reduction" and not exact_steps:
             raise ValueError(
                 f"dimension {dim.name}: {n} steps of a reduction to {element.name}; "
                 "need a result of floats, or steps along another dimension"
@@ -146,14 +149,15 @@ def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     if len(own) == len(structure.space.operands):
         return own
     combine, further = combining(structure, plan)
-    return own + operand_layouts(combine, further)[1:]
+    return own + operand_layouts(combine, further)[combine.own_operands :]
 
 
-def result_layout(structure: Structure, plan: Plan) -> Layout:
-    """The layout in which the compute leaves its result, or its partials if there are any."""
+def result_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
+    """The layout in which the compute leaves one of its results, or of its partials if there are
+    any."""
     cut, split, order = refined(structure, plan)
     return canonical(
-        raw_layout(cut.space.dims, cut.space.results[0], split, order, plan.first_tile)
+        raw_layout(cut.space.dims, cut.space.results[result], split, order, plan.first_tile)
     )
 
 
@@ -162,7 +166,8 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     """The structure that merges the partials; None if no reduction is split.
 
     Its dimensions are the result's axes, then one reduction for each split dimension, in order of
-    that dimension. Its operands are the partials and the operands of the chain, which it includes.
+    that dimension. Its operands are the partials, one per member, and the operands of the chain,
+    which it includes.
     """
     cut = refined(structure, plan)[0].space
     old = structure.space
@@ -181,8 +186,12 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     operand = AccessMap((*leading, *result.axes))
     axis_of = {axis.terms[0][0]: i for i, axis in enumerate(axes) if axis.terms}
     extras = (a.renamed(axis_of) for a in old.operands[structure.own_operands :])
-    body = replace(structure.body, function="identity", parameters=())
-    return Structure(Space(dims, (operand, *extras), (result,)), body)
+    kinds = structure.body.member_kinds
+    function = MEMBERS if kinds else "identity"
+    body = replace(structure.body, function=function, parameters=(), resumes=False)
+    partials = (operand,) * max(len(kinds), 1)
+    results = (result, *(a.renamed(axis_of) for a in old.results[1:]))
+    return Structure(Space(dims, (*partials, *extras), results), body)
 
 
 def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
@@ -197,17 +206,18 @@ def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
     return combine, plan.combine
 
 
-def final_layout(structure: Structure, plan: Plan) -> Layout:
-    """The layout of the operator's result, after partials are combined.
+def final_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
+    """The layout of one of the operator's results, after partials are combined.
 
     Raises ValueError if reductions are split and the plan has no combine.
     """
     if takes_steps(plan):
         step = next(passes_of(structure, plan))[0]
-        return result_over_steps(plan, step, final_layout(step.structure, step.plan))
+        layout = final_layout(step.structure, step.plan, result)
+        return result_over_steps(plan, step, layout, result)
     if not leaves_partials(structure, plan):
-        return result_layout(structure, plan)
-    return final_layout(*combining(structure, plan))
+        return result_layout(structure, plan, result)
+    return final_layout(*combining(structure, plan), result)
 
 
 @lru_cache(maxsize=8192)

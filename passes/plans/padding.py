@@ -11,14 +11,15 @@ def can_pad(structure: Structure, dim: int) -> bool:
     """Whether the parts of a reduction dimension may be padded without changing the result.
 
     Every operand that has the dimension is padded with the combiner's identity element, so the
-    body's function must map that element to itself.
+    body's function must map that element to itself. If the body reads a position that has the
+    dimension, it ignores the padding anyway, which is outside.
     """
     combiner, space = structure.body.combiner, structure.space
     touches = [dim in access.dims() for access in space.operands]
     return (
         combiner is not None
         and any(touches)
-        and combiner in FUNCTIONS[structure.body.function].carries_identity_of
+        and (_ignores(structure, dim) or _carries_identity(structure))
         and can_split_unevenly(space, dim)
         and all(
             not 0 <= axis.offset + a * space.dims[dim].size < axis.size
@@ -27,8 +28,22 @@ def can_pad(structure: Structure, dim: int) -> bool:
             if d == dim
         )
         and all(
-            access.fill == structure.body.identity
+            access.fill == structure.body.identity or _ignores(structure, dim)
             for access, touched in zip(space.operands, touches, strict=True)
             if touched and any(axis.outside == "fill" for axis in access.axes)
         )
     )
+
+
+def _ignores(structure: Structure, dim: int) -> bool:
+    """Whether points outside a dimension contribute nothing: they are outside a position."""
+    return any(dim in access.dims() for access in structure.space.positions)
+
+
+def _carries_identity(structure: Structure) -> bool:
+    """Whether the function of a body maps what its combiner ignores to itself."""
+    body = structure.body
+    combiner = body.tuple_combiner
+    if combiner is None:
+        return body.combiner in FUNCTIONS[body.function].carries_identity_of
+    return body.function == "identity" and combiner.fill is not None

@@ -21,26 +21,30 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ...dialects.abele import Plan
+from ...dialects.combiners import TUPLE_COMBINERS
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout, canonical
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
-"""By combiner, the function that merges the result of a step with that of the steps before."""
+"""By combiner, the function that merges the result of a step with that of the steps before.
+
+Combiners of several values are not here: a step begins with the members that another has left.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
     """One step of a plan.
 
-    structure, plan: of the step alone, which has no further steps. start: the first element of its
-    part of the result, along each axis.
+    structure, plan: of the step alone, which has no further steps. starts: for each result, the
+    first element of the step's part of it, along each axis.
     """
 
     structure: Structure
     plan: Plan
-    start: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
 
 
 def takes_steps(plan: Plan) -> bool:
@@ -73,7 +77,7 @@ def check_steps(structure: Structure, plan: Plan) -> None:
                 f"dimension {dim.name}: {n} steps of {dim.size // n} elements in "
                 f"{plan.split[d]} parts; need an element each"
             )
-        if dim.kind == "reduction" and merged not in ADDS:
+        if dim.kind == "reduction" and merged not in ADDS and merged not in TUPLE_COMBINERS:
             raise ValueError(f"dimension {dim.name}: no function of a chain merges its steps")
     for d, r in enumerate(plan.ring):
         if r >= 0:
@@ -150,27 +154,29 @@ def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
         )
         for access in space.results
     )
-    start = tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in space.results[0].axes)
+    starts = tuple(
+        tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in access.axes)
+        for access in space.results
+    )
     dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
     relations = tuple(replace(r, axis=narrowed(r.axis)) for r in space.relations)
-    cut, own = _in_rings(dims, operands, results, relations, plan, rings)
-    return Step(Structure(cut, structure.body), own, start)
+    positions = tuple(
+        replace(access, axes=tuple(map(narrowed, access.axes))) for access in space.positions
+    )
+    whole = Space(dims, operands, results, relations, positions)
+    cut, own = _in_rings(whole, plan, rings)
+    return Step(Structure(cut, structure.body), own, starts)
 
 
-def _in_rings(
-    dims: tuple[Dim, ...],
-    operands: tuple[AccessMap, ...],
-    results: tuple[AccessMap, ...],
-    relations: tuple[Relation, ...],
-    plan: Plan,
-    rings: dict[int, int],
-) -> tuple[Space, Plan]:
+def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, Plan]:
     """Give each ring a dimension that numbers its tiles, and let the rotating reduction depend on
     it.
 
     A ring's dimension r of n elements in p parts becomes three: one of n / p elements and, at the
     end of the space, p / steps rounds of `steps` tiles. The result gets axes for them.
     """
+    dims, operands, results = space.dims, space.operands, space.results
+    relations, positions = space.relations, space.positions
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for d, r in rings.items():
         steps, parts = plan.steps[d], plan.split[r]
@@ -186,6 +192,7 @@ def _in_rings(
         relations = tuple(
             replace(r, axis=_with_terms(AccessMap((r.axis,)), more).axes[0]) for r in relations
         )
+        positions = tuple(_with_terms(access, more) for access in positions)
         results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
         order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
         split = [*(1 if i == r else n for i, n in enumerate(split)), parts // steps, steps]
@@ -193,7 +200,7 @@ def _in_rings(
     own_plan = replace(
         plan, split=tuple(split), order=tuple(order), workers=tuple(workers), steps=(), ring=()
     )
-    return Space(dims, operands, results, relations), own_plan
+    return Space(dims, operands, results, relations, positions), own_plan
 
 
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
@@ -234,12 +241,19 @@ def _axis(size: int, dim: int) -> AxisMap:
 def adding(structure: Structure, chain: bool) -> Structure:
     """The structure that adds its result to that of an earlier step.
 
-    The earlier result is an operand, after the structure's own. chain: whether the structure's
-    chain follows.
+    The earlier result is an operand, after the structure's own; of a combiner of several values,
+    each member is. chain: whether the structure's chain follows, or the results are finished.
     """
-    body, space = structure.body, structure.space
-    assert body.combiner is not None
+    assert structure.body.combiner is not None
     own = structure.own_operands
+    if structure.body.tuple_combiner is not None:
+        ends = structure if chain else structure.partial
+        members = (AccessMap(ends.space.results[0].axes),) * len(ends.body.member_kinds)
+        return Structure(
+            replace(ends.space, operands=(*ends.space.operands[:own], *members)),
+            replace(ends.body, resumes=True),
+        )
+    body, space = structure.body, structure.space
     left = AccessMap(space.results[0].axes)
     extras, then = (space.operands[own:], body.then) if chain else ((), ())
     return Structure(
@@ -248,9 +262,9 @@ def adding(structure: Structure, chain: bool) -> Structure:
     )
 
 
-def part_shape(structure: Structure, plan: Plan) -> tuple[int, ...]:
-    """The shape of one step's part of the result."""
-    axes = structure.space.results[0].axes
+def part_shape(structure: Structure, plan: Plan, result: int = 0) -> tuple[int, ...]:
+    """The shape of one step's part of a result."""
+    axes = structure.space.results[result].axes
     return tuple(
         axis.size // plan.steps[axis.terms[0][0]] if axis.terms else axis.size for axis in axes
     )
@@ -268,9 +282,9 @@ def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -
 # Layouts of whole tensors, over all steps
 
 
-def result_over_steps(plan: Plan, step: Step, layout: Layout) -> Layout:
+def result_over_steps(plan: Plan, step: Step, layout: Layout, result: int = 0) -> Layout:
     """The layout of a whole result, given the layout of each step's part."""
-    axes = step.structure.space.results[0].axes
+    axes = step.structure.space.results[result].axes
     cuts = [
         (i, plan.steps[d], axis.size)
         for i, axis in enumerate(axes)

@@ -78,6 +78,21 @@ CASES = [
     *((op, [WHOLE, t(5, of=i64)], op, WHOLE) for op in BITS),
     (nn.BitwiseNotOp, [WHOLE], nn.BitwiseNotOp, WHOLE),
     (nn.LogicalNotOp, [MASK], nn.LogicalNotOp, MASK),
+    (nn.SummarizeOp, [MATRIX], lambda x: nn.SummarizeOp(x, "argmax", [1]), t(4)),
+    (
+        nn.SummarizeOp,
+        [MATRIX],
+        lambda x: nn.SummarizeOp(x, "moments", [0], keep_dims=True),
+        t(1, 5),
+    ),
+    (
+        nn.SummarizeWindowsOp,
+        [t(1, 2, 6, 6)],
+        lambda x: nn.SummarizeWindowsOp(
+            x, "argmax", [3, 3], stride=[2, 2], pad_low=[1, 1], column_major=True
+        ),
+        t(1, 2, 3, 3),
+    ),
     (nn.SelectOp, [MASK, ROW, t()], nn.SelectOp, MATRIX),
     (nn.CastOp, [MATRIX], lambda x: nn.CastOp(x, i64), t(4, 5, of=i64)),
     (nn.BitCastOp, [MATRIX], lambda x: nn.BitCastOp(x, i32), t(4, 5, of=i32)),
@@ -265,9 +280,9 @@ def test_an_operation_is_of_one_kind_and_its_spaces_fit_its_tensors(kind, types,
     for operands, space in spaces:
         for value, access in zip(operands, space.operands, strict=True):
             assert np.prod(access.shape) == np.prod(nn.shape_of(value))
-        (target,) = space.results
-        assert np.prod(target.shape) == np.prod(nn.shape_of(op.result))
-        assert all(len(axis.terms) <= 1 for axis in target.axes)
+        for result, target in zip(op.results, space.results, strict=True):
+            assert np.prod(target.shape) == np.prod(nn.shape_of(result))
+            assert all(len(axis.terms) <= 1 for axis in target.axes)
         attribute = SpaceAttr(space)
         assert Parser(context(), str(attribute)).parse_attribute() == attribute
 

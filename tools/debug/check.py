@@ -239,8 +239,8 @@ def rounding_error(
         mantissa, exponent = np.frexp(array)
         return np.ldexp(np.rint(mantissa / step) * step, exponent).astype(np.float32)
 
-    def evaluate(op: Operation, operands: Sequence[Array]) -> Array:
-        return rounded(operation_value(op, operands))
+    def evaluate(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+        return rounded(operation_value(op, operands, result))
 
     states = (op for op in module.walk() if isinstance(op, nn.StateOp))
     run = run_reference(

@@ -118,7 +118,8 @@ def _run_tile(
         if isinstance(op, RepeatOp):
             watch(_numbered(op, variables, read))
         elif isinstance(op, CopyOp | VerticesOp):
-            watch(_written(op, variables, read))
+            for result in range(len(op.destinations)):
+                watch(_written(op, variables, read, result=result))
 
     return run_tile(module, inputs, observe=None if watch is None else observe)
 
@@ -128,9 +129,13 @@ def _written(
     variables: Mapping[str, Variable],
     read: Callable[[str], Array],
     gone: Mapping[str, Array] | None = None,
+    result: int = 0,
 ) -> Value:
-    """The value that an operation has written. gone: operands that it overwrote, as they were."""
-    name, before = op.destination, gone or {}
+    """The value that an operation has written. gone: operands that it overwrote, as they were.
+
+    result: which of several.
+    """
+    name, before = op.destinations[result], gone or {}
 
     def operands() -> list[Held]:
         return [
@@ -242,8 +247,9 @@ class _Report(Observer):
         self._watch(_numbered(op, machine.variables, machine.read))
 
     def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
-        """Report the result of a vertex set."""
-        self._watch(_written(op, machine.variables, machine.read, self._gone))
+        """Report the results of a vertex set."""
+        for result in range(len(op.destinations)):
+            self._watch(_written(op, machine.variables, machine.read, self._gone, result))
 
 
 OBSERVED: dict[Level, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | None], Run]] = {

@@ -15,6 +15,7 @@ from ...backends.contractions.contraction import Contraction
 from ...backends.contractions.methods import PRICES
 from ...backends.dtype_kinds import Kind
 from ...backends.target import PRESETS, Target
+from ...dialects.combiners import TUPLE_COMBINERS, Combiner
 from ...dialects.scalar_functions import COMBINERS, chainable
 from .documents import document
 from .markdown import code, link, page, plain, prose, table
@@ -66,6 +67,14 @@ def codelets_page() -> str:
             ("combiner", "identity", "computed as", *(f"cycles, {d}" for d in DTYPES)),
             (_combiner(*item) for item in COMBINERS.items()),
         ),
+        "## Combiners of several values",
+        "Each element is lifted to members, members are merged in any order, and the results are "
+        "made of them. *element* is the type of the elements, *index* is i32, *wide* the type of "
+        "sums, 32 bits for narrower floats. Partial results are members.",
+        table(
+            ("combiner", "members", "results", "ignores", "meaning"),
+            map(_tuple_combiner, TUPLE_COMBINERS.values()),
+        ),
         "## Methods",
         "How a contraction, a sum of products, is computed: a plan's `method`. Rates are "
         "multiply-accumulates per cycle of a tile, on a very large cell.",
@@ -95,6 +104,13 @@ def _following(each: ScalarFunction, at: tuple[int, ...]) -> tuple[str, ...]:
 def _combiner(name: str, identity: float) -> tuple[str, ...]:
     prices = (_rates(lambda target, dtype=dtype: _merging(dtype, target)) for dtype in DTYPES)
     return code(name), f"{identity:g}", code(MERGE[name].__name__), *prices
+
+
+def _tuple_combiner(each: Combiner) -> tuple[str, ...]:
+    ignores = ["positions outside"] if each.reads_position else []
+    ignores += [] if each.fill is None else [f"{each.fill:g}"]
+    kinds = (", ".join(some) for some in (each.members, each.results))
+    return code(each.name), *kinds, ", ".join(ignores), each.text
 
 
 def _price(

@@ -10,7 +10,7 @@ from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.ir.geometry.space import Dim, Space, identity_map
 from abele.passes.planner.choice import best, pareto
-from abele.passes.planner.problem import final_layout_of, movement_problem
+from abele.passes.planner.problem import final_layouts_of, movement_problem
 from abele.passes.planner.question import Question
 from abele.passes.planner.search import exact, fastest, search
 from abele.passes.plans.derive import (
@@ -150,7 +150,7 @@ def test_a_movement_inherits_the_split_of_its_operand():
     asked = movement_problem((transpose,), F32)
     choice = fastest(Question(asked, (source,), resolve_target("tiny:20"), 200_000))
     assert choice.exchange_cycles == 0
-    layout = final_layout_of(asked, choice.plan)
+    layout = final_layouts_of(asked, choice.plan)[0]
     assert (layout.shape, layout.parts) == ((20, 12), (4, 5))
 
 

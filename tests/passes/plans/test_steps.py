@@ -147,7 +147,7 @@ def test_every_point_is_in_one_step():
     passes = list(passes_of(structure, plan))
     assert [len(steps) for steps in passes] == [4] * 6
     assert sum(s.structure.space.points for steps in passes for s in steps) == M * N * K
-    assert len({steps[0].start for steps in passes}) == 6
+    assert len({steps[0].starts for steps in passes}) == 6
     assert final_layout(structure, plan).is_partition
 
 

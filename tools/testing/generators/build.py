@@ -295,7 +295,7 @@ class _Builder:
 
     def _append(self, op: Operation) -> None:
         self._add(op)
-        self.values.append(op.results[0])
+        self.values += op.results
 
     def _add(self, op: Operation) -> None:
         if isinstance(op, Structured) and op.structure().space.relations:

@@ -89,7 +89,8 @@ def _commutes(op: Operation) -> bool:
     """Whether swapping operands keeps the meaning, so that it is not a mistake."""
     if isinstance(op, VerticesOp | partition.ComputeOp):
         body = op.structure().body
-        return FUNCTIONS[body.function].commutative and not body.then
+        known = FUNCTIONS.get(body.function)
+        return known is not None and known.commutative and not body.then
     return op.has_trait(Commutative)
 
 

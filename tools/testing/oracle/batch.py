@@ -173,7 +173,7 @@ class _Search:
             read = {v for each in op.walk() for v in each.operands}
             if isinstance(op, ReturnOp) or not any(v in axes for v in read):
                 continue
-            if op.regions or not op.results:
+            if op.regions or len(op.results) != 1:
                 raise NoBatch
             if isinstance(op, Structured):
                 maps = op.structure().space.operands

@@ -27,6 +27,7 @@ from ....backends.codelets.scalar import (
 )
 from ....backends.codelets.whole import sequence
 from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
+from ....backends.reference.combiners import combined_deviation
 from ....backends.reference.gather import gathered, whole_box
 from ....dialects.along import Along
 from ....dialects.scalar_functions import FUNCTIONS
@@ -81,16 +82,20 @@ def bounded_structure(
     errors: Sequence[Errors],
     result: Array,
     evaluated: tuple[Array, Errors] | None = None,
+    number: int = 0,
 ) -> Bounded:
-    """The error bound of the result of a structured operation.
+    """The error bound of a result of a structured operation.
 
     operands: the values that the operation has read. errors: the error of each operand.
     result: the value that the operation has computed; the bound has its shape.
     evaluated: what evaluate_structure returns for the operands, if it has been called already.
+    number: which of several results it is.
     The bound is infinite where any value is correct. For integers and truth values, it is more than
     0 where another value may be correct.
     """
     dtype, shape = result.dtype, result.shape
+    if structure.body.member_kinds:
+        return _bounded_combined(structure, operands, errors, result, number)
     with np.errstate(all="ignore"):
         if not any(error.any() for error in errors):
             value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
@@ -107,9 +112,35 @@ def structure_error(
     operands: Sequence[Array],
     errors: Sequence[Errors],
     result: Array,
+    number: int = 0,
 ) -> Errors:
     """The error of bounded_structure."""
-    return bounded_structure(structure, operands, errors, result).error
+    return bounded_structure(structure, operands, errors, result, number=number).error
+
+
+def _bounded_combined(
+    structure: Structure,
+    operands: Sequence[Array],
+    errors: Sequence[Errors],
+    result: Array,
+    number: int,
+) -> Bounded:
+    """The error bound of a result of a combiner of several values."""
+    dtype, shape = result.dtype, result.shape
+    value, local = evaluate_structure(structure, operands, dtype, shape, result=number)
+    if not any(error.any() for error in errors):
+        certain = is_floating(dtype) & np.isnan(value)
+        return Bounded(np.where(certain, 0.0, local), value)
+    moved = combined_deviation(structure, operands, errors, number).reshape(shape)
+    error = local * SLACK + moved * SLACK
+    if not is_floating(dtype):
+        error = np.where(error > 0, np.ceil(error), 0.0)
+    else:
+        limits = float_limits(dtype)
+        error = error + np.where(moved > 0, 2 * limits.roundoff * (np.abs(value) + moved), 0.0)
+        reached = np.isfinite(value) & (np.abs(value) + error >= limits.largest)
+        error = np.where(reached & (moved > 0), np.inf, error)
+    return Bounded(np.where(np.isnan(error), np.inf, error))
 
 
 def _is_certain(structure: Structure, value: Array) -> Array:

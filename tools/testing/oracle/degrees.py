@@ -66,6 +66,9 @@ def _degree(op: Operation, degrees: Sequence[Degree], known: Mapping[SSAValue, D
 
 def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degree:
     space, body = structure.space, structure.body
+    if body.member_kinds:
+        # A value scales, its index does not.
+        return None
     merged = body.combiner if body.along is None else body.along.name
     if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or merged == "prod":
         return None

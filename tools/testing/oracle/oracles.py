@@ -66,25 +66,27 @@ class ResultCache:
     def __init__(self) -> None:
         self._entries: dict[tuple[object, ...], tuple[Sequence[Array], Array]] = {}
 
-    def get_or_add(self, op: Operation, operands: Sequence[Array], evaluate: Evaluate) -> Array:
+    def get_or_add(
+        self, op: Operation, operands: Sequence[Array], evaluate: Evaluate, result: int = 0
+    ) -> Array:
         """The result of an operation; if it is not cached, evaluate computes it and it is added.
 
         Operations that mean the same and read the same arrays return the same array.
         """
-        key = _key(op, operands)
+        key = _key(op, operands, result)
         found = self._entries.get(key)
         if found is None:
-            found = self._entries[key] = operands, evaluate(op, operands)
+            found = self._entries[key] = operands, evaluate(op, operands, result)
         return found[1]
 
-    def get_or_compute(self, op: Operation, operands: Sequence[Array]) -> Array:
+    def get_or_compute(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
         """The result of an operation; if it is not cached, it is computed and not added."""
-        found = self._entries.get(_key(op, operands))
-        return operation_value(op, operands) if found is None else found[1]
+        found = self._entries.get(_key(op, operands, result))
+        return operation_value(op, operands, result) if found is None else found[1]
 
 
-def _key(op: Operation, operands: Sequence[Array]) -> tuple[object, ...]:
-    return (_meaning(op), op.results[0].type, *map(id, operands))
+def _key(op: Operation, operands: Sequence[Array], result: int) -> tuple[object, ...]:
+    return (_meaning(op), result, op.results[result].type, *map(id, operands))
 
 
 def _meaning(op: Operation) -> object:
@@ -366,8 +368,8 @@ class _ErrorTracker:
         if error.any() and any(isinstance(u.operation, _BRANCHES) for u in result.uses):
             self.decided = False
 
-    def value(self, op: Operation, operands: Sequence[Array]) -> Array:
-        """The result of an nn operation. observe_nn bounds its error next.
+    def value(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+        """A result of an nn operation. observe_nn bounds its error next.
 
         Sets evaluated to the result before rounding and its bound, or to None if the operation has
         a chain or its result was in the cache.
@@ -378,12 +380,12 @@ class _ErrorTracker:
             if any(self.error(each).any() for each in named):
                 # Another index may be a fault, or name another element.
                 self.decided = False
-        return self.cache.get_or_add(op, operands, self._evaluate)
+        return self.cache.get_or_add(op, operands, self._evaluate, result)
 
-    def _evaluate(self, op: Operation, operands: Sequence[Array]) -> Array:
+    def _evaluate(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
         structure = op.structure() if isinstance(op, Structured) else None
-        if structure is None or structure.body.then:
-            return operation_value(op, operands)
+        if structure is None or structure.body.then or structure.body.member_kinds:
+            return operation_value(op, operands, result)
         # The bound is computed together with the value.
         shape, dtype = tensor_kind(op.results[0].type)
         self.evaluated = evaluate_structure(structure, operands, dtype, shape)
@@ -401,11 +403,15 @@ class _ErrorTracker:
             return
         errors = [self.error(each) for each in operands]
         if isinstance(op, Structured):
-            made = results[0]
-            bounded = bounded_structure(op.structure(), operands, errors, made, self.evaluated)
-            self.record_adjusted(op.results[0], made, bounded.error)
-            if bounded.exact is not None and is_floating(made.dtype) and made.dtype.itemsize < 4:
-                self.exact[id(made)] = bounded.exact
+            evaluated = self.evaluated if len(results) == 1 else None
+            for i, (value, made) in enumerate(zip(op.results, results, strict=True)):
+                bounded = bounded_structure(
+                    op.structure(), operands, errors, made, evaluated, number=i
+                )
+                self.record_adjusted(value, made, bounded.error)
+                narrow = is_floating(made.dtype) and made.dtype.itemsize < 4
+                if bounded.exact is not None and narrow:
+                    self.exact[id(made)] = bounded.exact
         elif isinstance(op, Movement):
             error = moved_error(op.moves(), errors, results[0].shape)
             self.record_adjusted(op.results[0], results[0], error)
@@ -418,13 +424,16 @@ class _ErrorTracker:
         """Bound the result of a partition operation."""
         if not isinstance(op, partition.ComputeOp | partition.RelayoutOp | partition.ReshapeOp):
             return
-        (result,) = results
         values = [each.values for each in operands]
         errors = [self.error(h, v) for h, v in zip(operands, values, strict=True)]
-        made = result.values
         if isinstance(op, partition.ComputeOp):
-            error = structure_error(op.structure(), values, errors, made)
-        elif isinstance(op, partition.RelayoutOp):
+            for i, (value, each) in enumerate(zip(op.results, results, strict=True)):
+                error = structure_error(op.structure(), values, errors, each.values, i)
+                self.record(value, each, self.adjust(each.values, error))
+            return
+        (result,) = results
+        made = result.values
+        if isinstance(op, partition.RelayoutOp):
             moves = None if op.moves is None else [m.data for m in op.moves]
             error = moved_error(moves, errors, made.shape)
         else:
@@ -570,7 +579,8 @@ class _Variables:
         operands = [self.values[name] for name in names]
         errors = [self.error_of(name, array) for name, array in zip(names, operands, strict=True)]
         if isinstance(op, VerticesOp):
-            error = structure_error(op.structure(), operands, errors, value.values)
+            number = op.destinations.index(value.variable)
+            error = structure_error(op.structure(), operands, errors, value.values, number)
         else:
             error = moved_error(op.spaces, errors, value.values.shape)
         self.values[value.variable] = value.values

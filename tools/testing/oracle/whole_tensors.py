@@ -47,7 +47,12 @@ class Step:
 
     op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
     operands: tuple[Tensor, ...]
-    result: Tensor
+    results: tuple[Tensor, ...]
+
+    @property
+    def result(self) -> Tensor:
+        """The only result, or the first of several."""
+        return self.results[0]
 
 
 Watch = Callable[[Step | Tensor], None]
@@ -76,11 +81,11 @@ def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tens
     return made.reshape(shape)
 
 
-def _computed(structure: Structure, operands: Sequence[Tensor], like: Tensor) -> Array:
-    """The values of the result of a structured operation. like: its type and layout."""
+def _computed(structure: Structure, operands: Sequence[Tensor], like: Tensor, result: int) -> Array:
+    """The values of a result of a structured operation. like: its type and layout."""
     values = [each.values for each in operands]
-    dtype = like.values.dtype
-    return converted(structure_value(structure, values, dtype, like.values.shape), dtype)
+    dtype, shape = like.values.dtype, like.values.shape
+    return converted(structure_value(structure, values, dtype, shape, result), dtype)
 
 
 def _zeros(type_: TensorType, layout: Layout) -> Tensor:
@@ -143,17 +148,21 @@ class _OfValues:
         if isinstance(op, partition.ReshapeOp):
             shaped = operands[0].values.reshape(type_.tensor.get_shape())
             return [Tensor(shaped, type_.tensor, type_.layout.data)]
-        like = _zeros(type_.tensor, type_.layout.data)
+        types = [partition_type(value) for value in op.results]
+        likes = [_zeros(each.tensor, each.layout.data) for each in types]
         if isinstance(op, partition.ComputeOp):
-            values = _computed(op.structure(), operands, like)
+            structure = op.structure()
+            made = [_computed(structure, operands, like, i) for i, like in enumerate(likes)]
         elif isinstance(op, partition.RelayoutOp):
             moves = None if op.moves is None else [each.data for each in op.moves]
-            values = _moved(moves, operands, like)
+            made = [_moved(moves, operands, likes[0])]
         else:
             raise InputError(f"{op.name} at {place(op)}: not an operation of partition")
-        result = Tensor(values, like.type, like.layout)
-        self.watch(Step(op, tuple(operands), result))
-        return [result]
+        results = tuple(
+            Tensor(values, like.type, like.layout) for values, like in zip(made, likes, strict=True)
+        )
+        self.watch(Step(op, tuple(operands), results))
+        return results
 
 
 @dataclass
@@ -211,10 +220,13 @@ class _OfVariables:
 
     def _step(self, op: tile.VerticesOp | tile.CopyOp) -> None:
         read = tuple(self.held[name] for name in op.sources)
-        like = self.held[op.destination]
+        names = op.destinations
+        likes = [self.held[name] for name in names]
         if isinstance(op, tile.VerticesOp):
-            values = _computed(op.structure(), read, like)
+            structure = op.structure()
+            made = [_computed(structure, read, like, i) for i, like in enumerate(likes)]
         else:
-            values = _moved(op.spaces, read, like)
-        self._write(op.destination, values)
-        self.watch(Step(op, read, self.held[op.destination]))
+            made = [_moved(op.spaces, read, likes[0])]
+        for name, values in zip(names, made, strict=True):
+            self._write(name, values)
+        self.watch(Step(op, read, tuple(self.held[name] for name in names)))

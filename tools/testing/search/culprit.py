@@ -101,7 +101,7 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
     The codelet is to blame if it is wrong for one vertex too, which computes everything. Otherwise
     the way in which the work and its operands are split is.
     """
-    layouts = [each.layout for each in (*step.operands, step.result)]
+    layouts = [each.layout for each in (*step.operands, *step.results)]
     split = _wrongly_computed(structure, replace(plan, first_tile=0), layouts, step)
     if not split:
         return ""
@@ -113,7 +113,7 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
     names = [body.function, *([body.combiner] if body.combiner else [])]
     names += [f"along {body.along.name}"] if body.along else []
     names += [each.function for each in body.then]
-    dtype = step.result.values.dtype.name
+    dtype = step.results[0].values.dtype.name
     codelet = f"codelet '{kind_of(body)}' of {', '.join(map(repr, names))} on {dtype}"
     if _wrongly_computed(structure, whole, one_tile, step):
         return f"the {codelet}: {split}"
@@ -122,17 +122,22 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
 
 def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], step: Step) -> Fault:
     """How a vertex set is wrong with a plan and with these layouts, in words."""
-    *held, last = layouts
+    count = len(step.operands)
+    held, last = layouts[:count], layouts[count:]
     operands = [_held(each, layout) for each, layout in zip(step.operands, held, strict=True)]
-    result = stacked_blocks(last, step.result.type)
+    results = [stacked_blocks(at, each.type) for at, each in zip(last, step.results, strict=True)]
     try:
-        run_vertices(structure, plan, [each.placed for each in operands], result.placed)
+        placed = [each.placed for each in operands]
+        run_vertices(structure, plan, placed, *(each.placed for each in results))
     except Exception as error:
         return f"raised {one_line(error)}"
     pairs = zip(step.operands, held, strict=True)
     dense = [each.values.reshape(layout.shape) for each, layout in pairs]
-    worst = worst_of_vertices(structure, dense, read_blocks(result))
-    return f"element {worst}" if worst.ratio > 1 else ""
+    for i, result in enumerate(results):
+        worst = worst_of_vertices(structure, dense, read_blocks(result), i)
+        if worst.ratio > 1:
+            return f"element {worst}" + (f" of result {i}" if len(results) > 1 else "")
+    return ""
 
 
 def _copy_fault(moves: Sequence[Space] | None, step: Step) -> Fault:

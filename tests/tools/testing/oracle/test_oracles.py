@@ -260,6 +260,8 @@ def test_results_in_the_cache_are_not_computed_again():
     for i in range(60):
         program = build(random_sketch(Random(f"known {i}")), default_operators())
         expected = bounded_run(program)
+        if expected.fault is not None:
+            continue
         again = run(program.clone(), expected.cache)
         for name, array in run(program).outputs.items():
             np.testing.assert_array_equal(again.outputs[name], array)
@@ -311,6 +313,9 @@ def test_the_cache_tells_zeros_of_both_signs_apart():
 def test_correct_results_are_neither_different_nor_coarse():
     for i in range(60):
         program = build(random_sketch(Random(f"oracles {i}")), default_operators())
-        expected, found = bounded_run(program), run(program)
+        expected = bounded_run(program)
+        if expected.fault is not None:
+            continue
+        found = run(program)
         assert difference(expected, found) is None
         assert coarseness(expected, found) is None

@@ -29,7 +29,7 @@ from xdsl.traits import HasParent
 
 from .....dialects.dtypes import numpy_dtype
 from .....dialects.levels import NN
-from .....ir.rules.build import Infers
+from .....ir.rules.build import Infers, InfersAll
 from .....ir.rules.choices import Choices, Hints
 from .....ir.rules.law import BoundPattern, Law
 from .....ir.rules.vocabulary import Vocabulary
@@ -113,6 +113,8 @@ def _is_right(op: Operation) -> bool:
     alone = op if op.parent is None or op.has_trait(HasParent) else op.clone()
     try:
         if isinstance(op, Infers) and op.infer() != op.results[0].type:
+            return False
+        if isinstance(op, InfersAll) and list(op.infer_all()) != [v.type for v in op.results]:
             return False
         alone.verify(verify_nested_ops=False)
     except Exception:
@@ -388,6 +390,9 @@ def _retyped(root: Operation, random: Random) -> Operation | None:
         try:
             if isinstance(new, Infers):
                 new.results[0]._type = new.infer()  # pyright: ignore[reportPrivateUsage]
+            elif isinstance(new, InfersAll):
+                for result, type_ in zip(new.results, new.infer_all(), strict=True):
+                    result._type = type_  # pyright: ignore[reportPrivateUsage]
             new.verify(verify_nested_ops=False)
         except Exception:
             # A user's operation may raise anything on nonsense.

@@ -1,0 +1,273 @@
+"""Combiners of several values: the numerics and the price of each, in one record.
+
+A vertex has all of its elements in memory, so it lifts and merges them together: the moments of its
+elements take two passes, which is more exact than one. Sets of elements are merged pairwise, as a
+tree, whose shape depends on their number only.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...dialects.combiners import MEMBERS, TUPLE_COMBINERS, Extreme
+from ...dialects.structured import Body
+from ...ir.geometry.space import NO_INDEX
+from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks
+from .cells import Cells
+from .scalar import compute_dtype, convert_into, is_floating, scalar_function
+
+Members = tuple[Array, ...]
+"""One array per member. Rows are sets of elements: all arrays are (sets, 1) or (sets, elements)."""
+
+INDEX = np.dtype(np.int32)
+
+
+@dataclass(frozen=True)
+class Numerics(ABC):
+    """How a combiner of several values is computed, and what it costs.
+
+    passes: how often a vertex walks its elements, as a reduction does. lifting: the names of the
+    functions that are applied to each element meanwhile, with spaces between them. merging: those
+    applied to each set that is merged. finishing: those applied to each result. All of this is
+    assumed, and decides the price alone.
+    """
+
+    passes: int
+    lifting: str
+    merging: str
+    finishing: str = ""
+
+    @abstractmethod
+    def lift(self, values: Array, positions: Array | None) -> Members:
+        """The members of each row of values: (sets, elements) -> (sets, 1) each.
+
+        positions: of the values, NO_INDEX for those that do not count.
+        """
+
+    @abstractmethod
+    def merge(self, first: Members, second: Members) -> Members:
+        """The members of the sets of two, row by row."""
+
+    @abstractmethod
+    def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
+        """The members of no element. dtype: of elements."""
+
+    def fold(self, members: Members) -> Members:
+        """The members of all sets of a row: (sets, n) -> (sets, 1) each."""
+        count = members[0].shape[1]
+        while count > 1:
+            half = count // 2
+            merged = self.merge(
+                tuple(m[:, :half] for m in members), tuple(m[:, half : 2 * half] for m in members)
+            )
+            members = tuple(
+                np.concatenate((m, rest[:, 2 * half :]), axis=1) if count % 2 else m
+                for m, rest in zip(merged, members, strict=True)
+            )
+            count -= half
+        return members
+
+    def finish(self, members: Members) -> Members:
+        """The results of members."""
+        return members
+
+
+@dataclass(frozen=True)
+class _Extremes(Numerics):
+    """The largest or smallest element and its position. kind: which, and the rules."""
+
+    kind: Extreme = field(kw_only=True)
+
+    def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
+        return self._lowest(dtype), -1 if self.kind.last else int(np.iinfo(INDEX).max)
+
+    def _lowest(self, dtype: np.dtype[Any]) -> Any:
+        """What no element is below, or above of smallest ones."""
+        if is_floating(dtype):
+            return dtype.type(-np.inf if self.kind.largest else np.inf)
+        limits = np.iinfo(dtype)
+        return dtype.type(limits.min if self.kind.largest else limits.max)
+
+    def lift(self, values: Array, positions: Array | None) -> Members:
+        assert positions is not None
+        floating, lowest = is_floating(values.dtype), self._lowest(values.dtype)
+        inside = positions != NO_INDEX
+        counts = inside
+        if floating and not self.kind.nan_wins:
+            values = np.where(np.isnan(values), lowest, values)
+        if not inside.all():
+            values = np.where(inside, values, lowest)
+        return self._found(values, positions, counts)
+
+    def fold(self, members: Members) -> Members:
+        values, positions = members
+        return self._found(values, positions, None)
+
+    def merge(self, first: Members, second: Members) -> Members:
+        return self.fold(tuple(np.concatenate(m, axis=1) for m in zip(first, second, strict=True)))
+
+    def _found(self, values: Array, positions: Array, counts: Array | None) -> Members:
+        extreme = np.maximum if self.kind.largest else np.minimum
+        best = extreme.reduce(values, axis=1, keepdims=True)
+        found = values == best
+        if is_floating(values.dtype):
+            # NaN equals nothing. If there is one, the extreme is NaN.
+            found |= np.isnan(values)
+        if counts is not None:
+            found &= counts
+        nowhere = -1 if self.kind.last else np.iinfo(INDEX).max
+        index = np.where(found, positions, INDEX.type(nowhere))
+        nearest = np.maximum if self.kind.last else np.minimum
+        return best, nearest.reduce(index, axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class _Moments(Numerics):
+    """Mean and variance by two passes in a vertex, and by Chan's update between sets."""
+
+    def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
+        return 0.0, 0.0, 0.0
+
+    def lift(self, values: Array, positions: Array | None) -> Members:
+        count = np.full((len(values), 1), values.shape[1], values.dtype)
+        mean = np.add.reduce(values, axis=1, keepdims=True) / count
+        deviation = values - mean
+        deviation *= deviation
+        return count, mean, np.add.reduce(deviation, axis=1, keepdims=True)
+
+    def merge(self, first: Members, second: Members) -> Members:
+        (n, mean, squares), (m, other, further) = first, second
+        count = n + m
+        share = np.divide(m, count, out=np.zeros_like(count), where=count > 0)
+        delta = other - mean
+        between = delta * delta * (n * share)
+        return count, mean + delta * share, squares + further + between
+
+    def finish(self, members: Members) -> Members:
+        count, mean, squares = members
+        return mean, squares / count
+
+
+@dataclass(frozen=True)
+class _ExpSum(Numerics):
+    """The largest element m and the sum of exp(x - m): what softmax divides by."""
+
+    def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
+        return float("-inf"), 0.0
+
+    def lift(self, values: Array, positions: Array | None) -> Members:
+        largest = np.maximum.reduce(values, axis=1, keepdims=True)
+        terms = _exp_below(values, largest)
+        terms[values == -np.inf] = 0
+        return largest, np.add.reduce(terms, axis=1, keepdims=True)
+
+    def merge(self, first: Members, second: Members) -> Members:
+        (a, total), (b, further) = first, second
+        largest = np.maximum(a, b)
+        return largest, total * _exp_below(a, largest) + further * _exp_below(b, largest)
+
+
+def _exp_below(values: Array, largest: Array) -> Array:
+    """exp(values - largest); 1 where they are equal, also for infinities."""
+    below = np.subtract(values, largest, dtype=values.dtype)
+    below = np.where(values == largest, values.dtype.type(0), below)
+    return scalar_function("exp").apply((), below)
+
+
+def _extremes(kind: Extreme) -> _Extremes:
+    return _Extremes(1, "greater select", "greater select select", kind=kind)
+
+
+NUMERICS: dict[str, Numerics] = {
+    **{n: _extremes(kind) for n, kind in TUPLE_COMBINERS.items() if isinstance(kind, Extreme)},
+    "moments": _Moments(2, "sub square", "add div sub square mul mul add mul add add", "div"),
+    "exp_sum": _ExpSum(2, "sub exp", "max sub exp sub exp mul mul add"),
+}
+"""By name, how the combiners of dialects/combiners.py are computed."""
+
+
+def combined(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls that compute a body with a combiner of several values."""
+    del scratch
+    merged = cells.merged
+    rank = cells.result.ndim
+    kept = [d for d in range(rank) if d not in merged]
+    order = (*kept, *merged)
+    views = [a.transpose(order) for a in cells.operands]
+    places = [_places(a.transpose(order), len(kept)) for a in cells.positions]
+    outs = [cells.once(a).transpose(order)[(...,) + (0,) * len(merged)] for a in cells.results]
+    inner = max(prod(views[0].shape[len(kept) :]), 1)
+    left = len(cells.body.member_kinds) if cells.body.resumes else 0
+    calls: list[Call] = []
+    for index in chunks(outs[0].shape, max(1, SCRATCH_BYTES // (8 * inner))):
+        taken = [a[index] for a in views]
+        earlier = [a[(...,) + (0,) * len(merged)] for a in taken[len(taken) - left :] if left]
+        own = taken[: len(taken) - left]
+        here = [a if a.ndim == 1 else a[index] for a in places]
+        calls.append((_combine, (cells.body, own, here, earlier, [a[index] for a in outs])))
+    return calls
+
+
+def _places(positions: Array, kept: int) -> Array:
+    """Positions (kept..., merged...); only (merged...) in a row if all sets have the same ones."""
+    if any(positions.strides[:kept]):
+        return positions
+    return positions[(0,) * kept].astype(INDEX).ravel()
+
+
+def _combine(
+    body: Body,
+    operands: Sequence[Array],
+    positions: Sequence[Array],
+    left: Sequence[Array],
+    outs: Sequence[Array],
+) -> None:
+    """Compute a body on views (kept..., merged...), and write its results (kept...).
+
+    left: the members of an earlier step, (kept...).
+    """
+    assert body.combiner is not None
+    numerics = NUMERICS[body.combiner]
+    sets = outs[0].size
+    if body.function == MEMBERS:
+        dtype = operands[0].dtype
+        members = tuple(_rows(_computed(a), sets) for a in operands)
+        if members[0].shape[1]:
+            members = numerics.fold(members)
+    else:
+        values = _computed(scalar_function(body.function).apply(body.parameters, *operands))
+        dtype = values.dtype
+        places = _rows_of_places(positions[0], sets) if positions else None
+        members = (_rows(values, sets),)
+        if members[0].shape[1]:
+            members = numerics.lift(members[0], places)
+    if not members[0].shape[1]:
+        members = tuple(np.full((sets, 1), n) for n in numerics.nothing(dtype))
+    if left:
+        members = numerics.merge(tuple(_rows(_computed(a), sets) for a in left), members)
+    if not body.unfinished:
+        members = numerics.finish(members)
+    for member, out in zip(members, outs, strict=True):
+        convert_into(member.reshape(out.shape), out)
+
+
+def _rows_of_places(positions: Array, sets: int) -> Array:
+    """Positions with a row per set, or one row for all sets."""
+    return positions[None] if positions.ndim == 1 else _rows(positions, sets).astype(INDEX)
+
+
+def _computed(array: Array) -> Array:
+    """An array in the dtype that is computed in: float32 for narrower floats."""
+    dtype = compute_dtype(array.dtype)
+    return array if array.dtype == dtype else array.astype(dtype)
+
+
+def _rows(array: Array, sets: int) -> Array:
+    """An array with one contiguous row per set, so that sums do not depend on where it lies."""
+    return np.ascontiguousarray(array).reshape(sets, array.size // max(sets, 1))

@@ -1,0 +1,272 @@
+"""Operations with several results: reductions by a combiner that merges several values at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType, UnitAttr, i1, i32
+from xdsl.ir import Attribute, OpResult, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    traits_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.unmet import need_one_of
+from ...ir.upstream import VerifyException
+from ...ir.xdsl.cached_by_form import cached_by_form
+from ..combiners import TUPLE_COMBINERS, Combiner
+from ..structured import Body, Structure, Structured
+from .base import (
+    INTEGERS,
+    NOT_YET,
+    Shape,
+    axis_map,
+    element_of,
+    flags,
+    integers,
+    normal_axis,
+    shape_of,
+    spatial_names,
+    tensor,
+    values_of,
+)
+from .windowed import Windowed, window_lists, windowed_axes
+
+Types = tuple[TensorType[Attribute], ...]
+
+
+class CombiningOp(IRDLOperation, Structured, ABC):
+    """A reduction by a combiner that merges several values at once.
+
+    combiner: one of TUPLE_COMBINERS. made: one per result of the combiner. Indices are i32; other
+    results have the element type of the operand.
+    """
+
+    combiner = prop_def(StringAttr)
+    made = var_result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, operand: SSAValue, combiner: str, properties: Mapping[str, Attribute]):
+        need_one_of("combiner", combiner, tuple(TUPLE_COMBINERS))
+        count = len(TUPLE_COMBINERS[combiner].results)
+        super().__init__(
+            operands=[operand],
+            properties={"combiner": StringAttr(combiner), **properties},
+            result_types=[[NOT_YET] * count],
+        )
+        try:
+            for result, type_ in zip(self.made, self._inferred(), strict=True):
+                result._type = type_  # pyright: ignore[reportPrivateUsage]
+        except VerifyException:
+            self.drop_all_references()
+            raise
+
+    @property
+    def result(self) -> OpResult:
+        """The first result."""
+        return self.results[0]
+
+    @property
+    def kind(self) -> Combiner:
+        """The combiner. Raises VerifyException if there is none of that name."""
+        need_one_of("combiner", self.combiner.data, tuple(TUPLE_COMBINERS))
+        return TUPLE_COMBINERS[self.combiner.data]
+
+    @abstractmethod
+    def result_shape(self) -> Shape:
+        """The shape of every result. Raises VerifyException if properties do not fit."""
+
+    @cached_by_form
+    def _inferred(self) -> Types:
+        return self.infer_all()
+
+    def infer_all(self) -> Types:
+        """The types of the results, from types, properties and attributes alone.
+
+        Raises VerifyException if they disagree.
+        """
+        kind, element = self.kind, element_of(self.operands[0])
+        if element == i1:
+            raise VerifyException(f"{kind.name} of i1; need numbers")
+        if kind.floats and not isinstance(element, AnyFloat):
+            raise VerifyException(f"{kind.name} of {element}; need floats")
+        shape = self.result_shape()
+        return tuple(tensor(shape, i32 if k == "index" else element) for k in kind.results)
+
+    def verify_(self) -> None:
+        """The results have the types that follow from the operand and the properties."""
+        inferred = self._inferred()
+        if len(inferred) != len(self.made):
+            raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
+        for i, (value, type_) in enumerate(zip(self.made, inferred, strict=True)):
+            if value.type != type_:
+                raise VerifyException(f"result type {value.type} of result {i}; need {type_}")
+
+    def _structure(
+        self,
+        dims: tuple[Dim, ...],
+        operand: AccessMap,
+        result: AccessMap,
+        position: AccessMap,
+    ) -> Structure:
+        """The structure over these dimensions. position: that of each element, if it counts."""
+        body = Body("identity", self.combiner.data)
+        positions = (position,) * body.position_count
+        return Structure(
+            Space(dims, (operand,), (result,) * body.result_count, (), positions), body
+        )
+
+
+def _need_positions(size: int) -> None:
+    """Raise VerifyException if positions in a tensor of this size do not fit into i32."""
+    if size > (1 << 31) - 1:
+        raise VerifyException(f"positions in {size:,} elements; need at most 2^31 - 1")
+
+
+@irdl_op_definition
+class SummarizeOp(CombiningOp):
+    """Merge all elements along some axes into several results: a value and its index, or moments.
+
+    operand: of any shape; the axes have at least one element. axes: counted from 0, increasing. An
+    index counts row-major over these axes. keep_dims: the axes stay in the results, with size 1.
+
+    Example: %1, %2 = nn.summarize "argmax" %0 axes [1] : (tensor<8x1000xf32>)
+    -> (tensor<8xf32>, tensor<8xi32>)
+    """
+
+    name = "nn.summarize"
+    operand = operand_def(TensorType)
+    axes = prop_def(INTEGERS)
+    keep_dims = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$combiner $operand `axes` $axes (`keep_dims` $keep_dims^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self, operand: SSAValue, combiner: str, axes: Sequence[int], *, keep_dims: bool = False
+    ):
+        rank = len(shape_of(operand))
+        listed = integers(sorted(normal_axis(a, rank) for a in axes))
+        super().__init__(operand, combiner, {"axes": listed, **flags(keep_dims=keep_dims)})
+
+    def result_shape(self) -> Shape:
+        """The operand's shape without the axes, or with size 1 for them."""
+        shape, axes = shape_of(self.operand), values_of(self.axes)
+        if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
+            raise VerifyException(
+                f"axes {list(axes)} of rank {len(shape)}; need increasing axes from 0 to "
+                f"{len(shape) - 1}"
+            )
+        empty = [a for a in axes if shape[a] == 0]
+        if empty:
+            raise VerifyException(f"axis {empty[0]} has no elements; need one or more")
+        _need_positions(prod(shape[a] for a in axes))
+        keep = self.keep_dims is not None
+        return tuple(1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes)
+
+    @cached_by_form
+    def structure(self) -> Structure:
+        """One dimension per axis of the operand; the given axes are reduced."""
+        shape, axes = shape_of(self.operand), values_of(self.axes)
+        dims = tuple(
+            Dim(f"d{i}", n, "reduction" if i in axes else "parallel") for i, n in enumerate(shape)
+        )
+        source = tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape))
+        target = tuple(
+            AxisMap(1) if i in axes else source[i]
+            for i in range(len(shape))
+            if self.keep_dims is not None or i not in axes
+        )
+        position = AccessMap(tuple(source[a] for a in axes))
+        return self._structure(dims, AccessMap(source), AccessMap(target), position)
+
+
+@irdl_op_definition
+class SummarizeWindowsOp(CombiningOp, Windowed):
+    """Merge the elements under a moving window into several results: maxima and where they are.
+
+    Padding contributes nothing. An index counts row-major in the whole image.
+
+    image: [N, C, ...]. combiner: one that ignores padding, if there is padding: with an index, or
+    with an element that it ignores. column_major: in an index, the first spatial axis moves
+    fastest; batch and channels are counted as usual.
+
+    Example: %1, %2 = nn.summarize_windows "argmax" %0 window [2, 2] stride [2, 2] dilation [1, 1]
+    pad [0, 0] to [0, 0] : (tensor<1x8x6x6xf32>) -> (tensor<1x8x3x3xf32>, tensor<1x8x3x3xi32>)
+    """
+
+    name = "nn.summarize_windows"
+    image = operand_def(TensorType)
+    column_major = opt_prop_def(UnitAttr)
+    assembly_format = (
+        "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
+        " `pad` $pad_low `to` $pad_high (`column_major` $column_major^)?"
+        " attr-dict `:` functional-type(operands, results)"
+    )
+
+    def __init__(
+        self,
+        image: SSAValue,
+        combiner: str,
+        window: Sequence[int],
+        *,
+        stride: Sequence[int] | None = None,
+        dilation: Sequence[int] | None = None,
+        pad_low: Sequence[int] | None = None,
+        pad_high: Sequence[int] | None = None,
+        column_major: bool = False,
+    ):
+        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
+        properties = {"window": integers(window), **lists, **flags(column_major=column_major)}
+        super().__init__(image, combiner, properties)
+
+    def result_shape(self) -> Shape:
+        """[N, C, positions of the window...]."""
+        shape = self.shape_over(shape_of(self.image))
+        _need_positions(prod(shape_of(self.image)))
+        kind = self.kind
+        pads = any(values_of(self.pad_low)) or any(values_of(self.pad_high))
+        if pads and not kind.reads_position and kind.fill is None:
+            raise VerifyException(f"{kind.name} of padding; need windows without padding")
+        return shape
+
+    @cached_by_form
+    def structure(self) -> Structure:
+        """n, c, positions...; the window's axes are reduced."""
+        n, c, *image = shape_of(self.image)
+        out = self.result_shape()[2:]
+        names, rank = spatial_names(len(out)), len(out)
+        dims = (
+            Dim("n", n),
+            Dim("c", c),
+            *(Dim(name, size) for name, size in zip(names, out, strict=True)),
+            *(
+                Dim(f"k{name}", size, "reduction")
+                for name, size in zip(names, values_of(self.window), strict=True)
+            ),
+        )
+        _, stride, dilation, low, _ = self.parameters()
+        spatial = windowed_axes(
+            image, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
+        )
+        first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
+        fills = any(axis.outside == "fill" for axis in spatial)
+        fill = Body("identity", self.combiner.data).identity if fills else 0.0
+        result = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(out))
+        counted = spatial[::-1] if self.column_major is not None else spatial
+        return self._structure(
+            dims,
+            AccessMap((*first, *spatial), fill),
+            AccessMap((*first, *result)),
+            AccessMap((*first, *counted)),
+        )
