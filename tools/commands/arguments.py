@@ -49,6 +49,16 @@ Keep = Annotated[
         "run before, and zeros in the first. May be repeated.",
     ),
 ]
+Samples = Annotated[
+    int | None,
+    typer.Option(
+        "--batch",
+        min=1,
+        metavar="B",
+        help="Compile an ONNX model for B samples, which is the size of its inputs' first axis, "
+        "also if the model holds another number.",
+    ),
+]
 Pipeline = Annotated[
     str,
     typer.Option(

@@ -26,6 +26,7 @@ from .arguments import (
     Load,
     MemoryProportion,
     Pipeline,
+    Samples,
     TargetName,
     Values,
     Verbose,
@@ -44,6 +45,7 @@ class Compilation:
     target: TargetName = None
     dim: Dims = None
     value: Values = None
+    batch: Samples = None
     keep: Keep = None
     passes: Pipeline = ""
     load: Load = None
@@ -73,6 +75,7 @@ class Compilation:
             self.target,
             dims=sizes(self.dim),
             values=given_values(self.value),
+            batch=self.batch,
             keep=kept(self.keep),
             passes=self.passes,
             load=extensions,

@@ -32,6 +32,7 @@ from .arguments import (
     Lenient,
     Load,
     MemoryProportion,
+    Samples,
     TargetName,
     Values,
     Verbose,
@@ -53,6 +54,7 @@ def plan_command(
     target: TargetName = None,
     dim: Dims = None,
     value: Values = None,
+    batch: Samples = None,
     passes: Annotated[
         str,
         typer.Option(
@@ -127,6 +129,7 @@ def plan_command(
                 target,
                 dims=sizes(dim),
                 values=given_values(value),
+                batch=batch,
                 passes=passes,
                 load=extensions,
                 constraints=constraints,

@@ -49,6 +49,7 @@ def compile_model(
     *,
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
+    batch: int | None = None,
     keep: Mapping[str, str] | None = None,
     passes: str = "",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
@@ -68,15 +69,16 @@ def compile_model(
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
     or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
     dims: sizes of free dimensions, by symbol or by "INPUT:AXIS". values: inputs of an ONNX model
-    that are known now; the program does not take them. keep: inputs that become states on the
-    device, each with the output that it receives in the next run; see keep_states. passes: a
-    pipeline that leads to the last level, in which a level stands for the passes that lead there;
-    "" for all of them. load: extension files, as for load_extensions. constraints: a JSON file of
-    choices for operators. memory_proportion: the share of a tile's memory that one operator may
-    take temporarily. vertices_per_tile: how fine the work of each compute set is split. unbounded:
-    also compile a program that does not fit, for reports; it cannot run. lenient: also take an ONNX
-    model that breaks rules of ONNX, such as one with an unknown attribute or a false output type.
-    dump_ir: a folder for the program after each pass, and for a page that shows what each pass did.
+    that are known now; the program does not take them. batch: the number of samples of an ONNX
+    model, as for import_onnx. keep: inputs that become states on the device, each with the output
+    that it receives in the next run; see keep_states. passes: a pipeline that leads to the last
+    level, in which a level stands for the passes that lead there; "" for all of them. load:
+    extension files, as for load_extensions. constraints: a JSON file of choices for operators.
+    memory_proportion: the share of a tile's memory that one operator may take temporarily.
+    vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
+    program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
+    breaks rules of ONNX, such as one with an unknown attribute or a false output type. dump_ir: a
+    folder for the program after each pass, and for a page that shows what each pass did.
     reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
     the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
     program before any pass runs, so that its inputs can be checked first; it may raise.
@@ -87,6 +89,8 @@ def compile_model(
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
         _refuse_for_program(model, dims, values, keep, passes, dump_ir)
+        if batch is not None:
+            raise InputError(f"{model}: --batch {batch} is given; need the model")
         if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
                 f"{model}: compiled already, so it cannot be planned again; need the model"
@@ -106,7 +110,7 @@ def compile_model(
         start = perf_counter()
         check = refusing_huge_weights(target)
         program = read_program(
-            model, context, dict(dims or {}), check, values=values, lenient=lenient
+            model, context, dict(dims or {}), check, values=values, batch=batch, lenient=lenient
         )
         keep_states(program.module, keep or {}, program.path)
         if on_read is not None:

@@ -56,16 +56,17 @@ def read_program(
     check: WeightCheck | None = None,
     *,
     values: Mapping[str, ArrayLike] | None = None,
+    batch: int | None = None,
     lenient: bool = False,
 ) -> Program:
     """Read the program of a file or a model. dims: sizes of an ONNX model's free dimensions.
 
-    values: an ONNX model's inputs that are known now. check: rejects an ONNX model's weights before
-    they are read. lenient: read an ONNX model that breaks rules of ONNX.
+    values, batch: of an ONNX model, as for import_onnx. check: rejects an ONNX model's weights
+    before they are read. lenient: read an ONNX model that breaks rules of ONNX.
     Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        module = _imported(model, context, dims, values, check, lenient)
+        module = _imported(model, context, dims, values, batch, check, lenient)
         return Program(module, NN, "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
@@ -73,12 +74,14 @@ def read_program(
             raise InputError(f"{path}: dimensions given ({', '.join(dims)}); .mlir has sizes")
         if values:
             raise InputError(f"{path}: values given ({', '.join(values)}); need an .onnx model")
+        if batch is not None:
+            raise InputError(f"{path}: --batch {batch} is given; need an .onnx model")
         module = read_module(path, context)
         return Program(module, verified_level(module, path), path)
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims, values, check, lenient), NN, path)
+        return Program(_imported(path, context, dims, values, batch, check, lenient), NN, path)
     raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
@@ -87,6 +90,7 @@ def _imported(
     context: AbeleContext,
     dims: dict[str, int] | None,
     values: Mapping[str, ArrayLike] | None,
+    batch: int | None,
     check: WeightCheck | None,
     lenient: bool,
 ) -> ModuleOp:
@@ -94,7 +98,7 @@ def _imported(
     from ..importers import import_onnx  # noqa: PLC0415
 
     with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
-        return import_onnx(model, context, dims or {}, values or {}, check, lenient=lenient)
+        return import_onnx(model, context, dims, values, check, batch=batch, lenient=lenient)
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:

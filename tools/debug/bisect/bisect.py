@@ -31,16 +31,17 @@ def bisect(
     seed: int = 0,
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
+    batch: int | None = None,
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     lenient: bool = False,
     watch: OnStep | None = None,
 ) -> Verdict:
     """Read a model and run it after every pass, until it is wrong.
 
-    model, target, dims, values, load, lenient: as for compile_model, but model cannot be a compiled
-    program. passes: a pipeline as text, in which a level stands for the passes that lead there, or
-    a sequence of passes; "" for all passes down to the machine. inputs: arrays by name, or an .npz
-    file; missing ones get seeded values. watch: called with each step of the work.
+    model, target, dims, values, batch, load, lenient: as for compile_model, but model cannot be a
+    compiled program. passes: a pipeline as text, in which a level stands for the passes that lead
+    there, or a sequence of passes; "" for all passes down to the machine. inputs: arrays by name,
+    or an .npz file; missing ones get seeded values. watch: called with each step of the work.
     Raises InputError, and DoesNotFit.
     """
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
@@ -50,7 +51,9 @@ def bisect(
     on_step = watch or ignore_step
     on_step("read")
     check = refusing_huge_weights(target)
-    program = read_program(model, context, dict(dims or {}), check, values=values, lenient=lenient)
+    program = read_program(
+        model, context, dict(dims or {}), check, values=values, batch=batch, lenient=lenient
+    )
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or shorthand_from(program.level)

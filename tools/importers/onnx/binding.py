@@ -34,13 +34,14 @@ class Sizes:
 
     inputs: the model's inputs that are no weights. place: the model's name in messages. symbols:
     sizes by the names of free axes. axes: sizes of single axes, by input and axis; they come before
-    the symbols.
+    the symbols. samples: sizes of the first axis, by input; they come before all others.
     """
 
     inputs: Sequence[onnx.ValueInfoProto]
     place: str
     symbols: dict[str, int] = field(default_factory=dict[str, int])
     axes: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    samples: dict[str, int] = field(default_factory=dict[str, int])
 
     def bad(self, message: str) -> InputError:
         """An error in what the user gives."""
@@ -102,11 +103,39 @@ class Sizes:
 
     def size(self, value: onnx.ValueInfoProto, axis: int) -> int | None:
         """The size of an axis of an input; None if it has none yet."""
+        if not axis and value.name in self.samples:
+            return self.samples[value.name]
         fixed = fixed_size(value.type.tensor_type.shape.dim[axis])
         if fixed is not None:
             return fixed
         own = self.axes.get((value.name, axis))
         return self.symbols.get(free_name(value, axis)) if own is None else own
+
+    def one_sample(self) -> None:
+        """Give the first axis of the first input the size 1, if it has none."""
+        first = next(iter(self.with_samples()), None)
+        if first is not None and self.size(first, 0) is None:
+            self.symbols[free_name(first, 0)] = 1
+
+    def rebatch(self, count: int) -> int:
+        """Give the first axis of inputs another size, and return its size until now.
+
+        The first axis of the first input holds the samples. Of other inputs, it does if it has the
+        same size. Raises InputError if no input has axes.
+        """
+        inputs = self.with_samples()
+        if not inputs:
+            raise self.bad(f"--batch {count}: no input has an axis for samples")
+        old = self.size(inputs[0], 0)
+        assert old is not None, "all sizes are checked"
+        if count < 1 or old < 1:
+            raise self.bad(f"--batch {count} instead of {old}; need 1 or more")
+        self.samples = {each.name: count for each in inputs if self.size(each, 0) == old}
+        return old
+
+    def with_samples(self) -> list[onnx.ValueInfoProto]:
+        """The inputs that have axes."""
+        return [each for each in self.inputs if len(each.type.tensor_type.shape.dim)]
 
     def check(self) -> None:
         """Raise InputError for the first input with an unknown size. It names all sizes to add."""

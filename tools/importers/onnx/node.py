@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import onnx
@@ -21,6 +21,9 @@ from ....ir.number_kinds import is_floating, is_whole
 from ....ir.provenance import is_known, named
 from ..errors import NotConstantError, UnsupportedError
 from .tensors import Array, tensor_array, tensor_dtype
+
+if TYPE_CHECKING:
+    from .batching import Batch, Shapes
 
 T = TypeVar("T")
 
@@ -104,7 +107,8 @@ class Graph:
     the model, by domain, name and overload. path: the functions that this graph is the body of,
     from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
     operations: main, the body of @main, or a region of control flow. sizes: the values of which an
-    axis has a size that depends on values.
+    axis has a size that depends on values. shapes: notes the shapes of all values, if anybody asks.
+    batch: the number of samples, if it is not that of the file.
     """
 
     context: AbeleContext
@@ -126,6 +130,8 @@ class Graph:
     path: tuple[tuple[str, str, str], ...] = ()
     count: Counts = field(default_factory=Counts)
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    shapes: Shapes | None = None
+    batch: Batch | None = None
     sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
     read: Callable[[Node], list[Operation]] = field(default_factory=lambda: _read_by_nobody)
 

@@ -29,6 +29,8 @@ def _reshape(node: Node) -> Results:
     shape = node.parameter("shape", 1, 5)
     if shape is None:
         raise node.bad("the shape is missing")
+    if node.graph.batch is not None and (known := node.graph.batch.reshaped(node)) is not None:
+        return _reshaped(node, list(known))
     source = node.shape(0)
     if not node.flag("allowzero"):
         for i, n in enumerate(shape):

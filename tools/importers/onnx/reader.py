@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -26,6 +27,7 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
+from .batching import Batch, Shapes
 from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_function, identity, inlined, is_function, model_functions
@@ -142,6 +144,7 @@ def import_onnx(
     values: Mapping[str, ArrayLike] | None = None,
     check: WeightCheck | None = None,
     *,
+    batch: int | None = None,
     lenient: bool = False,
 ) -> ModuleOp:
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
@@ -149,18 +152,55 @@ def import_onnx(
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
     inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known now, such
     as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
-    check: rejects weights before they are read. lenient: import a model that breaks rules of ONNX,
-    as long as its nodes make sense to abele.
+    check: rejects weights before they are read. batch: the number of samples, which is the size of
+    the inputs' first axis; constant shapes that hold the file's own number follow. lenient: import
+    a model that breaks rules of ONNX, as long as its nodes make sense to abele.
     Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
     operation has its node as location.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
-    if isinstance(model, onnx.ModelProto):
-        return _import(model, context, dims or {}, values or {}, "<model>", None, check, lenient)
-    path = Path(model)
-    proto = _parsed(path)
-    return _import(proto, context, dims or {}, values or {}, str(path), path.parent, check, lenient)
+    in_memory = isinstance(model, onnx.ModelProto)
+    proto = model if in_memory else _parsed(Path(model))
+    place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
+    request = _Request(context, dims or {}, values or {}, place, folder, check, lenient)
+    if batch is None:
+        return _import(proto, request)
+    shapes = Shapes()
+    trial = replace(request, context=AbeleContext())
+    _import(proto, trial, lambda graph, sizes: _record(graph, sizes, shapes))
+    # Types that the file declares hold its own number of samples.
+    again = replace(request, check=None, lenient=True)
+    return _import(proto, again, lambda graph, sizes: _rebatch(graph, sizes, batch, shapes))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What to import, and how: as for import_onnx. place: the model's name in messages."""
+
+    context: AbeleContext
+    dims: Mapping[str, int]
+    values: Mapping[str, ArrayLike]
+    place: str
+    folder: Path | None
+    check: WeightCheck | None
+    lenient: bool
+
+
+Prepare = Callable[[Graph, Sizes], None]
+"""Changes sizes of inputs, and how a graph is imported, before it is."""
+
+
+def _record(graph: Graph, sizes: Sizes, shapes: Shapes) -> None:
+    sizes.one_sample()
+    graph.shapes = shapes
+
+
+def _rebatch(graph: Graph, sizes: Sizes, count: int, shapes: Shapes) -> None:
+    sizes.one_sample()
+    sizes.check()
+    old = sizes.rebatch(count)
+    graph.batch = Batch(old, count, shapes) if old != count else None
 
 
 def _parsed(path: Path) -> onnx.ModelProto:
@@ -178,16 +218,9 @@ def _parsed(path: Path) -> onnx.ModelProto:
         raise InputError(f"{path}: damaged, or not an ONNX model") from None
 
 
-def _import(
-    model: onnx.ModelProto,
-    context: AbeleContext,
-    dims: Mapping[str, int],
-    known: Mapping[str, ArrayLike],
-    place: str,
-    folder: Path | None,
-    check: WeightCheck | None,
-    lenient: bool,
-) -> ModuleOp:
+def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None = None) -> ModuleOp:
+    context, place, folder = request.context, request.place, request.folder
+    lenient = request.lenient
     check_names(model, place)
     main = Block()
     graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
@@ -204,12 +237,15 @@ def _import(
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
-    values = _given_values(proto, known, place)
-    given = _sizes(proto, dims, values, place)
+    values = _given_values(proto, request.values, place)
+    given = _sizes(proto, request.dims, values, place)
+    if prepare is not None:
+        prepare(graph, given)
+    given.check()
     declared = Declared(declarations, given.symbols)
     inputs = _read_values(proto, graph, given, values, declared)
-    if check is not None:
-        check_weights(proto, folder, place, check)
+    if request.check is not None:
+        check_weights(proto, folder, place, request.check)
     for node in nodes:
         _import_node(node, declared)
     outputs = [o.name for o in proto.output]
@@ -271,6 +307,7 @@ def model_uses(
     try:
         given = _given_values(proto.graph, values or {}, place)
         sizes = _sizes(proto.graph, dims or {}, given, place)
+        sizes.check()
         declared = Declared((), sizes.symbols)
         _read_values(proto.graph, graph, sizes, given, declared)
     except InputError as error:
@@ -422,6 +459,8 @@ def _read_values(
         argument.location = named(value.name)
         graph.values[value.name] = argument
         graph.inputs[argument] = value.name
+        if graph.batch is not None and value.name in sizes.samples:
+            graph.batch.axes[argument] = 0
     return [value.name for value in inputs]
 
 
@@ -451,7 +490,6 @@ def _sizes(
     sizes.add_dims(dims)
     for name, array in values.items():
         sizes.add_value(inputs[name], array.shape)
-    sizes.check()
     return sizes
 
 
@@ -496,13 +534,7 @@ def _check_operator(node: Node) -> None:
     """Raise UnsupportedError for an unknown operator, before anything is built."""
     if is_function(node) and _importer(node) is None:
         return
-    if node.domain != "ai.onnx" and _importer(node) is None:
-        wanted = f'@onnx_operator("{node.operator}", "{node.domain}")'
-        raise node.unsupported(
-            "the domain" if node.domain not in DOMAINS else "the operator",
-            f"operators of domain ai.onnx are; --load a .py with {wanted} to add it",
-        )
-    known = {"ai.onnx": OPERATORS, CONTRIBUTED_DOMAIN: CONTRIBUTED}.get(node.domain)
+    known = DOMAINS.get(node.domain)
     of_domain = "" if node.domain == "ai.onnx" else f', "{node.domain}"'
     wanted = f'--load a .py with @onnx_operator("{node.operator}"{of_domain}) to add it'
     if known is None and _importer(node) is None:
@@ -552,6 +584,10 @@ def _import_node(node: Node, declared: Declared) -> None:
     values = [results] if isinstance(results, SSAValue | Known) else list(results)
     first = values[0]
     node.locate(None if isinstance(first, str) else first)
+    if node.graph.shapes is not None:
+        node.graph.shapes.record(node, values)
+    if node.graph.batch is not None:
+        node.graph.batch.check(node, values)
     for index, name in enumerate(node.proto.output):
         if not name:
             continue

@@ -176,6 +176,7 @@ def plan_model(
     *,
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
+    batch: int | None = None,
     passes: str = "nn",
     load: Sequence[str | os.PathLike[str]] | Extensions = (),
     constraints: str | os.PathLike[str] | None = None,
@@ -201,6 +202,7 @@ def plan_model(
             dict(dims or {}),
             refusing_huge_weights(target),
             values=values,
+            batch=batch,
             lenient=lenient,
         )
     )

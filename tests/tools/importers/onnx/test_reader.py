@@ -754,10 +754,10 @@ def test_a_dimension_needs_an_integer_of_elements(size: Any):
     ("proto", "message"),
     [
         (
-            one("Loop", [1], opset=22),
-            r"node 'node': operator Loop of domain ai.onnx, opset 22: the operator is not "
-            r"supported; \d+ others are \(docs/reference/onnx.md\); --load a .py with "
-            r'@onnx_operator\("Loop"\) to add it$',
+            one("ImageDecoder", [1], opset=22),
+            r"node 'node': operator ImageDecoder of domain ai.onnx, opset 22: the operator is "
+            r"not supported; \d+ others are \(docs/reference/onnx.md\); --load a .py with "
+            r'@onnx_operator\("ImageDecoder"\) to add it$',
         ),
         (one("AveragePoool", [1]), r"\d+ others are .*; did you mean AveragePool or .*\?; --load"),
         (one("Zzz", [1]), r"the operator is not supported; \d+ others are [^?]*$"),

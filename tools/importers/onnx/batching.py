@@ -1,0 +1,174 @@
+"""Import a model for another number of samples than its file says.
+
+A model is imported twice: with its own sizes, and with inputs whose first axis has another size.
+Wherever a value of the second import has another shape, one axis holds the samples, and is larger
+or smaller by one factor. A Reshape keeps the order of elements, so what its shape must be follows
+from its operand, even if the file gives the number of samples as a constant. A node that mixes
+samples, such as a mean over all of them, is refused: its result would depend on the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from xdsl.ir import Operation, SSAValue
+
+from ....dialects import nn
+from ....dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ....ir.errors import InputError
+from ....ir.geometry.space import Space
+from ..errors import UnsupportedError
+from .node import Known, Node, Value, shape_of
+
+Shape = tuple[int, ...]
+
+MIXES = "the node mixes the samples of a batch"
+"""Why a node refuses another number of samples."""
+
+
+@dataclass
+class Shapes:
+    """The shapes of a model's values, as an import with the file's own sizes found them.
+
+    operands, results: by the name of the node; None for an operand that is left out or a result
+    without a value.
+    """
+
+    operands: dict[str, list[Shape | None]] = field(default_factory=dict[str, list[Shape | None]])
+    results: dict[str, list[Shape | None]] = field(default_factory=dict[str, list[Shape | None]])
+
+    def record(self, node: Node, values: Sequence[Value | str]) -> None:
+        """Note the shapes of a node's operands, and of the values that its importer returned."""
+        self.operands[node.name] = operand_shapes(node)
+        self.results[node.name] = [None if isinstance(v, str) else shape_of(v) for v in values]
+
+
+def operand_shapes(node: Node) -> list[Shape | None]:
+    """The shapes of a node's operands; None for one that is left out or has no value."""
+    return [
+        node.shape(i) if node.has(i) and node.proto.input[i] in node.graph.values else None
+        for i in range(node.operand_count)
+    ]
+
+
+@dataclass
+class Batch:
+    """An import with another number of samples.
+
+    old, new: the sizes of the inputs' first axis. own: shapes with the old one. axes: the axis of
+    the samples, for values that have one.
+    """
+
+    old: int
+    new: int
+    own: Shapes
+    axes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
+
+    def reshaped(self, node: Node) -> Shape | None:
+        """The result's shape of a node that only reshapes operand 0; None if it is the file's own.
+
+        Raises UnsupportedError if samples would not stay apart.
+        """
+        if node.name not in self.own.operands:
+            return None
+        before, after = self.own.operands[node.name][0], self.own.results[node.name][0]
+        if before is None or after is None:
+            return None
+        axis = self._axis(node, before, node.shape(0))
+        return None if axis is None else self._moved(node, before, axis, after)
+
+    def check(self, node: Node, values: Sequence[Value | str]) -> None:
+        """Find the axis of the samples in a node's results. Raises UnsupportedError without one."""
+        if node.name not in self.own.results:
+            return
+        before, after = self.own.operands[node.name], operand_shapes(node)
+        has_samples = any(
+            old is not None and new is not None and self._axis(node, old, new) is not None
+            for old, new in zip(before, after, strict=True)
+        )
+        if has_samples:
+            for op in node.ops:
+                self._follow(node, op)
+        for value, old in zip(values, self.own.results[node.name], strict=True):
+            if isinstance(value, str | Known) or old is None:
+                continue
+            axis = self._axis(node, old, shape_of(value))
+            if axis is not None:
+                self.axes[value] = axis
+            elif has_samples and node.graph.known(value) is None:
+                raise self._mixed(node)
+
+    def _mixed(self, node: Node, why: str = MIXES) -> InputError:
+        return UnsupportedError(
+            f"{node.graph.place}: --batch {self.new}: {node}: {why}, so the model works for "
+            f"{self.old} only"
+        )
+
+    def _axis(self, node: Node, old: Shape, new: Shape) -> int | None:
+        """The axis of the samples, from a shape with the old and with the new number of them."""
+        if old == new:
+            return None
+        differ = [i for i, (n, m) in enumerate(zip(old, new, strict=False)) if n != m]
+        if len(old) == len(new) and len(differ) == 1:
+            (axis,) = differ
+            if old[axis] * self.new == new[axis] * self.old:
+                return axis
+        raise self._mixed(
+            node, f"the shape {list(old)} becomes {list(new)}, with no axis for the samples"
+        )
+
+    def _moved(self, node: Node, before: Shape, axis: int, after: Shape) -> Shape:
+        """A shape with the new number of samples, for a reshape of a tensor with samples.
+
+        axis: of the samples in the operand. The samples are the slowest part of that axis. So they
+        are the slowest part of the result's axis that has as many elements before it.
+        """
+        outer = prod(before[:axis])
+        places = [
+            i
+            for i, n in enumerate(after)
+            if prod(after[:i]) == outer and n * self.new % self.old == 0
+        ]
+        if not places:
+            raise self._mixed(node)
+        place = next((i for i in places if after[i] == before[axis]), places[0])
+        grown = after[place] * self.new // self.old
+        return (*after[:place], grown, *after[place + 1 :])
+
+    def _follow(self, node: Node, op: Operation) -> None:
+        """Find the axis of the samples in an operation's results, from those of its operands."""
+        given = [(i, self.axes[v]) for i, v in enumerate(op.operands) if v in self.axes]
+        if not given:
+            return
+        if isinstance(op, Structured):
+            space = op.structure().space
+            for i, axis in given:
+                self._through(node, op, space, i, axis)
+        elif isinstance(op, Movement):
+            moves = op.moves()
+            for i, axis in given:
+                self._through(node, op, moves[i], 0, axis)
+        elif isinstance(op, Composite) and not isinstance(op, Reinterpretation):
+            self._past(node, op, given[0][1])
+
+    def _through(self, node: Node, op: Operation, space: Space, operand: int, axis: int) -> None:
+        """Follow the dimensions of an operand's axis to the results. All must be parallel."""
+        dims = {d for d, _ in space.operands[operand].axes[axis].terms}
+        related = {d for relation in space.relations for d, _ in relation.axis.terms}
+        if related & dims or any(space.dims[d].kind != "parallel" for d in dims):
+            raise self._mixed(node)
+        for result, access in zip(op.results, space.results, strict=False):
+            for place, each in enumerate(access.axes):
+                if dims & {d for d, _ in each.terms}:
+                    self.axes[result] = place
+
+    def _past(self, node: Node, op: Operation, axis: int) -> None:
+        """Composites keep the axis. Those that work along an axis must not work along this one."""
+        along = getattr(op, "axis", None)
+        if along is not None and along.value.data == axis:
+            raise self._mixed(node)
+        for result in op.results:
+            if len(nn.shape_of(result)) > axis:
+                self.axes[result] = axis
