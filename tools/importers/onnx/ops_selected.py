@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from .loops import numbered_loop
-from .node import Importer, Node, Results, is_float
+from .node import Importer, Known, Node, Results, is_float
 from .ops_sequence import leading
 from .sizes import as_vector, depends, largest, ordered_first, positions, sized, without_padding
 
@@ -119,7 +119,9 @@ def _unique(node: Node) -> Results:
     axis = node.axis(node.integer("axis"), len(shape)) if node.has_attribute("axis") else None
     in_order = node.flag("sorted", True)
     known = node.graph.known(node.value(0))
-    if known is not None:
+    # Floats that operations compute stay results of the device, with its rounding.
+    is_given = isinstance(node.value(0), Known) or not is_float(node[0])
+    if known is not None and is_given:
         return _known_unique(node, known, axis, in_order)
     value = node[0]
     count = prod(shape) if axis is None else shape[axis]
@@ -247,10 +249,11 @@ def _non_max_suppression(node: Node) -> Results:
     limit = node.reshape(node.cast(node[2], i32), ())
     overlap = node.reshape(node[3], ()) if node.has(3) else node.constant(0.0, scores)
     dead = node.constant(-np.inf, scores)
-    left = scores
     if node.has(4):
-        good = node.add(nn.GreaterOp(scores, node.reshape(node[4], ())))
-        left = node.add(nn.SelectOp(good, scores, dead))
+        left = node.add(nn.GreaterOp(scores, node.reshape(node[4], ())))
+    else:
+        every = nn.ConstantOp(node.graph.context.blobs.add(np.array(True)))
+        left = node.add(nn.ExpandOp(node.add(every), (batch, classes, count)))
     corners = _corners(node, boxes, node.flag("center_point_box"))
     sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
     area = node.add(nn.MulOp(*sides))
@@ -262,9 +265,9 @@ def _non_max_suppression(node: Node) -> Results:
 
     def turn(values: list[SSAValue], number: SSAValue) -> list[SSAValue]:
         left, chosen = values
-        best = node.add(nn.ReduceOp(left, "max", [2], keep_dims=True))
-        found = node.add(nn.EqualOp(left, best))
-        found = node.add(nn.LogicalAndOp(found, node.add(nn.GreaterOp(left, dead))))
+        alive = node.add(nn.SelectOp(left, scores, dead))
+        best = node.add(nn.ReduceOp(alive, "max", [2], keep_dims=True))
+        found = node.add(nn.LogicalAndOp(node.add(nn.EqualOp(scores, best)), left))
         index = node.add(nn.SelectOp(found, place, nobody))
         index = node.add(nn.ReduceOp(index, "min", [2], keep_dims=True))
         here = node.add(nn.EqualOp(place, index))
@@ -284,12 +287,11 @@ def _non_max_suppression(node: Node) -> Results:
         share = node.add(nn.DivOp(common, union))
         gone = node.add(nn.GreaterOp(share, overlap))
         gone = node.add(nn.LogicalOrOp(gone, here))
-        after = node.add(nn.SelectOp(gone, dead, left))
+        after = node.add(nn.LogicalAndOp(left, node.add(nn.LogicalNotOp(gone))))
         now = node.add(nn.EqualOp(slots, number))
         now = node.add(nn.LogicalAndOp(now, node.add(nn.LessOp(slots, limit))))
         return [after, node.add(nn.SelectOp(now, index, chosen))]
 
-    left = node.add(nn.ExpandOp(left, (batch, classes, count)))
     start = node.add(nn.ConstantOp(node.graph.context.blobs.add(none)))
     chosen = as_vector(node, numbered_loop(node, turns, [left, start], turn)[1])
     order, number = ordered_first(node, node.add(nn.LessOp(chosen, nobody)))

@@ -20,6 +20,7 @@ from .node import MOST_RESULT, NodeDraw, NotDrawn
 from .operators import NOT_INFERRED
 from .pool import TYPES, Pool, Value
 from .runtimes import OPSETS as RUN
+from .selected import OPEN_SIZES
 
 OPSETS = tuple(o for o in READ if o in RUN)
 """Versions of the domain ai.onnx that generated models use."""
@@ -142,20 +143,22 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
         raise NotDrawn(str(error)) from None
     if schema.name in NOT_INFERRED:
         found = dict.fromkeys(node.output, operands[0].info.type)
-    results = [_result(name, found.get(name)) for name in node.output if name]
+    is_open = schema.name in OPEN_SIZES
+    results = [_result(name, found.get(name), is_open=is_open) for name in node.output if name]
     products = max((prod(v.shape[1:]) for v in operands[1:2]), default=1)
     if any(prod(v.shape) * products > MOST_PRODUCTS for v in results):
         raise NotDrawn("too large")
     return results
 
 
-def _result(name: str, type_: onnx.TypeProto | None) -> Value:
+def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> Value:
+    """A result. is_open: whether its sizes may depend on values, and then no node may read it."""
     tensor = None if type_ is None else type_.tensor_type
     if tensor is None or not tensor.HasField("shape") or tensor.elem_type not in TYPES:
         raise NotDrawn("the type of the result is not known")
-    if not all(d.HasField("dim_value") and d.dim_value >= 0 for d in tensor.shape.dim):
+    shape = tuple(d.dim_value if d.HasField("dim_value") else -1 for d in tensor.shape.dim)
+    if -1 in shape and not is_open:
         raise NotDrawn("the shape of the result is not known")
-    shape = tuple(d.dim_value for d in tensor.shape.dim)
     if prod(shape) > MOST_RESULT:
         raise NotDrawn("too large")
-    return Value(name, TYPES[tensor.elem_type], shape)
+    return Value(name, TYPES[tensor.elem_type], shape, shared=not is_open)

@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from time import monotonic
@@ -32,6 +32,7 @@ from ....ir.whole_folder import free_folder
 from ...driver.arrays import Array
 from ...driver.compile import compile_model
 from ...driver.context import new_context
+from ...driver.program import signature
 from ...importers import UnsupportedError, import_onnx
 from ..generators.program import Program
 from ..generators.sketch import random_sketch
@@ -227,7 +228,7 @@ class Check:
             raise
         graph = graph.without_false_shapes(theirs)
         try:
-            ours = bounded_run(imported_program(graph))
+            ours = outcome_of(graph)
         except UnsupportedError as error:
             raise NotCompared("unsupported", str(error)) from None
         except InputError as error:
@@ -259,7 +260,7 @@ class Check:
         # Keep the outputs already seen: uninitialized memory differs from run to run.
         values = {**_onnxruntime_outputs(whole), **theirs}
         whole = whole.without_false_shapes(values)
-        every = bounded_run(imported_program(whole))
+        every = outcome_of(whole)
         first = difference(every, Run(values, {}))
         node = None if first is None else graph.producer(first.value)
         if first is None or node is None:
@@ -290,6 +291,27 @@ def imported_program(graph: Graph) -> Program:
     module = import_onnx(graph.proto, context)
     verify(module, NN.legal)
     return Program(module, context, graph.inputs, resolve_target(NO_MACHINE))
+
+
+def outcome_of(graph: Graph) -> Outcome:
+    """The results of a model by abele's reference, without padding, and their error bounds.
+
+    Undecided if a size depends on rounding. Raises InputError and VerifyException.
+    """
+    program = imported_program(graph)
+    outcome, sizes = bounded_run(program), signature(program.module).sizes
+    if not sizes or outcome.fault is not None:
+        return outcome
+    outputs, errors = dict(outcome.outputs), dict(outcome.errors)
+    for each in sizes:
+        place = (*[slice(None)] * each.axis, slice(int(outcome.outputs[each.size])))
+        outputs[each.result] = outputs[each.result][place]
+        errors[each.result] = errors[each.result][place]
+    names = {each.size for each in sizes}
+    decided = outcome.decided and not any(outcome.errors[name].any() for name in names)
+    for name in names:
+        del outputs[name], errors[name]
+    return replace(outcome, outputs=outputs, errors=errors, decided=decided, exact={})
 
 
 def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
@@ -335,7 +357,7 @@ def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array
     """A result of a node as abele and onnxruntime compute it, from onnxruntime's operands."""
     there = {**graph.inputs, **graph.weights, **values}
     operands = {each: there[each] for each in node.input if each}
-    ours = bounded_run(imported_program(graph.single_node(node, operands)))
+    ours = outcome_of(graph.single_node(node, operands))
     given = [operands.get(each) for each in node.input]
     return Case(node, graph.opset, given, ours.outputs[name], values[name], ours.errors[name])
 

@@ -16,6 +16,7 @@ from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
 from .recurrent import RECURRENT, RECURRENT_RANKS
+from .selected import SELECTED, SELECTED_RANKS, SELECTED_SHAPES
 from .signals import MADE_FROM_NUMBERS, SIGNAL_RANKS, SIGNAL_SHAPES, SIGNALS
 
 # Parameters that do not depend on the operator
@@ -567,6 +568,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     **IMAGES,
     **RECURRENT,
     **SIGNALS,
+    **SELECTED,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
     **dict.fromkeys(("Sum", "Max", "Min", "Mean"), _variadic),
 }
@@ -608,6 +610,7 @@ RANKS: dict[str, tuple[int, int]] = {
     **IMAGE_RANKS,
     **RECURRENT_RANKS,
     **SIGNAL_RANKS,
+    **SELECTED_RANKS,
 }
 """The least and the greatest number of axes of the first operand.
 
@@ -622,6 +625,7 @@ FIRST_SHAPES: dict[str, Callable[[Draw], Shape]] = {
     "SpaceToDepth": _blocked,
     **IMAGE_SHAPES,
     **SIGNAL_SHAPES,
+    **SELECTED_SHAPES,
     "Col2Im": _columns,
     "Det": _square,
 }

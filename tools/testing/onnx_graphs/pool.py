@@ -49,7 +49,8 @@ INTEGERS = "tensor(int64)"
 class Value:
     """A value that nodes may read.
 
-    array: its elements, if they are constant. shared: whether more than one node may read it.
+    shape: with -1 for a size that depends on values. array: its elements, if they are constant.
+    shared: whether more than one node may read it.
     """
 
     name: str
@@ -61,7 +62,8 @@ class Value:
     @property
     def info(self) -> onnx.ValueInfoProto:
         """The description of the value, for the inputs and outputs of a graph."""
-        return helper.make_tensor_value_info(self.name, CODES[self.type], self.shape)
+        shape = [None if n < 0 else n for n in self.shape]
+        return helper.make_tensor_value_info(self.name, CODES[self.type], shape)
 
 
 class Pool:

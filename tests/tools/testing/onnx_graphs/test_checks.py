@@ -134,6 +134,13 @@ def test_models_compute_the_same_on_a_machine():
     assert check_import(examples=25, seed=6, target="tiny:8").examples > 20
 
 
+def test_models_with_results_of_open_sizes_compute_the_same_as_onnxruntime():
+    wanted = ["CumSum", "TopK", "NonZero", "Compress", "Unique", "NonMaxSuppression", "Add"]
+    report = check_import(examples=25, seed=3, operators=wanted)
+    assert report.examples > 15
+    assert all(report.exercised[name] for name in wanted)
+
+
 def plant(monkeypatch: pytest.MonkeyPatch, operator: str, importer) -> None:
     monkeypatch.setitem(reader.OPERATORS, operator, importer)
 
