@@ -118,7 +118,10 @@ def run_model(name: str, path: Path, target: str) -> Result:
     (model,) = chosen(name)
     proto = onnx.load(path)
     nodes = len(proto.graph.node)
-    inputs = fed(proto, dict(model.inputs), dict(model.dims))
+    fed_all = fed(proto, dict(model.inputs), dict(model.dims))
+    values = {key: np.full_like(fed_all[key], value) for key, value in model.values.items()}
+    inputs = {key: array for key, array in fed_all.items() if key not in values}
+    theirs = fed_all | values
     with threadpool_limits(1):
         start = perf_counter()
         try:
@@ -133,8 +136,8 @@ def run_model(name: str, path: Path, target: str) -> Result:
         except (InputError, DoesNotFit, MachineFault) as error:
             return Result(name, nodes, why=str(error))
         peer, names = session(path, 1)
-        expected = dict(zip(names, peer.run(None, inputs), strict=True))
-        seconds, other = medians(partial(exe.run, inputs), partial(peer.run, None, inputs))
+        expected = dict(zip(names, peer.run(None, theirs), strict=True))
+        seconds, other = medians(partial(exe.run, inputs), partial(peer.run, None, theirs))
     return Result(
         name,
         nodes,
@@ -174,14 +177,18 @@ def results_table(results: Sequence[Result]) -> Table:
     ):
         table.add_column(title, footer, justify="right")
     for each in results:
-        figures = (
-            f"{each.error:.1e}",
-            f"{each.checked:,}",
-            f"{each.cycles:,}",
-            f"{each.compile_seconds:.1f}",
-            f"{each.run_seconds * 1e3:.1f}",
-            f"{each.onnxruntime_seconds * 1e3:.1f}",
-            f"{each.ratio:.1f}",
-        )
-        table.add_row(each.name, str(each.nodes), each.verdict, *(() if each.why else figures))
+        figures = () if each.why else _figures(each)
+        table.add_row(each.name, str(each.nodes), each.verdict, *figures)
     return table
+
+
+def _figures(result: Result) -> tuple[str, ...]:
+    return (
+        f"{result.error:.1e}",
+        f"{result.checked:,}",
+        f"{result.cycles:,}",
+        f"{result.compile_seconds:.1f}",
+        f"{result.run_seconds * 1e3:.1f}",
+        f"{result.onnxruntime_seconds * 1e3:.1f}",
+        f"{result.ratio:.1f}",
+    )

@@ -24,8 +24,8 @@ class Published:
     """A published model.
 
     what: the kind of network. package: name==version. file: inside the package. dims: free sizes,
-    by their name or as input:axis. inputs: how to make an input; the others are standard normal
-    numbers.
+    by their name or as input:axis. values: inputs whose value is bound before the model is
+    compiled. inputs: how to make an input; the others are standard normal numbers.
     """
 
     name: str
@@ -33,6 +33,7 @@ class Published:
     package: str
     file: str
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
+    values: Mapping[str, int] = field(default_factory=dict[str, int])
     inputs: Mapping[str, Make] = field(default_factory=dict[str, Make])
 
 
@@ -100,11 +101,8 @@ PUBLISHED: tuple[Published, ...] = (
         SILERO,
         f"{SILERO_FOLDER}/silero_vad.onnx",
         {"input_0": 1, "input_1": 576, "state_1": 1},
-        {
-            "input": tone(1, 576),
-            "state": constant(0, 2, 1, 128),
-            "sr": constant(RATE, dtype="int64"),
-        },
+        {"sr": RATE},
+        {"input": tone(1, 576), "state": constant(0, 2, 1, 128)},
     ),
     Published(
         "silero_openvino",

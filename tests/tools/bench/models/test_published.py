@@ -82,3 +82,4 @@ def test_a_model_that_cannot_be_compiled_says_why(tmp_path: Path, monkeypatch: p
     result = bench.run_model("small", path, "tiny:4")
     assert result.verdict == "refused"
     assert "StringNormalizer" in result.why
+    assert bench.results_table([result]).row_count == 1
