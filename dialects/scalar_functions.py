@@ -414,6 +414,8 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics("bitwise_not", 1, whole=True),
     Mathematics("shift_left", 2, whole=True),
     Mathematics("shift_right", 2, whole=True),
+    # Bits without any order, which depend on all bits of the operands.
+    Mathematics("random_bits", 3, parameters=1, whole=True, samples=((0.0,), (3.0,))),
 )
 """The functions that a body may name, users' included, by name."""
 

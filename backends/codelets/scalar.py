@@ -23,6 +23,7 @@ from ...ir.number_kinds import in_whole_bytes, is_floating, whole_limits
 from ...ir.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
 from .erf import erf
+from .philox import philox
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]
@@ -475,6 +476,14 @@ def _on_bits(ufunc: np.ufunc) -> Kernel:
     return kernel
 
 
+def _random_bits(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The first word of Philox for an element's index and a step, keyed by a seed and a key."""
+    index, step, seed = (converted(a, INT64) for a in arrays)
+    zero = np.zeros((), np.int64)
+    words = philox((index, zero, step, zero), (seed, np.array(int(parameters[0]), np.int64)))
+    convert_into(words[0].astype(dtype) if is_floating(dtype) else words[0], out)
+
+
 def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     negative = arrays[0] < 0
     if arrays[0] is not out:
@@ -608,6 +617,9 @@ _ASSUMED = Loops(None, None, None)
 _ROUNDING = Loops(vector(2), vector(2), None)
 _REMAINDER = Loops(unrolled(133, 2), unrolled(300, 4), unrolled(292, 1))
 _BITS = Loops(None, None, unrolled(7, 1))
+_PHILOX = Loops(None, None, single(280))
+"""Assumed: each of ten rounds has two products of 32 bits with both halves, of eleven instructions
+each, four exclusive ors and two additions."""
 _POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
@@ -761,6 +773,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     ),
     _function("shift_left", _on_bits(np.left_shift), ulps=1, priced_as=_BITS),
     _function("shift_right", _on_bits(np.right_shift), ulps=1, priced_as=_BITS),
+    _function("random_bits", _random_bits, priced_as=_PHILOX),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""
 

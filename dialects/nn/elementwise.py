@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerType, TensorType, i1
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
@@ -87,6 +87,7 @@ __all__ = [
     "PowOp",
     "PowerOp",
     "PredicateOp",
+    "RandomBitsOp",
     "ReciprocalOp",
     "ReluOp",
     "RoundOp",
@@ -109,6 +110,10 @@ __all__ = [
     "stage_of",
 ]
 """What abele.dialects.nn exports."""
+
+
+UINT32 = IntegerType(32, Signedness.UNSIGNED)
+"""Unsigned integers of 32 bits."""
 
 
 @lru_cache(maxsize=4096)
@@ -1008,6 +1013,51 @@ class BitwiseNotOp(UnaryOp):
     def result_element(self) -> Attribute:
         """That of the operand, which has integers."""
         return _need_integers(self.core_operands)
+
+
+@irdl_op_definition
+class RandomBitsOp(ElementwiseOp):
+    """32 random bits for each element, which depend on the operands and the key alone.
+
+    They are the first word of Philox-4x32-10 (Salmon and others, 2011) for the counter [index, 0,
+    step, 0] and the key [seed, key]. So they are the same however the operation is split, and in
+    every run with the same operands.
+
+    index: of ui32, different for each element that shall have bits of its own. step: of ui32, such
+    as the number of the run; it broadcasts with the others. seed: of ui32. key: tells this
+    operation from others with the same operands, 0 to 2^32 - 1. Copies of the operation have the
+    same key, and so the same bits.
+
+    Example: %3 = nn.random_bits %index, %step, %seed key 0.0 : (tensor<4xui32>, tensor<ui32>,
+    tensor<ui32>) -> tensor<4xui32>
+    """
+
+    name = "nn.random_bits"
+    PARAMETERS: ClassVar[tuple[str, ...]] = ("key",)
+    index = operand_def(TensorType)
+    step = operand_def(TensorType)
+    seed = operand_def(TensorType)
+    key = prop_def(NUMBER)
+    assembly_format = "$index `,` $step `,` $seed `key` custom<Number>($key)" + CHAIN
+
+    def __init__(self, index: SSAValue, step: SSAValue, seed: SSAValue, key: float):
+        super().__init__([index, step, seed], {"key": number(key)})
+
+    def result_element(self) -> Attribute:
+        """ui32, as of all operands."""
+        for i, value in enumerate(self.core_operands):
+            if element_of(value) != UINT32:
+                raise Unmet(
+                    f"operand {i} has elements {element_of(value)}; need ui32", f"operand {i}"
+                )
+        return UINT32
+
+    def verify_(self) -> None:
+        """As for all tensor operations; also, the key is a number of 32 bits."""
+        super().verify_()
+        (key,) = self.parameters
+        if not (0 <= key < 2**32 and key.is_integer()):
+            raise VerifyException(f"key {key:g}; need a whole number from 0 to 2^32 - 1")
 
 
 ELEMENTWISE: tuple[type[PureTensorOp], ...] = tuple(

@@ -27,7 +27,7 @@ from abele.dialects import nn
 from abele.dialects.abele import Abele, SpaceAttr
 from abele.dialects.levels import NN, NN_CORE
 from abele.dialects.nn.base import NUMBER
-from abele.dialects.nn.elementwise import ParametrisedOp
+from abele.dialects.nn.elementwise import UINT32, ParametrisedOp
 from abele.dialects.scalar_functions import FUNCTIONS, Mathematics
 from abele.dialects.structured import Composite, Movement, Reinterpretation, Structured
 from abele.ir.context import AbeleContext
@@ -153,6 +153,12 @@ CASES = [
     (nn.TransposeOp, [IMAGE], lambda x: nn.TransposeOp(x, [3, 1, 0, 2]), t(10, 8, 2, 9)),
     (nn.ConcatOp, [MATRIX, t(4, 1)], lambda *x: nn.ConcatOp(x, -1), t(4, 6)),
     (nn.SliceOp, [MATRIX], lambda x: nn.SliceOp(x, [3, 0], [-2, 3], [2, 2]), t(2, 2)),
+    (
+        nn.RandomBitsOp,
+        [t(4, 5, of=UINT32), t(of=UINT32), t(1, of=UINT32)],
+        lambda i, n, seed: nn.RandomBitsOp(i, n, seed, 7.0),
+        t(4, 5, of=UINT32),
+    ),
     (
         nn.ResampleOp,
         [MATRIX],
@@ -411,6 +417,16 @@ INVALID = [
     ),
     ([MATRIX], lambda x: nn.SliceOp(x, [0, 0], [1, 0], [1, 1]), "axis 1: step 0"),
     ([MATRIX], lambda x: nn.SliceOp(x, [2, 0], [1, 1], [3, 1]), "axis 0: elements 2 to 4 of 4"),
+    (
+        [t(4, of=i32), t(of=i32), t(of=i32)],
+        lambda *x: nn.RandomBitsOp(*x, 1.0),
+        "operand 0 has elements i32; need ui32",
+    ),
+    (
+        [t(4, of=UINT32)] * 3,
+        lambda *x: nn.RandomBitsOp(*x, 0.5).verify(),
+        r"key 0.5; need a whole number",
+    ),
     (
         [MATRIX],
         lambda x: nn.ResampleOp(x, [0, 0], [1, 1], [1, 0], [1, 1]),

@@ -9,6 +9,7 @@ import typer
 
 from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
+from ...dialects.random_states import MOST_SEED
 from ..debug.check import check_run
 from ..driver.arrays import Array, checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
@@ -49,7 +50,13 @@ def run(
             "operation with float64 on the operands it received, within its error bound.",
         ),
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            help="Seed for missing inputs, and for the random numbers that the model draws.",
+        ),
+    ] = 0,
     profile: ProfileFile = None,
     trace: TraceFile = None,
 ) -> None:
@@ -71,6 +78,7 @@ def run(
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step, on_read=read_inputs)
             exe.module_at(at)
+            exe.seed_random(seed & MOST_SEED)
             if outputs is not None:
                 # Before a long run: write_npz would refuse these names after it.
                 member_names(tensor.name for tensor in exe.outputs)

@@ -19,6 +19,7 @@ from ...backends.price import price, totals
 from ...backends.price_operations import OperationPrice, Priced, price_operations
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
+from ...dialects.random_states import MOST_SEED, set_seed
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
@@ -78,6 +79,7 @@ class Executable:
         self._loaders = dict(modules)
         self._modules: dict[str, ModuleOp] = {}
         self._runners: dict[tuple[str, bool], Runner] = {}
+        self._seed: int | None = None
 
     def __repr__(self) -> str:
         """The program, its target and its levels; nothing is loaded or priced for it."""
@@ -102,7 +104,22 @@ class Executable:
             )
         if level not in self._modules:
             self._modules[level] = self._loaders[level]()
+            if self._seed is not None:
+                set_seed(self._modules[level], self._seed)
         return self._modules[level]
+
+    def seed_random(self, seed: int) -> None:
+        """Draw other random numbers, from the first run on. All state gets its first values back.
+
+        seed: 0 to 2^32 - 1; 0 until this is called. A program that draws none stays as it is. Nodes
+        of a model that have seeds of their own keep them. Raises InputError for another seed.
+        """
+        if not 0 <= seed <= MOST_SEED:
+            raise InputError(f"{self.path}: seed {seed}; need 0 to {MOST_SEED}")
+        self._seed = seed
+        for module in self._modules.values():
+            set_seed(module, seed)
+        self.reset()
 
     @cached_property
     def signature(self) -> Signature:

@@ -149,6 +149,24 @@ BITS: Mapping[str, Callable[..., int]] = {
 }
 """Functions of the bits of integers. By 64 places or more, every width is moved out."""
 
+
+def _random_bits(index: int, step: int, seed: int, key: float) -> int:
+    """The first word of Philox, word by word as in the paper."""
+    whole = 1 << 32
+    low, high = seed % whole, int(key)
+    a, b, c, d = index % whole, 0, step % whole, 0
+    for _ in range(10):
+        first, second = a * 0xD2511F53, c * 0xCD9E8D57
+        a, b, c, d = (
+            second // whole ^ b ^ low,
+            second % whole,
+            first // whole ^ d ^ high,
+            first % whole,
+        )
+        low, high = (low + 0x9E3779B9) % whole, (high + 0xBB67AE85) % whole
+    return a
+
+
 CURVES: Mapping[str, Callable[[float], float]] = {
     "erf": math.erf,
     "sin": _turning(math.sin),
@@ -211,6 +229,9 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "is_nan": math.isnan,
     "is_inf": math.isinf,
     **{name: _of_bits(function) for name, function in BITS.items()},
+    "random_bits": lambda *xs: float(
+        _random_bits(*(as_integer(x, np.dtype(np.int64)) for x in xs[:3]), xs[3])
+    ),
 }
 """Each function of floats. The parameters follow the operands."""
 
@@ -298,6 +319,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     "is_nan": lambda x: False,
     "is_inf": lambda x: False,
     **BITS,
+    "random_bits": _random_bits,
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""
 

@@ -19,12 +19,15 @@ from abele.backends.reference import evaluate_structure, worst_of
 from abele.dialects.nn.elementwise import broadcast_space
 from abele.dialects.structured import Body, Structure
 
+from .definitions import FLOATS as FUNCTIONS_OF_FLOATS
+
 PARAMETERS = {
     "leaky_relu": (0.01,),
     "clip": (-0.1, 6.3),
     "scale": (0.1,),
     "shift": (0.3,),
     "power": (-0.75,),
+    "random_bits": (5.0,),
 }
 FLOATS = (np.float32, np.float16, ml_dtypes.bfloat16, np.float64)
 
@@ -90,6 +93,7 @@ MEANING = {
     "bitwise_not": lambda x: ~int(x),
     "shift_left": lambda x, y: int(x) << int(y),
     "shift_right": lambda x, y: int(x) >> int(y),
+    "random_bits": lambda x, y, z: float(FUNCTIONS_OF_FLOATS["random_bits"](x, y, z, 5.0)),
 }
 
 

@@ -15,6 +15,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from ....backends.reference import evaluate_pure, is_evaluable
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
+from ....dialects.random_states import SEED, STEP
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.number_kinds import is_floating, is_whole
@@ -93,9 +94,13 @@ class Size:
 
 @dataclass
 class Counts:
-    """Running totals of an import. inlined: the nodes of function bodies so far."""
+    """Running totals of an import.
+
+    inlined: the nodes of function bodies so far. draws: the operations that draw random bits.
+    """
 
     inlined: int = 0
+    draws: int = 0
 
 
 @dataclass
@@ -123,7 +128,8 @@ class Graph:
     main: Block = field(kw_only=True)
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
     computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
-    names: Names = field(default_factory=lambda: Names({"main"}))
+    names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
+    random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(
         default_factory=dict[tuple[str, str, str], onnx.FunctionProto]
     )
@@ -185,6 +191,17 @@ class Graph:
                 self.made[value] = load.result
         return self.made[value]
 
+    def random_state(self, name: str) -> SSAValue:
+        """The state SEED or STEP of the program, of ui32. It is 0 in the first run."""
+        if name not in self.random:
+            state = nn.StateOp(name, self.context.blobs.add(np.zeros((), np.uint32)))
+            load = nn.LoadOp(name, nn.tensor_of(state.elements))
+            state.location = load.location = named(name)
+            self.states.append(state)
+            self.loads.append(load)
+            self.random[name] = load.result
+        return self.random[name]
+
     def known(self, value: Value) -> Array | None:
         """The array of a value known at import, if small; None for one that depends on inputs."""
         if isinstance(value, Known):
@@ -200,8 +217,8 @@ class Graph:
             return None
         op = value.op
         if isinstance(op, nn.LoadOp):
-            origin = next(k for k, v in self.made.items() if v is value)
-            return origin.make()
+            origin = next((k for k, v in self.made.items() if v is value), None)
+            return None if origin is None else origin.make()
         if not is_evaluable(op):
             return None
         operands = [self.known(v) for v in op.operands]

@@ -13,10 +13,11 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....backends.codelets.scalar import float_limits
 from ....dialects import nn
-from ....dialects.dtypes import numpy_dtype
+from ....dialects.dtypes import element_type, numpy_dtype
 from ....ir.number_kinds import is_unsigned
 from .conversions import SMALL, converted, ui8
 from .node import Importer, Node, Results, dtype_of, is_float
+from .ops_random import uniform
 
 Binary = Callable[[SSAValue, SSAValue], nn.PureTensorOp]
 Unary = Callable[[SSAValue], nn.PureTensorOp]
@@ -294,17 +295,32 @@ def _thresholded_relu(node: Node) -> Results:
 
 
 def _dropout(node: Node) -> Results:
-    """The operand itself, because inference drops nothing."""
+    """The operand itself, because inference drops nothing; in training, elements are dropped."""
     ratio = node.number("ratio", 0.5) if node.opset < 12 else 0.5
     training = node.opset < 7 and not node.flag("is_test")
     if node.opset >= 12:
         training = node.has(2) and node.array_scalar(2, "training_mode") != 0
         ratio = node.array_scalar(1, "ratio") if node.has(1) and training else ratio
-    if training and ratio != 0:
-        raise node.unsupported("dropping at random", "need training_mode false, or ratio 0")
     value = node.value(0)
     mask = np.bool_ if node.opset >= 10 else numpy_dtype(nn.element_of(node[0]))
+    if training and ratio != 0 and 0 not in node.shape(0):
+        return _dropped(node, ratio, element_type(np.dtype(mask)))
     return [value, node.filled(np.ones((), mask), node.shape(0))]
+
+
+def _dropped(node: Node, ratio: float, mask: Attribute) -> Results:
+    """Zeros in place of a part of the elements, drawn at random, and the mask of the others.
+
+    The others become larger, so that the mean is expected to stay.
+    """
+    if not 0 <= ratio < 1:
+        raise node.bad(f"ratio {ratio:g}; need 0 or more, and less than 1")
+    value = node[0]
+    drawn = uniform(node, node.shape(0))
+    kept = node.add(nn.GreaterEqualOp(drawn, node.constant(ratio, drawn)))
+    larger = node.add(nn.ScaleOp(value, 1 / (1 - ratio)))
+    result = node.add(nn.SelectOp(kept, larger, node.constant(0, value)))
+    return [result, node.cast(kept, mask)]
 
 
 def _of_the_same_name() -> dict[str, Importer]:

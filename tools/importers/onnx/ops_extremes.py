@@ -39,6 +39,11 @@ def _where(node: Node, value: SSAValue, axis: int, combiner: str, *, last: bool)
     return node.add(nn.ReduceOp(index, "max" if last else "min", [axis], keep_dims=True))
 
 
+def first_largest(node: Node, value: SSAValue, axis: int) -> SSAValue:
+    """The index of the first largest element along an axis, as i32. The axis stays, with size 1."""
+    return _where(node, value, axis, "max", last=False)
+
+
 def _arg(combiner: str) -> Importer:
     def importer(node: Node) -> Results:
         shape = node.shape(0)
@@ -55,7 +60,7 @@ def _arg(combiner: str) -> Importer:
 def hardmax(node: Node, value: SSAValue, axis: int) -> SSAValue:
     """1 at the first largest element along an axis, 0 elsewhere."""
     shape, element = nn.shape_of(value), nn.element_of(value)
-    index = _where(node, value, axis, "max", last=False)
+    index = first_largest(node, value, axis)
     found = node.add(nn.EqualOp(_positions(node, shape, axis), index))
     return node.cast(found, element)
 

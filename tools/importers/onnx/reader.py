@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from numpy.typing import ArrayLike
@@ -19,6 +20,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.host import ResultSize, set_result_sizes
+from ....dialects.random_states import STEP
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
@@ -45,6 +47,7 @@ from .ops_indexed import INDEXED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
+from .ops_random import RANDOM
 from .ops_recurrent import RECURRENT
 from .ops_resize import RESIZES
 from .ops_sampling import SAMPLINGS
@@ -74,6 +77,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "scans and sorts": SEQUENCES,
     "sequences": {**RECURRENT, **REVERSALS},
     "signals": SIGNALS,
+    "random numbers": RANDOM,
     "sizes that depend on values": SELECTED,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
@@ -389,6 +393,7 @@ def _module(
     for op in reversed(tuple(body.ops)):
         if op is not end and not any(r.first_use for r in op.results):
             body.erase_op(op)
+    _count_runs(graph, end)
     used = {op.state.string_value() for op in body.ops if isinstance(op, nn.LoadOp)}
     main = FuncOp("main", ([a.type for a in body.args], [v.type for v in results]), Region(body))
     main.attributes["arg_names"] = ArrayAttr(map(StringAttr, inputs))
@@ -396,6 +401,19 @@ def _module(
     main.location = end.location = named("main")
     states = [state for state in graph.states if state.sym_name.data in used]
     return ModuleOp([*states, main])
+
+
+def _count_runs(graph: Graph, end: ReturnOp) -> None:
+    """Before the end of @main, set the number of the next run, if anything draws by that number."""
+    step = graph.random.get(STEP)
+    if step is None or step.first_use is None:
+        return
+    one = nn.ConstantOp(graph.context.blobs.add(np.ones((), np.uint32)))
+    following = nn.AddOp(step, one.result)
+    store = nn.StoreOp(following.result, STEP)
+    for op in (one, following, store):
+        op.location = named(STEP)
+    graph.main.insert_ops_before([one, following, store], end)
 
 
 def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:

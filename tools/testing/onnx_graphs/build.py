@@ -17,7 +17,7 @@ from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
 from .graph import Graph
 from .node import MOST_RESULT, NodeDraw, NotDrawn
-from .operators import NOT_INFERRED
+from .operators import DRAWING, NOT_INFERRED
 from .pool import TYPES, Pool, Value
 from .runtimes import OPSETS as RUN
 from .selected import OPEN_SIZES
@@ -43,9 +43,12 @@ LATEST_FORMAT = 10
 
 @lru_cache(maxsize=64)
 def operators_of(opset: int) -> tuple[str, ...]:
-    """The names of the operators that the reader supports and an opset contains, sorted."""
+    """The names of the operators that the reader supports and an opset contains, sorted.
+
+    Those that draw random numbers are left out.
+    """
     found: list[str] = []
-    for name in sorted(OPERATORS):
+    for name in sorted(OPERATORS.keys() - DRAWING):
         try:
             schema = onnx.defs.get_schema(name, opset)
         except onnx.defs.SchemaError:

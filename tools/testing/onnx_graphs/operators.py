@@ -11,6 +11,7 @@ from math import prod
 
 import numpy as np
 
+from ...importers.onnx.ops_random import RANDOM
 from .draw import Draw, Form, Parameter, Shape
 from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
@@ -636,6 +637,9 @@ NOT_INFERRED = frozenset(("GroupNormalization", "MeanVarianceNormalization"))
 
 Models contain these types.
 """
+
+DRAWING = frozenset(RANDOM)
+"""Operators that draw random numbers, which no two programs draw alike."""
 
 NO_OPERAND = frozenset(("ConstantOfShape", "Range", *MADE_FROM_NUMBERS))
 """Operators whose first operand is a parameter."""
