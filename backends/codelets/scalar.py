@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_function
 from ...ir.errors import InputError
-from ...ir.number_kinds import in_whole_bytes, is_floating, whole_limits
+from ...ir.number_kinds import WholeLimits, in_whole_bytes, is_floating, whole_limits
 from ...ir.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
 from .erf import erf
@@ -104,6 +104,9 @@ def convert_into(values: Array, out: Array) -> None:
 
 def _truncate_into(values: Array, out: Array) -> None:
     limits = whole_limits(out.dtype)
+    if limits.max < 1 << 32:
+        _truncate_exactly(values, out, limits)
+        return
     # Each limit is exact or rounds up in float64, so values at the upper one are set separately.
     wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     wide = np.broadcast_to(wide, out.shape)
@@ -111,6 +114,18 @@ def _truncate_into(values: Array, out: Array) -> None:
     np.copyto(out, np.where(low | high, 0.0, wide), casting="unsafe")
     out[low] = limits.min
     out[high] = limits.max
+
+
+def _truncate_exactly(values: Array, out: Array, limits: WholeLimits) -> None:
+    """As _truncate_into, if the dtype to compute in has both limits exactly."""
+    computing = FLOAT32 if limits.max < 1 << 16 and values.dtype.itemsize <= 4 else FLOAT64
+    kept = np.empty(values.shape, computing)
+    np.maximum(values, computing.type(limits.min), out=kept, dtype=computing, casting="unsafe")
+    np.minimum(kept, computing.type(limits.max), out=kept)
+    unknown = kept != kept
+    if unknown.any():
+        kept = np.where(unknown, computing.type(0), kept)
+    np.copyto(out, kept, casting="unsafe")
 
 
 def converted(values: Array, dtype: np.dtype[Any]) -> Array:

@@ -16,6 +16,7 @@ from .draw import Draw, Form, Parameter, Shape
 from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
 from .pool import DTYPES
+from .quantised import quantised_forms
 from .recurrent import RECURRENT, RECURRENT_RANKS
 from .selected import SELECTED, SELECTED_RANKS, SELECTED_SHAPES
 from .signals import MADE_FROM_NUMBERS, SIGNAL_RANKS, SIGNAL_SHAPES, SIGNALS
@@ -567,6 +568,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     "MeanVarianceNormalization": _mean_variance,
     **INDEXED,
     **IMAGES,
+    **quantised_forms(_conv, _matmul),
     **RECURRENT,
     **SIGNALS,
     **SELECTED,
@@ -595,6 +597,12 @@ RANKS: dict[str, tuple[int, int]] = {
     "LRN": (4, 4),
     "Gemm": (2, 2),
     "MatMul": (1, 5),
+    "ConvInteger": (4, 4),
+    "QLinearConv": (4, 4),
+    "MatMulInteger": (2, 4),
+    "QLinearMatMul": (2, 4),
+    "QuantizeLinear": (0, 4),
+    "DequantizeLinear": (0, 4),
     "DepthToSpace": (4, 4),
     "SpaceToDepth": (4, 4),
     "Unsqueeze": (0, 3),

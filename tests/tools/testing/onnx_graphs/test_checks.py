@@ -10,6 +10,7 @@ import onnx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from onnx import TensorProto, helper
+from xdsl.dialects.builtin import IntegerType, Signedness
 
 from abele.dialects import nn
 from abele.ir.errors import InputError
@@ -279,6 +280,18 @@ def test_a_deviation_does_not_hide_values_that_it_does_not_explain(
     check = Check(None)
     assert "of Cast: element [" in check.count(graph).text
     assert not check.report.deviations
+
+
+def test_a_quantisation_that_rounds_up_is_found(monkeypatch: pytest.MonkeyPatch):
+    graph = single("QuantizeLinear", np.array([0.5, 1.5, 2.4], np.float32), np.float32([1]))
+    assert Check(None).count(graph) is None
+    unsigned = IntegerType(8, Signedness.UNSIGNED)
+
+    def up(node):
+        return node.cast(node.add(nn.CeilOp(node[0])), unsigned)
+
+    plant(monkeypatch, "QuantizeLinear", up)
+    assert "of QuantizeLinear: element [0] is 1" in Check(None).count(graph).text
 
 
 def i32():
