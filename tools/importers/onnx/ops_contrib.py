@@ -20,6 +20,7 @@ from .node import Importer, Node, Results, Value
 from .ops_contraction import conv, gemm
 from .ops_elementwise import gelu
 from .ops_normalise import divided_by_size, normalised
+from .ops_quantised import CONTRIBUTED_QUANTISED
 
 SKIP_EPSILON = 1e-12
 """The default of epsilon in normalisations after a sum, and in embeddings."""
@@ -499,5 +500,6 @@ CONTRIBUTED: dict[str, Importer] = {
     "SkipLayerNormalization": _skip_norm,
     "SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "TransposeMatMul": _fused_matmul,
+    **CONTRIBUTED_QUANTISED,
 }
 """The importers of the domain com.microsoft, by operator."""

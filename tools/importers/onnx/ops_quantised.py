@@ -6,7 +6,9 @@ axis, or one per block of elements along an axis. Sums of products are exact, in
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import f32, i16, i32
@@ -18,6 +20,11 @@ from ....ir.number_kinds import bit_width, is_floating, is_whole, whole_limits
 from .conversions import computable, saturated, ui8
 from .node import Importer, Node, Results
 from .ops_contraction import convolution, matrix_product
+from .ops_elementwise import ELEMENTWISE
+from .ops_window import WINDOWS
+
+ONE_AXIS_SINCE = 13
+"""The first opset in which Softmax is along one axis."""
 
 EXACT_BITS = 16
 """Integers of so many bits, and their differences, are exact as f32."""
@@ -248,8 +255,11 @@ def _qlinear_matmul(node: Node) -> Results:
 
 
 def _dynamic_quantize_linear(node: Node) -> Results:
-    """To ui8, with the scale and zero point that cover all elements and 0."""
-    value = node[0]
+    return _dynamically_quantised(node, node[0])
+
+
+def _dynamically_quantised(node: Node, value: SSAValue) -> list[SSAValue]:
+    """A value as ui8, with the scale and zero point that cover all elements and 0."""
     axes = range(len(nn.shape_of(value)))
     zero = node.constant(0, value)
     least = node.add(nn.MinOp(node.add(nn.ReduceOp(value, "min", axes)), zero))
@@ -260,6 +270,138 @@ def _dynamic_quantize_linear(node: Node) -> Results:
     point = quantised(node, below, scale, None, ui8)
     return [quantised(node, value, scale, point, ui8), scale, point]
 
+
+# Operators of onnxruntime, in floats between quantised tensors
+
+
+def _numbers(node: Node, index: int) -> SSAValue:
+    """The numbers that an operand stands for. Its scale and zero point are the next two."""
+    zero = None if _is_zero(node, index + 2) else _along(node, index + 2, 0, 0)
+    return dequantised(node, node[index], _along(node, index + 1, 0, 0), zero)
+
+
+def _stored(node: Node, value: SSAValue, scale: int, like: int = 0) -> SSAValue:
+    """A value as a quantised tensor. scale: the index of its scale, before its zero point.
+
+    like: the index of an operand of the result's element type.
+    """
+    zero = None if _is_zero(node, scale + 1) else _along(node, scale + 1, 0, 0)
+    element = nn.element_of(node[like])
+    return quantised(node, value, _along(node, scale, 0, 0), zero, element)
+
+
+def _between(operator: Importer) -> Importer:
+    """An operator of one quantised operand: the one that an importer reads, in floats."""
+
+    def importer(node: Node) -> Results:
+        if node.flag("channels_last"):
+            raise node.unsupported("channels_last", "0 is")
+        node.replaced[0] = _numbers(node, 0)
+        made = operator(node)
+        assert isinstance(made, SSAValue)
+        del node.replaced[0]
+        return _stored(node, made, 3)
+
+    return importer
+
+
+def _of_two(make: Callable[[SSAValue, SSAValue], nn.PureTensorOp]) -> Importer:
+    def importer(node: Node) -> Results:
+        return _stored(node, node.add(make(_numbers(node, 0), _numbers(node, 3))), 6)
+
+    return importer
+
+
+def _qlinear_where(node: Node) -> Results:
+    chosen = node.add(nn.SelectOp(node[0], _numbers(node, 1), _numbers(node, 4)))
+    return _stored(node, chosen, 7, like=1)
+
+
+def _qlinear_concat(node: Node) -> Results:
+    parts = [_numbers(node, index) for index in range(2, node.operand_count, 3)]
+    axis = node.axis(node.integer("axis"), len(nn.shape_of(parts[0])))
+    whole = parts[0] if len(parts) == 1 else node.add(nn.ConcatOp(parts, axis))
+    return _stored(node, whole, 0, like=2)
+
+
+def _qlinear_softmax(node: Node) -> Results:
+    """Along one axis; before opset 13 of ONNX, over all axes from one on."""
+    shape = node.shape(0)
+    axis = node.axis(node.integer("axis", -1), len(shape))
+    value = _numbers(node, 0)
+    if node.integer("opset") < ONE_AXIS_SINCE:
+        flat = node.reshape(value, (prod(shape[:axis]), prod(shape[axis:])))
+        curve = node.reshape(node.add(nn.SoftmaxOp(flat, 1)), shape)
+    else:
+        curve = node.add(nn.SoftmaxOp(value, axis))
+    return _stored(node, curve, 3)
+
+
+def _in_floats(node: Node, total: SSAValue, *scales: SSAValue) -> SSAValue:
+    """A sum of products times the scales of its factors."""
+    value = node.cast(total, f32)
+    for scale in scales:
+        value = node.add(nn.MulOp(value, node.cast(scale, f32)))
+    return value
+
+
+def _qgemm(node: Node) -> Results:
+    """The bias is in units of the product's scale. Without a scale of the result, it is f32."""
+    turned, other = node.flag("transA"), node.flag("transB")
+    left, right = _from_zero(node, 0, 2, 0), _from_zero(node, 3, 5, 0 if other else 1)
+    total = node.add(
+        nn.MatMulOp(left, right, transpose_lhs=turned, transpose_rhs=other, into_i32=True)
+    )
+    if node.has(6):
+        total = node.add(nn.AddOp(total, node[6]))
+    value = _in_floats(node, total, _along(node, 1, 2, 0), _along(node, 4, 2, 1))
+    alpha = node.number("alpha", 1.0)
+    value = value if alpha == 1.0 else node.add(nn.ScaleOp(value, alpha))
+    return _stored(node, value, 7) if node.has(7) else value
+
+
+def _product_in_floats(
+    node: Node, left: SSAValue, scale: SSAValue, right: SSAValue, at: int, bias: int
+) -> Results:
+    """A product of integers in floats. at: the index of the second scale. bias: that of a bias."""
+    total = matrix_product(node, left, right, into_i32=True)
+    columns = _along(node, at, len(nn.shape_of(right)), len(nn.shape_of(right)) - 1)
+    value = _in_floats(node, total, scale, columns)
+    return node.add(nn.AddOp(value, node[bias])) if node.has(bias) else value
+
+
+def _matmul_integer_to_float(node: Node) -> Results:
+    rows = _row_axis(node, 0)
+    left = _from_zero(node, 0, 4, rows)
+    right = _from_zero(node, 1, 5, _column_axis(node, 1))
+    scale = _along(node, 2, len(node.shape(0)), rows)
+    return _product_in_floats(node, left, scale, right, 3, 6)
+
+
+def _dynamic_quantize_matmul(node: Node) -> Results:
+    left, scale, zero = _dynamically_quantised(node, node[0])
+    left = node.add(nn.SubOp(node.cast(left, i16), node.cast(zero, i16)))
+    right = _from_zero(node, 1, 3, _column_axis(node, 1))
+    return _product_in_floats(node, left, scale, right, 2, 4)
+
+
+CONTRIBUTED_QUANTISED: dict[str, Importer] = {
+    "QuantizeLinear": _quantize_linear,
+    "DequantizeLinear": _dequantize_linear,
+    "QLinearAdd": _of_two(nn.AddOp),
+    "QLinearMul": _of_two(nn.MulOp),
+    "QLinearSigmoid": _between(ELEMENTWISE["Sigmoid"]),
+    "QLinearLeakyRelu": _between(ELEMENTWISE["LeakyRelu"]),
+    "QLinearAveragePool": _between(WINDOWS["AveragePool"]),
+    "QLinearGlobalAveragePool": _between(WINDOWS["GlobalAveragePool"]),
+    "QLinearSoftmax": _qlinear_softmax,
+    "QLinearConcat": _qlinear_concat,
+    "QLinearWhere": _qlinear_where,
+    "QGemm": _qgemm,
+    "MatMulIntegerToFloat": _matmul_integer_to_float,
+    "DynamicQuantizeMatMul": _dynamic_quantize_matmul,
+}
+"""The importers of onnxruntime's operators on quantised tensors, of the domain com.microsoft."""
 
 QUANTISED: dict[str, Importer] = {
     "QuantizeLinear": _quantize_linear,

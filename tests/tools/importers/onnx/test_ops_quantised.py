@@ -3,7 +3,11 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
+
+from abele.backends.reference import run_reference
+from abele.tools.driver.context import new_context
+from abele.tools.importers.onnx.reader import import_onnx
 
 from .test_conversions import run
 
@@ -99,3 +103,87 @@ def test_dynamic_quantisation_covers_0_and_all_elements():
     assert float(scale) == np.float32(2 / 255)
     assert zero == 0
     np.testing.assert_array_equal(found, quantise(x, scale, 0, np.uint8))
+
+
+# Operators of onnxruntime
+
+U8, I8 = whole(np.uint8, 1, 4, 4, 4), whole(np.int8, 4, 3)
+ROWS = whole(np.uint8, 5, 4)
+BIAS = np.array([100, -50, 7], np.int32)
+
+
+def scaled(array, scale, zero):
+    return [array, np.array(scale, np.float32), np.array(zero, array.dtype)]
+
+
+def result(scale, zero):
+    return [np.array(scale, np.float32), np.array(zero, np.uint8)]
+
+
+X = scaled(U8, 0.02, 120)
+OF_RUNTIME = {
+    "QLinearAdd": ([*X, *scaled(U8[:, :1], 0.05, 3), *result(0.1, 9)], {}),
+    "QLinearMul": ([*X, *scaled(U8[:, :1], 0.05, 3), *result(0.2, 90)], {}),
+    "QLinearSigmoid": ([*X, *result(1 / 255, 0)], {}),
+    "QLinearLeakyRelu": ([*X, *result(0.02, 100)], {"alpha": 0.3}),
+    "QLinearAveragePool": (
+        [*X, *result(0.02, 120)],
+        {"kernel_shape": [2, 2], "strides": [1, 2], "pads": [1, 0, 0, 1]},
+    ),
+    "QLinearGlobalAveragePool": ([*X, *result(0.01, 130)], {}),
+    "QLinearSoftmax": ([*X, *result(1 / 255, 0)], {"axis": -1, "opset": 13}),
+    "QLinearConcat": ([*result(0.04, 60), *X, *scaled(U8, 0.03, 7)], {"axis": 1}),
+    "QLinearWhere": (
+        [U8[:, :1] > 100, *X, *scaled(U8[:, :, :1], 0.05, 3), *result(0.06, 50)],
+        {},
+    ),
+    "QGemm": (
+        [*scaled(ROWS, 0.1, 7), *scaled(I8, 0.02, 0), BIAS, *result(0.5, 100)],
+        {"alpha": 0.5},
+    ),
+    "MatMulIntegerToFloat": (
+        [ROWS, I8, *(np.array(n, np.float32) for n in (0.1, [0.02, 0.01, 0.5]))],
+        {},
+    ),
+    "DynamicQuantizeMatMul": (
+        [RANDOM.standard_normal((5, 4)).astype(np.float32), I8, np.array(0.02, np.float32)],
+        {},
+    ),
+}
+
+
+def of_runtime(operator, given, **attributes):
+    """The model of one node of onnxruntime's domain."""
+    names = [f"x{i}" for i in range(len(given))]
+    node = helper.make_node(operator, names, ["y"], domain="com.microsoft", **attributes)
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in zip(names, given, strict=True)
+    ]
+    kind = TensorProto.FLOAT if "MatMul" in operator else TensorProto.UINT8
+    graph = helper.make_graph([node], "g", inputs, [helper.make_tensor_value_info("y", kind, None)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8)
+
+
+@pytest.mark.parametrize("operator", OF_RUNTIME)
+def test_an_operator_of_onnxruntime_agrees_within_one_step(operator):
+    runtime = pytest.importorskip("onnxruntime")
+    given, attributes = OF_RUNTIME[operator]
+    model = of_runtime(operator, given, **attributes)
+    session = runtime.InferenceSession(model.SerializeToString())
+    (wanted,) = session.run(None, {f"x{i}": a for i, a in enumerate(given)})
+    context = new_context()
+    found = run_reference(
+        import_onnx(model, context), {f"x{i}": a for i, a in enumerate(given)}
+    ).outputs["y"]
+    assert found.dtype == wanted.dtype
+    assert found.shape == wanted.shape
+    step = 1 if wanted.dtype == np.uint8 else 2e-6 * np.abs(wanted).max()
+    assert np.abs(found.astype(np.float64) - wanted).max() <= step
+
+
+def test_channels_at_the_end_are_refused_by_name():
+    model = of_runtime("QLinearGlobalAveragePool", [*X, *result(0.01, 130)], channels_last=1)
+    with pytest.raises(ValueError, match="channels_last is not supported; 0 is"):
+        import_onnx(model, new_context())
