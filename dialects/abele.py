@@ -11,7 +11,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from random import Random
 from typing import Generic, TypeVar, cast, get_args
 
 from xdsl.dialects.builtin import AnyFloat
@@ -386,40 +385,6 @@ class BodyAttr(_Value[Body]):
         return f"{text} then {stages_text(body.then)}" if body.then else text
 
 
-@irdl_attr_definition
-class ChainAttr(_Value[tuple[Stage, ...]]):
-    """Functions that follow an operation, in order. Example: #abele.chain<add, relu>"""
-
-    name = "abele.chain"
-    alias = "chain"
-
-    @classmethod
-    def sample(cls, random: Random, types: Sequence[Attribute]) -> ChainAttr:
-        """A chain of one or two functions. One of them may have an operand of its own."""
-        stages = (Stage("relu"), Stage("add"), Stage("scale", (0.5,)))
-        return cls(tuple(random.sample(stages, random.choice((1, 1, 2)))))
-
-    @classmethod
-    def from_plain(cls, value: object) -> ChainAttr | None:
-        """The chain for a list of functions in a rule, such as ["add", "relu"]; else None.
-
-        Each function takes the value so far as its first operand, and has no constants. Raises
-        ValueError for a function that cannot follow this way.
-        """
-        names = cast("tuple[object, ...]", value) if isinstance(value, tuple) else ()
-        stages = tuple(Stage(each) for each in names if isinstance(each, str))
-        return cls(stages) if stages and len(stages) == len(names) else None
-
-    @classmethod
-    def parse_value(cls, parser: AttrParser) -> tuple[Stage, ...]:
-        """Parse what stands between the brackets."""
-        return parse_stages(parser)
-
-    def text(self) -> str:
-        """What stands between the brackets."""
-        return stages_text(self.data)
-
-
 @hash_once
 @dataclass(frozen=True)
 class Plan:
@@ -499,4 +464,4 @@ class PlanAttr(_Value[Plan]):
         return plan(self.data)
 
 
-Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, ChainAttr, PlanAttr])
+Abele = Dialect("abele", [], [BlobAttr, SpaceAttr, LayoutAttr, BodyAttr, PlanAttr])

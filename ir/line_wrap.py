@@ -20,8 +20,8 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|<[\w ,#.]+>|<\{|\}>|[<({\[]|[>)}\]]|[
 _OPEN = frozenset(("<", "(", "{", "[", "<{"))
 _CLOSED = frozenset((">", ")", "}", "]", "}>"))
 
-# A clause begins with a colon, an arrow, a location or a word.
-_CLAUSE = re.compile(r":(?= )|->|loc\(|[a-z_]+(?=[ ])")
+# A clause begins with a colon, an arrow, a location, a word, or the attributes after operands.
+_CLAUSE = re.compile(r":(?= )|->|loc\(|\{(?=[a-z]+ = )|[a-z_]+(?=[ ])")
 
 # A line does not break after the first of these, nor before the second.
 _TIES = re.compile(r"(?:[:=]|->|of)$")
@@ -80,6 +80,8 @@ def _gaps(line: str, inside: bool) -> Iterator[tuple[int, int]]:
                 opaque = -1
         elif found == " " and opaque < 0:
             before = line[at - 1]
+            if line.startswith("attributes", at - 10):
+                continue
             if _TIES.search(line, at - 2, at) or _TIED.match(line, at + 1):
                 continue
             if before == "," or _CLAUSE.match(line, at + 1):

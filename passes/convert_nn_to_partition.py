@@ -31,6 +31,7 @@ from .plans.derive import (
     movement_result_layout,
     refined,
 )
+from .plans.fused import FusedGroups, operator_name
 from .plans.homes import Homes
 from .plans.planned import plan_of, target_of
 from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
@@ -66,7 +67,8 @@ class ConvertNnToPartition(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        _Conversion(op, Homes(op, target_of(op))).run()
+        with FusedGroups(op):
+            _Conversion(op, Homes(op, target_of(op))).run()
 
 
 @dataclass
@@ -201,7 +203,7 @@ class _Conversion:
             tensors = [tensor_of(result) for result in op.results]
             results = self._compute(values, structure, plan_of(op), tensors)
         except ValueError as error:
-            raise InputError(f"{op.name} at {place(op)}: {error}") from None
+            raise InputError(f"{operator_name(op)} at {place(op)}: {error}") from None
         self._bind(op, results)
 
     def _compute(

@@ -22,6 +22,7 @@ PASSES: dict[str, str] = {
     "canonicalize": "abele.passes.canonicalize:Canonicalize",
     "fold-scales": "abele.passes.fold_scales:FoldScales",
     "fuse-chains": "abele.passes.fuse_chains:FuseChains",
+    "unfuse": "abele.passes.unfuse:Unfuse",
     "recompute": "abele.passes.recompute:Recompute",
     "plan-splits": "abele.passes.plan_splits:PlanSplits",
     "convert-nn-to-partition": "abele.passes.convert_nn_to_partition:ConvertNnToPartition",

@@ -16,6 +16,7 @@ from ..ir.upstream import Context, ModuleOp, ModulePass
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
+from .plans.fused import FusedGroups
 from .plans.planned import TARGET
 
 
@@ -23,7 +24,8 @@ from .plans.planned import TARGET
 class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
 
-    nn -> nn. Plans that operations already have are kept.
+    nn -> nn. Plans that operations already have are kept. A group has one plan, on its first
+    operation.
     target: the target to plan for, as --target takes it; if none is given, the module's own, else
     mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
     memory_proportion: the part of a tile's usable memory that one operator may take for copies,
@@ -58,13 +60,14 @@ class PlanSplits(ModulePass):
             )
         if self.vertices_per_tile is not None:
             check_vertices(self.vertices_per_tile)
-        planned = plan_program(op, target, self.constraints, self.memory_proportion)
-        for each, plan in planned.network.plans.items():
-            if self.vertices_per_tile is not None and isinstance(each, Structured):
-                plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
-            each.attributes["plan"] = PlanAttr(plan)
-        op.attributes[TARGET] = StringAttr(target.spelling())
-        write_relaxed(op, planned.relaxed(target))
+        with FusedGroups(op):
+            planned = plan_program(op, target, self.constraints, self.memory_proportion)
+            for each, plan in planned.network.plans.items():
+                if self.vertices_per_tile is not None and isinstance(each, Structured):
+                    plan = with_vertices(each.structure(), plan, self.vertices_per_tile)
+                each.attributes["plan"] = PlanAttr(plan)
+            op.attributes[TARGET] = StringAttr(target.spelling())
+            write_relaxed(op, planned.relaxed(target))
 
 
 _BELOW = frozenset(level.name for level in LEVELS if level != NN)

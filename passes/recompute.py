@@ -20,6 +20,7 @@ from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.xdsl.walk import operations
 from .analysis.waiting import Moments, Reader, moments
+from .plans.fused import FusedGroups
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,11 @@ class Recompute(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for a name that matches no operation."""
-        named = chosen(self.nodes, op)
-        for block in dict.fromkeys(each.parent for each in operations(op) if each in named):
-            assert block is not None
-            _Block(moments(block), named).run()
+        with FusedGroups(op):
+            named = chosen(self.nodes, op)
+            for block in dict.fromkeys(each.parent for each in operations(op) if each in named):
+                assert block is not None
+                _Block(moments(block), named).run()
 
 
 def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:

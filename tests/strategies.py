@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from abele.dialects import abele, control, exchange, nn, partition, tile
 from abele.dialects.abele import Plan, PlanAttr
-from abele.dialects.structured import Movement, Stage, Structure, Structured, extras_of
+from abele.dialects.structured import Movement, Stage, Structure, Structured
 from abele.ir.context import AbeleContext
 from abele.ir.geometry.space import Dim
 from abele.ir.provenance import named
@@ -270,27 +270,33 @@ STAGES = (
 
 
 def _with_chain(b: _Builder, made: SSAValue, values: Sequence[SSAValue]) -> SSAValue:
-    """The last operation with a chain of a few stages, if it may have a chain.
+    """The last operation followed by a few functions that can be computed in it.
 
-    Extra operands are weights of any shape that broadcasts, or values of the result's type.
+    Further operands are weights of any shape that broadcasts, or values of the result's type.
     """
     op = b.ops[-1]
     if made.owner is not op or not nn.can_chain(op):
         return made
     shape = _shape(made)
-    stages = b.draw(st.lists(st.sampled_from(STAGES), min_size=1, max_size=3))
-    b.ops.pop()
-    extras: list[SSAValue] = []
-    for _ in range(extras_of(stages)):
-        like = [v for v in values if v.type == made.type]
-        if like and b.draw(st.booleans()):
-            extras.append(b.draw(st.sampled_from(like)))
-            continue
-        wide = [n if b.draw(st.booleans()) else 1 for n in shape]
-        extras.append(b.weight(*wide[b.draw(st.integers(0, len(wide))) :]))
-    chained = nn.chained(op, stages, extras)
-    op.erase()
-    return b.add(chained)
+    for stage in b.draw(st.lists(st.sampled_from(STAGES), min_size=1, max_size=3)):
+        extras: list[SSAValue] = []
+        for _ in range(stage.extras):
+            like = [v for v in values if v.type == made.type]
+            if like and b.draw(st.booleans()):
+                extras.append(b.draw(st.sampled_from(like)))
+                continue
+            wide = [n if b.draw(st.booleans()) else 1 for n in shape]
+            extras.append(b.weight(*wide[b.draw(st.integers(0, len(wide))) :]))
+        made = b.add(following(stage, made, extras))
+    return made
+
+
+def following(stage: Stage, value: SSAValue, extras: Sequence[SSAValue] = ()) -> Operation:
+    """The operation that applies a stage to a value."""
+    operands = list(extras)
+    operands.insert(stage.at, value)
+    (cls,) = (op for op in nn.ELEMENTWISE if op.name == f"nn.{stage.function}")
+    return cls(*operands, *stage.parameters)
 
 
 STEPS = (

@@ -24,7 +24,7 @@ from .base import (
     values_of,
     wide_element,
 )
-from .chain import ChainableOp, can_chain, chained
+from .chain import ChainableOp, can_chain
 from .composite import (
     AveragePoolOp,
     BatchNormOp,
@@ -36,6 +36,16 @@ from .composite import (
 )
 from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
+from .group import (
+    MOST_MEMBERS,
+    Group,
+    can_follow,
+    free_number,
+    groups_of,
+    join,
+    number_of_group,
+    stage_of,
+)
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
@@ -87,6 +97,7 @@ __all__ = [
     "MOVEMENTS",
     "REINTERPRETATIONS",
     "COMPOSITES",
+    "MOST_MEMBERS",
     "AveragePoolOp",
     "BatchNormOp",
     "ChainableOp",
@@ -101,6 +112,7 @@ __all__ = [
     "GatherAlongOp",
     "GatherOp",
     "GemmOp",
+    "Group",
     "LoadOp",
     "LogSoftmaxOp",
     "LrnOp",
@@ -127,15 +139,20 @@ __all__ = [
     "TransposeOp",
     "broadcast",
     "can_chain",
-    "chained",
+    "can_follow",
     "element_of",
     "flags",
+    "free_number",
+    "groups_of",
     "integer",
     "integers",
+    "join",
     "number",
     "number_of",
+    "number_of_group",
     "pooled_size",
     "shape_of",
+    "stage_of",
     "tensor",
     "tensor_of",
     "values_of",

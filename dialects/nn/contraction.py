@@ -75,8 +75,8 @@ class ContractionOp(ChainableOp, ABC):
     def product_element(self) -> Attribute:
         """The element type of the result, from those of the operands."""
         if self.into_i32 is None:
-            return same_element(*self.core_operands)
-        for i, value in enumerate(self.core_operands):
+            return same_element(*self.operands)
+        for i, value in enumerate(self.operands):
             element = element_of(value)
             dtype = numpy_dtype(element)
             if not is_whole(dtype) or not 8 <= bit_width(dtype) <= WIDEST_FACTOR_BITS:

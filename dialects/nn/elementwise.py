@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import ClassVar
 
 from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, i1
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
@@ -20,8 +20,8 @@ from ...ir.number_kinds import bit_width
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype
-from ..scalar_functions import FUNCTIONS, chain_operands
-from ..structured import Body, Stage, Structure, Structured
+from ..scalar_functions import FUNCTIONS
+from ..structured import Body, Structure, Structured
 from .base import (
     NUMBER,
     PureTensorOp,
@@ -34,7 +34,7 @@ from .base import (
     shape_of,
     tensor,
 )
-from .chain import CHAIN, ChainableOp, can_chain
+from .chain import CHAIN, ChainableOp
 
 __all__ = [
     "AbsOp",
@@ -107,7 +107,6 @@ __all__ = [
     "TanOp",
     "TanhOp",
     "UnaryOp",
-    "stage_of",
 ]
 """What abele.dialects.nn exports."""
 
@@ -157,37 +156,17 @@ class ElementwiseOp(ChainableOp, ABC):
 
     def result_element(self) -> Attribute:
         """The element type of the result."""
-        return same_element(*self.core_operands)
+        return same_element(*self.operands)
 
     def infer(self) -> TensorType[Attribute]:
         """The shape that the operands broadcast to."""
-        return tensor(broadcast([shape_of(v) for v in self.core_operands]), self.result_element())
+        return tensor(broadcast([shape_of(v) for v in self.operands]), self.result_element())
 
     def core_structure(self) -> Structure:
         """One dimension per result axis."""
-        shapes = tuple([shape_of(v) for v in self.core_operands])
+        shapes = tuple([shape_of(v) for v in self.operands])
         space = broadcast_space(shapes, shape_of(self.result))
         return Structure(space, Body(self.function, None, self.parameters))
-
-
-def stage_of(op: Operation, at: int) -> Stage | None:
-    """The stage that an operation is in a chain whose value so far is its operand number at.
-
-    The stage's extras are the other operands, in order. None if it cannot be a stage: its function
-    may not follow, or it has a chain itself, has other element types, enlarges the value, or reads
-    it twice.
-    """
-    if not isinstance(op, ElementwiseOp) or op.stages or not can_chain(op):
-        return None
-    value = op.operands[at]
-    if value.type != op.result.type or list(op.operands).count(value) > 1:
-        return None
-    allowed = chain_operands(op.function)
-    # Swapping the operands of a commutative function changes no bit.
-    place = 0 if op.has_trait(Commutative) and 0 in allowed else at
-    if place not in allowed:
-        return None
-    return Stage(op.function, op.parameters, place)
 
 
 class UnaryOp(ElementwiseOp, ABC):
@@ -238,7 +217,7 @@ class LogicalOp(BinaryOp, ABC):
 
     def result_element(self) -> Attribute:
         """All are i1."""
-        return _need_booleans(self.core_operands)
+        return _need_booleans(self.operands)
 
 
 @irdl_op_definition
@@ -499,7 +478,7 @@ class LogicalNotOp(UnaryOp):
 
     def result_element(self) -> Attribute:
         """All are i1."""
-        return _need_booleans(self.core_operands)
+        return _need_booleans(self.operands)
 
 
 @irdl_op_definition
@@ -940,7 +919,7 @@ class BitsOp(BinaryOp, ABC):
 
     def result_element(self) -> Attribute:
         """All are integers of one type."""
-        return _need_integers(self.core_operands)
+        return _need_integers(self.operands)
 
 
 @irdl_op_definition
@@ -1012,7 +991,7 @@ class BitwiseNotOp(UnaryOp):
 
     def result_element(self) -> Attribute:
         """That of the operand, which has integers."""
-        return _need_integers(self.core_operands)
+        return _need_integers(self.operands)
 
 
 @irdl_op_definition
@@ -1045,7 +1024,7 @@ class RandomBitsOp(ElementwiseOp):
 
     def result_element(self) -> Attribute:
         """ui32, as of all operands."""
-        for i, value in enumerate(self.core_operands):
+        for i, value in enumerate(self.operands):
             if element_of(value) != UINT32:
                 raise Unmet(
                     f"operand {i} has elements {element_of(value)}; need ui32", f"operand {i}"

@@ -26,6 +26,7 @@ from ...ir.provenance import origin, place
 from ...ir.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from ..plans.derive import check_ranks, refined
+from ..plans.fused import operator_name
 from .candidates import splits
 from .choice import Choice
 from .constraints import PROPORTION_KEY, Constraints, read_constraints
@@ -125,7 +126,9 @@ def resolve(
         each = _Operator(op, asked, constraints.json, target)
         places[op] = each.described()
         if "plan" in op.attributes:
-            raise InputError(f"{places[op]}: {op.name} already has a plan; remove one of the two")
+            raise InputError(
+                f"{places[op]}: {operator_name(op)} already has a plan; remove one of the two"
+            )
         if "plan" in asked:
             plans[op] = each.plan()
         else:
@@ -237,7 +240,9 @@ class _Operator:
         if found.steps or found.ring:
             which = "steps" if found.steps else "ring"
             if problem.moves:
-                raise self.fail(f"{self.op.name} moves elements, which takes one step", which)
+                raise self.fail(
+                    f"{operator_name(self.op)} moves elements, which takes one step", which
+                )
             self._priced(problem, found.complete(Plan(least)), which)
         if found.method:
             self._check_method(replace(problem, terms=found), found.method)
@@ -281,7 +286,7 @@ class _Operator:
         names = [dim.name for dim in structure.space.dims]
         if name not in names:
             raise self.fail(
-                f"no dimension {name!r} in {self.op.name}{suggestion(name, names)}",
+                f"no dimension {name!r} in {operator_name(self.op)}{suggestion(name, names)}",
                 key,
                 *way or (name,),
             )
@@ -318,7 +323,7 @@ class _Operator:
         """Raise InputError for a method that no allowed split can use on the target."""
         structure = problem.structure
         if problem.moves or roles(structure) is None:
-            raise self.fail(f"{self.op.name} sums no products; leave the method out", key)
+            raise self.fail(f"{operator_name(self.op)} sums no products; leave the method out", key)
         if method not in METHODS:
             raise self.fail(f"no method {method!r}{suggestion(method, METHODS)}", key)
         parts = splits(problem, self.target.tiles)
@@ -341,17 +346,17 @@ def _check_met(planned: NetworkPlan, asked: Constrained, target: Target) -> None
         choice = planned.choices.get(op)
         if choice is None:
             continue
+        what = f"{operator_name(op)} at {place(op)}"
         if not isfinite(choice.cycles):
-            raise InputError(f"{where}: no such plan of {op.name} at {place(op)} can be priced")
+            raise InputError(f"{where}: no such plan of {what} can be priced")
         needed = choice.temporary_bytes + choice.resident_bytes
         if needed > usable:
             raise InputError(
-                f"{where}: the leanest such plan of {op.name} at {place(op)} takes {needed:,} "
+                f"{where}: the leanest such plan of {what} takes {needed:,} "
                 f"bytes of a tile; target {target.name} has {usable:,}"
             )
         terms = asked.limits.terms.get(op, FREE)
         if not terms.allow(choice.plan.split) or (terms.steps and terms.steps != choice.plan.steps):
             raise InputError(
-                f"{where}: the planner found no such plan of {op.name} at {place(op)}; give it as "
-                'a whole, as "plan"'
+                f'{where}: the planner found no such plan of {what}; give it as a whole, as "plan"'
             )

@@ -29,6 +29,7 @@ from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
 from ..plans.derive import check_ranks, home_of_free, operand_layouts
+from ..plans.fused import operator_name
 from .arrival import relayout_cycles
 from .choice import Choice
 from .graph import Graph, Operator, Relayout
@@ -231,7 +232,9 @@ class Chooser:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
             return priced(self._question(node, have), plan)
         except ValueError as error:
-            raise InputError(f"{node.op.name} at {place(node.op)}: plan: {error}") from None
+            raise InputError(
+                f"{operator_name(node.op)} at {place(node.op)}: plan: {error}"
+            ) from None
 
     def _balanced(
         self,

@@ -22,6 +22,7 @@ from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
+from .fused import operator_name
 from .planned import plan_of
 from .steps import takes_steps
 
@@ -135,4 +136,4 @@ def _wish(op: Operation, operand: int) -> Layout:
     try:
         return operand_layouts(op.structure(), plan_of(op))[operand]
     except ValueError as error:
-        raise InputError(f"{op.name} at {place(op)}: {error}") from None
+        raise InputError(f"{operator_name(op)} at {place(op)}: {error}") from None

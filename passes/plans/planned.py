@@ -10,6 +10,7 @@ from ...dialects.abele import Plan, PlanAttr
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from .fused import operator_name
 
 TARGET = "abele.target"
 """The module attribute that names the target. Modules have it from partition on."""
@@ -30,7 +31,7 @@ def plan_of(op: Operation) -> Plan:
     plan = op.attributes.get("plan")
     if not isinstance(plan, PlanAttr):
         raise InputError(
-            f"{op.name} at {place(op)}: no plan; run plan-splits, or give it a "
+            f"{operator_name(op)} at {place(op)}: no plan; run plan-splits, or give it a "
             "plan = #abele.plan<split [...]>"
         )
     return plan.data

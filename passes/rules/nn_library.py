@@ -8,21 +8,17 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import Pure
 
 from ...dialects import nn
-from ...dialects.abele import ChainAttr
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
 from ...ir.blob import Blob
 from ...ir.rules import function, guard, once_a_pass, op_class
 
-# Chains of functions
-
-LONGEST_CHAIN = 16
-"""The most stages of a chain. The longest chain in the nine light networks has 4."""
+# Classes of operations
 
 
 @op_class
 def structured(cls: type[Operation]) -> bool:
-    """Operations that can have a chain."""
+    """Operations with a space and a body."""
     return issubclass(cls, nn.ChainableOp)
 
 
@@ -42,28 +38,6 @@ def unary(cls: type[Operation]) -> bool:
 def binary(cls: type[Operation]) -> bool:
     """Elementwise functions of two tensors."""
     return issubclass(cls, BinaryOp)
-
-
-@guard
-def can_follow(op: Operation, function: Operation, at: int) -> bool:
-    """Whether a function can be computed in the operation that produces its operand `at`.
-
-    Chains stay short, because a codelet holds all their operands at once.
-    """
-    short = isinstance(op, nn.ChainableOp) and len(op.stages) < LONGEST_CHAIN
-    return short and nn.can_chain(op) and nn.stage_of(function, at) is not None
-
-
-@function
-def followed(chain: Attribute | None, function: Operation, at: int) -> Attribute:
-    """A chain (or none) extended by a function whose operand `at` is the value so far.
-
-    Raises ValueError if the function cannot follow.
-    """
-    stage = nn.stage_of(function, at)
-    if stage is None:
-        raise ValueError(f"{function.name} cannot follow by its operand {at}; ask can_follow")
-    return ChainAttr((*(chain.data if isinstance(chain, ChainAttr) else ()), stage))
 
 
 # Constants

@@ -3,10 +3,9 @@
 // Both functions follow the product, whose value is the second operand of the subtraction.
 //
 // CHECK-LABEL: func.func @bias_and_activation
-// CHECK-NEXT:    %[[FUSED:[0-9]+]] = nn.matmul %x, %w then [sub at 1, relu] (%b) :
-// CHECK-NOT:     nn.sub
-// CHECK-NOT:     nn.relu
-// CHECK:         func.return %[[FUSED]]
+// CHECK-NEXT:    nn.matmul %x, %w {group = [[GROUP:[0-9]+]] : i64} :
+// CHECK-NEXT:    nn.sub %b, %0 {group = [[GROUP]] : i64} :
+// CHECK-NEXT:    nn.relu %1 {group = [[GROUP]] : i64} :
 func.func @bias_and_activation(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: tensor<2x4xf32>)
     -> tensor<2x4xf32> {
   %0 = nn.matmul %x, %w : (tensor<2x3xf32>, tensor<3x4xf32>) -> tensor<2x4xf32>
@@ -15,7 +14,7 @@ func.func @bias_and_activation(%x: tensor<2x3xf32>, %w: tensor<3x4xf32>, %b: ten
   func.return %2 : tensor<2x4xf32>
 }
 
-// A value that somebody else reads too is still made.
+// A value that somebody else reads too is made, so no group has it inside.
 //
 // CHECK-LABEL: func.func @two_readers
 // CHECK-NEXT:    %[[PRODUCT:[0-9]+]] = nn.matmul %x, %w : (

@@ -88,17 +88,17 @@ def test_a_program_that_computes_nothing_in_float32_stays_as_it_is(text: str):
     check(text, text)
 
 
-def test_a_chain_and_its_operands_become_narrow():
+def test_a_group_becomes_narrow():
     before = """
-      %0 = nn.add %x, %b then [mul, relu] (%b)
-        : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-      func.return %0 : tensor<4xf32>"""
+      %0 = nn.add %x, %b {group = 0} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %1 = nn.relu %0 {group = 0} : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %1 : tensor<4xf32>"""
     expected = """
       %0 = nn.cast %x : (tensor<4xf32>) -> tensor<4xf16>
       %1 = nn.cast %b : (tensor<4xf32>) -> tensor<4xf16>
-      %2 = nn.add %0, %1 then [mul, relu] (%1)
-        : (tensor<4xf16>, tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
-      %3 = nn.cast %2 : (tensor<4xf16>) -> tensor<4xf32>
+      %2 = nn.add %0, %1 {group = 0} : (tensor<4xf16>, tensor<4xf16>) -> tensor<4xf16>
+      %4 = nn.relu %2 {group = 0} : (tensor<4xf16>) -> tensor<4xf16>
+      %3 = nn.cast %4 : (tensor<4xf16>) -> tensor<4xf32>
       func.return %3 : tensor<4xf32>"""
     takes = "%x: tensor<4xf32>, %b: tensor<4xf32>"
     check(body(before, takes), body(expected, takes))

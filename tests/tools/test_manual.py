@@ -188,8 +188,8 @@ def test_a_folder_that_cannot_be_written_is_one_message(
 
 def test_syntax_is_as_people_write_it():
     assert syntax(nn.MatMulOp) == (
-        "nn.matmul $lhs, $rhs [transpose_lhs]? [transpose_rhs]? [narrow_partials]? "
-        "Chain($then, $extras) {...} : (types of operands) -> types of results"
+        "nn.matmul $lhs, $rhs [transpose_lhs]? [transpose_rhs]? [narrow_partials]? [into_i32]? "
+        "{...} : (types of operands) -> types of results"
     )
     assert syntax(tile.VariableOp) == (
         "tile.variable $sym_name : $tensor layout $layout [state]? [= blob $initial]? {...}"
@@ -201,11 +201,10 @@ def test_fields_stand_in_the_order_in_which_they_are_written():
     fields = fields_of(nn.ConvOp)
     names = [field.name for field in fields]
     # A flag is written by its name alone.
-    written = re.findall(r"\$(\w+)|\[(narrow_partials)\]", syntax(nn.ConvOp))
+    written = re.findall(r"\$(\w+)|\[(narrow_partials|into_i32)\]", syntax(nn.ConvOp))
     assert names == [*(name or flag for name, flag in written), "result"]
     by_name = {field.name: field for field in fields}
     assert (by_name["groups"].holds, by_name["groups"].default) == ("an integer", "`1`")
-    assert by_name["extras"].holds == "tensors, any number"
     assert {each.name: each.holds for each in fields_of(partition.LoadOp)} == {
         "state": "a symbol",
         "result": "[`!partition.tensor`](partition.md#partitiontensor)",

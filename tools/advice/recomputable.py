@@ -18,6 +18,7 @@ from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
 from ...passes.analysis.waiting import Moments, moments
+from ...passes.plans.fused import FusedGroups
 from ...passes.recompute import is_repeatable
 
 SMALL = 8
@@ -37,6 +38,7 @@ def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
     when the node is computed again, or is far smaller, or can itself be computed again; then its
     node is named, too. A node that another one relies on is not named.
     """
+    FusedGroups(module).fuse()
     ops = [op for op in operations(module) if is_repeatable(op)]
     choice = _Choice()
     for ways in _waiting(report, ops):

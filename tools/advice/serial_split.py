@@ -18,6 +18,7 @@ from ...ir.node_names import operations_named
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
+from ...passes.plans.fused import FusedGroups
 from ..driver.executable import MACHINE, Executable
 from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap
@@ -46,11 +47,9 @@ def serial_splits(
     """
     if not can_change_nn(found, exe, own):
         return
-    planned = [
-        op
-        for op in operations(module_behind_nn(exe, own, known))
-        if isinstance(op, Structured | Movement)
-    ]
+    module = module_behind_nn(exe, own, known)
+    FusedGroups(module).fuse()
+    planned = [op for op in operations(module) if isinstance(op, Structured | Movement)]
     limits: dict[str, float] = dict(own.operators)
     before, last = exe, trial("", own, exe)
     for _ in range(ROUNDS):

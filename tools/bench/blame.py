@@ -44,7 +44,7 @@ from ..testing.search.report import Report
 from ..testing.search.settings import LIMIT
 from ..views.terminal import console
 
-RULED = ("fold-scales", "canonicalize", "fuse-chains")
+RULED = ("fold-scales", "canonicalize")
 """The passes of nn that consist of rules."""
 
 RULE = re.compile(r"\brule (\w+)")

@@ -1,4 +1,4 @@
-"""Measures the gain of passes that consist of rules, added one at a time, on the light networks.
+"""Measures the gain of the passes that rewrite and group, added one at a time, on light networks.
 
 python -m abele.tools.bench.fusion [--networks resnet50,...] [--target mk2]
 """
@@ -50,7 +50,7 @@ def fusion(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Print the figures of each network without the passes, adding one pass at a time."""
-    table = Table(title=f"gain of rules, {target}, batch 1", title_justify="left")
+    table = Table(title=f"gain of passes, {target}, batch 1", title_justify="left")
     table.add_column("network", no_wrap=True)
     table.add_column("passes", no_wrap=True)
     for name in FIGURES:

@@ -23,7 +23,6 @@ from ...ir.pass_manager import load_pass
 from ...passes.canonicalize import Canonicalize
 from ...passes.convert_tile_to_exchange import ConvertTileToExchange
 from ...passes.fold_scales import FoldScales
-from ...passes.fuse_chains import FuseChains
 from ...passes.pipelines import PASSES
 from ..testing.generators.build import build, default_operators
 from ..testing.generators.decisions import LowerAtRandom
@@ -134,7 +133,7 @@ def _rules() -> Table:
     table = Table(title=f"rules, {RULES} programs each", title_justify="left")
     for name in ("pass", "rules", "fired least", "times"):
         table.add_column(name, justify="right" if name in ("rules", "times") else "left")
-    for each in (Canonicalize, FoldScales, FuseChains, ConvertTileToExchange):
+    for each in (Canonicalize, FoldScales, ConvertTileToExchange):
         report = check_rules(each.rule_set(), examples=RULES, seed=1)
         laws = [law.name for law in each.rule_set().laws]
         least = min(laws, key=lambda law, fired=report.fired: fired[law])

@@ -55,8 +55,8 @@ def codelets_page() -> str:
             map(_function, functions),
         ),
         "## Chains",
-        "The functions that may follow in the same codelet, as in `then [add, relu]`, and their "
-        "price there. *at* is the operand that may be the result so far.",
+        "The functions that may follow in the same codelet, as in `body <mul sum then add, relu>`, "
+        "and their price there. *at* is the operand that may be the result so far.",
         table(
             ("function", "at", *(f"cycles, {d}" for d in DTYPES)),
             (_following(SCALAR_FUNCTIONS[name], at) for name, at in chainable().items()),

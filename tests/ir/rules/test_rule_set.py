@@ -45,17 +45,6 @@ FEATURES = {
         '%0, %1 = "try.split"(%a) : (T) -> (T, T)  %2 = nn.neg %0 : T1  %3 = nn.abs %0 : T1 '
         '"try.keep"(%2, %3) : (T, T) -> ()',
     ),
-    "a list of functions is a chain": (
-        'rule r: nn.relu(nn.add(x, y) {then = none}) => nn.add(x, y) {then = ["relu"]}\n'
-        'rule s: nn.add(x, y) {then = ["tanh"]} => nn.sub(x, y)\n'
-        'rule t: nn.mul(x, y) {then = _} as m => nn.div(x, y) where m.then == ["abs", "neg"]',
-        "%0 = nn.add %a, %b : TT  %1 = nn.relu %0 : T1  %2 = nn.add %a, %b then [tanh] : TT  "
-        "%3 = nn.mul %a, %b then [abs, neg] : TT  %4 = nn.mul %a, %b then [abs] : TT  "
-        '"try.keep"(%1, %2, %3, %4) : (T, T, T, T) -> ()',
-        "%1 = nn.add %a, %b then [relu] : TT  %2 = nn.sub %a, %b : TT  "
-        "%3 = nn.div %a, %b : TT  %4 = nn.mul %a, %b then [abs] : TT  "
-        '"try.keep"(%1, %2, %3, %4) : (T, T, T, T) -> ()',
-    ),
     "let names what is used twice": (
         "rule r: nn.square(nn.neg(x)) => let n = nn.abs(x); nn.mul(n, n)",
         '%0 = nn.neg %a : T1  %1 = nn.square %0 : T1  "try.keep"(%1) : (T) -> ()',

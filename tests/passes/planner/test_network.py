@@ -20,6 +20,7 @@ from abele.ir.text import parse_module
 from abele.passes.planner import network, serial
 from abele.passes.planner.network import NetworkPlan, plan_network
 from abele.passes.plans.derive import operand_layouts
+from abele.passes.plans.fused import FusedGroups
 
 from ...strategies import context
 
@@ -251,10 +252,13 @@ def test_an_input_that_a_chain_reads_too_is_planned(reshaped: str):
     read, made = ("%r", f"%r = {reshaped}{kind}") if reshaped else ("%x", "")
     text = f"""func.func @main(%x: tensor<1x8xf16>) -> tensor<1x8xf16> {{
       {made}
-      %0 = nn.sqrt %x then [mul] ({read}) : (tensor<1x8xf16>, {kind}) -> tensor<1x8xf16>
-      func.return %0 : tensor<1x8xf16>
+      %0 = nn.sqrt %x {{group = 0}} : (tensor<1x8xf16>) -> tensor<1x8xf16>
+      %1 = nn.mul %0, {read} {{group = 0}} : (tensor<1x8xf16>, {kind}) -> tensor<1x8xf16>
+      func.return %1 : tensor<1x8xf16>
     }}"""
-    assert plan_network(parse_module(text, context()), resolve_target("tiny:4")).cycles > 0
+    module = parse_module(text, context())
+    FusedGroups(module).fuse()
+    assert plan_network(module, resolve_target("tiny:4")).cycles > 0
 
 
 def test_resident_bytes_include_alignment():

@@ -8,7 +8,6 @@ import pytest
 from some_tensors import context, module_of, small_integers
 
 from abele.backends.reference import run_reference
-from abele.dialects import nn
 from abele.dialects.dtypes import numpy_dtype
 from abele.dialects.nn.base import element_of, shape_of
 from abele.ir.pass_manager import parse_pipeline
@@ -18,7 +17,6 @@ from abele.ir.rules.law import Law
 from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.pipelines import PASSES
-from abele.passes.rules.nn_library import LONGEST_CHAIN
 from abele.passes.rules.own import own_rules
 from abele.tools.testing.rules import RuleReport
 
@@ -206,48 +204,6 @@ CASES = [
             ("scale_of_conv_in_a_batch", "t", "tensor<1x8x1x1xf32>"),
         ]
     ),
-    (
-        "fuse-chains a_contraction_followed", [IMAGE, "tensor<8x1x1xf32>"], f"%2 : {RESULT}",
-        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
-            %1 = nn.conv %x, %0 {WINDOW} : {CONV}
-            %2 = nn.add %1, %y : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}""",
-        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
-            %2 = nn.conv %x, %0 {WINDOW} then [add] (%y)
-              : ({IMAGE}, tensor<8x4x3x3xf32>, tensor<8x1x1xf32>) -> {RESULT}""",
-    ),
-    (
-        "fuse-chains follow_a_contraction", [IMAGE, RESULT], f"%3 : {RESULT}",
-        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
-            %1 = nn.relu %y : ({RESULT}) -> {RESULT}
-            %2 = nn.conv %x, %0 {WINDOW} : {CONV}
-            %3 = nn.sub %1, %2 : ({RESULT}, {RESULT}) -> {RESULT}""",
-        f"""%0 = nn.constant {{w}} : tensor<8x4x3x3xf32>
-            %1 = nn.relu %y : ({RESULT}) -> {RESULT}
-            %3 = nn.conv %x, %0 {WINDOW} then [sub at 1] (%1)
-              : ({IMAGE}, tensor<8x4x3x3xf32>, {RESULT}) -> {RESULT}""",
-    ),
-    (
-        "fuse-chains follow", [MATRIX], f"%1 : {MATRIX}",
-        f"%0 = nn.square %x : {ONE}\n%1 = nn.clip %0 to 1.0, 6.0 : {ONE}",
-        f"%1 = nn.square %x then [clip [1.0, 6.0]] : {ONE}",
-    ),
-    (
-        "fuse-chains follow", [MATRIX, MATRIX], "%1 : tensor<4x4xf32>",
-        f"""%0 = nn.matmul %x, %y transpose_rhs : ({MATRIX}, {MATRIX}) -> tensor<4x4xf32>
-            %1 = nn.relu %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>""",
-        f"%1 = nn.matmul %x, %y transpose_rhs then [relu] "
-        f": ({MATRIX}, {MATRIX}) -> tensor<4x4xf32>",
-    ),
-    (
-        "fuse-chains followed_by_two", [MATRIX, MATRIX], f"%1 : {MATRIX}",
-        f"%0 = nn.abs %x : {ONE}\n%1 = nn.max %0, %y : {TWO}",
-        f"%1 = nn.abs %x then [max] (%y) : {TWO}",
-    ),
-    (
-        "fuse-chains follow_as_second", [MATRIX, MATRIX], f"%1 : {MATRIX}",
-        f"%0 = nn.abs %x : {ONE}\n%1 = nn.sub %y, %0 : {TWO}",
-        f"%1 = nn.abs %x then [sub at 1] (%y) : {TWO}",
-    ),
 ]  # fmt: skip
 
 
@@ -297,7 +253,7 @@ def test_a_rule_makes_its_right_side_and_the_program_computes_the_same(
         assert np.array_equal(value, expected[key])
 
 
-OF_NN = ("canonicalize", "fold_scales", "fuse_chains")
+OF_NN = ("canonicalize", "fold_scales")
 OFTEN = 20
 """How often each rule is fired, at least."""
 
@@ -339,18 +295,6 @@ def test_on_programs_made_of_its_own_pattern_every_rule_is_well_typed_and_none_h
 KEPT = [
     ("canonicalize", "a clip whose limits lie beyond the other's", [MATRIX], f"%1 : {MATRIX}",
      f"%0 = nn.clip %x to 0.0, 1.0 : {ONE}\n%1 = nn.clip %0 to 2.0, 3.0 : {ONE}"),
-    ("fuse-chains", "an operation that two read", [MATRIX], "%2 : tensor<8x6xf32>",
-     f"""%0 = nn.abs %x : {ONE}
-         %1 = nn.relu %0 : {ONE}
-         %2 = nn.concat %1, %0 axis 0 : ({MATRIX}, {MATRIX}) -> tensor<8x6xf32>"""),
-    ("fuse-chains", "a value that its reader enlarges", ["tensor<6xf32>", MATRIX],
-     f"%1 : {MATRIX}",
-     f"""%0 = nn.abs %x : (tensor<6xf32>) -> tensor<6xf32>
-         %1 = nn.add %0, %y : (tensor<6xf32>, {MATRIX}) -> {MATRIX}"""),
-    ("fuse-chains", "a divisor, which has a pole", [MATRIX, MATRIX], f"%1 : {MATRIX}",
-     f"%0 = nn.exp %x : {ONE}\n%1 = nn.div %y, %0 : {TWO}"),
-    ("fuse-chains", "truth values", [MATRIX, MATRIX], "%1 : tensor<4x6xi1>",
-     f"%0 = nn.abs %x : {ONE}\n%1 = nn.less %0, %y : ({MATRIX}, {MATRIX}) -> tensor<4x6xi1>"),
     ("canonicalize", "limits of whole numbers, which are rounded", ["tensor<3xi32>"],
      "%1 : tensor<3xi32>",
      """%0 = nn.clip %x to -1.5, 0.5 : (tensor<3xi32>) -> tensor<3xi32>
@@ -359,13 +303,6 @@ KEPT = [
      ["tensor<4xui8>"], "%1 : tensor<4xui8>",
      """%0 = nn.neg %x : (tensor<4xui8>) -> tensor<4xui8>
         %1 = nn.abs %0 : (tensor<4xui8>) -> tensor<4xui8>"""),
-    ("fuse-chains", "what is computed before a loop", [MATRIX], f"%1 : {MATRIX}",
-     f"""%0 = nn.square %x : {ONE}
-         %1 = control.repeat 3 (%x) : ({MATRIX}) -> ({MATRIX}) {{
-         ^bb0(%a: {MATRIX}):
-           %2 = nn.sub %0, %a : {TWO}
-           control.yield %2 : {MATRIX}
-         }}"""),
     ("fold-scales", "a narrow float's factor, whose product may be too large",
      ["tensor<1x4x6x6xf16>"], "%3 : tensor<1x8x4x4xf16>",
      f"""%0 = nn.constant {{w16}} : tensor<8x4x3x3xf16>
@@ -379,17 +316,6 @@ KEPT = [
          %1 = nn.conv %x, %y {WINDOW} : {CONV}
          %2 = nn.mul %1, %0 : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}"""),
 ]  # fmt: skip
-
-
-def test_a_chain_that_is_long_enough_is_followed_by_the_next():
-    ctx, lines = context(), [f"%0 = nn.relu %x : {ONE}"]
-    lines += [f"%{i} = nn.neg %{i - 1} : {ONE}" for i in range(1, 40)]
-    module = module_of(program([MATRIX], f"%39 : {MATRIX}", "\n".join(lines)), ctx)
-    for each in parse_pipeline("fuse-chains", PASSES):
-        each.apply(ctx, module)
-    stages = [len(op.stages) for op in module.walk() if isinstance(op, nn.ChainableOp)]
-    assert sum(stages) + len(stages) == 40
-    assert max(stages) == LONGEST_CHAIN
 
 
 def test_a_state_with_a_store_is_not_a_constant():

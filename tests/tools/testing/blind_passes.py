@@ -109,7 +109,7 @@ class FoldSubBackwards(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in op.walk():
-            if isinstance(each, nn.SubOp) and each.then is None:
+            if isinstance(each, nn.SubOp):
                 left, right = each.operands[:2]
                 if isinstance(left.owner, nn.ConstantOp) and isinstance(right.owner, nn.ConstantOp):
                     each.operands[0], each.operands[1] = right, left
@@ -195,7 +195,7 @@ class DropMiddle(ModulePass):
         for each in op.walk():
             if isinstance(each, nn.ExpOp) and isinstance(each.operand.owner, nn.NegOp):
                 middle = each.operand.owner
-                if middle.then is None and isinstance(middle.operand.owner, nn.AbsOp):
+                if isinstance(middle.operand.owner, nn.AbsOp):
                     each.operands[0] = middle.operand
 
 

@@ -22,14 +22,12 @@ from ....dialects.dtypes import ELEMENTS as EVERY_ELEMENT
 from ....dialects.dtypes import STORED as ONLY_STORED
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import USERS_DIALECTS
-from ....dialects.scalar_functions import FUNCTIONS, chainable
+from ....dialects.nn.elementwise import ElementwiseOp
 from ....dialects.structured import (
     Composite,
     Movement,
     Reinterpretation,
-    Stage,
     Structured,
-    extras_of,
 )
 from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
@@ -38,7 +36,7 @@ from ....ir.number_kinds import is_unsigned, is_whole
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
-from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.upstream import ModuleOp
 from ...driver.context import new_context
 from .program import Program
 from .sketch import Data, Sketch, Step
@@ -54,7 +52,8 @@ CHANGES = 8
 """How many operators `_changed` tries."""
 
 CHAINED = 0.2
-"""How often an operation that can have a chain gets one."""
+"""How often functions follow an operation in which they can be computed."""
+FOLLOWERS_TRIED = 3
 ENDS = 0.4
 """How often a program returns only the values that no operation reads, instead of all values."""
 UNIFORM = 0.4
@@ -117,6 +116,7 @@ class Operators:
             if (wanted is None or cls.name in wanted)
             and (issubclass(cls, _RUNS) or (wanted is not None and is_users(cls.name)))
         )
+        self.functions = tuple(cls for cls in self.classes if issubclass(cls, ElementwiseOp))
         if wanted is not None and not self.classes:
             raise ValueError(f"operators {sorted(wanted)}: none of them is known and can be run")
 
@@ -279,19 +279,29 @@ class _Builder:
             op = self._instance(cls, step, random)
         if op is None:
             return None
-        if random.random() < CHAINED:
-            op = self._with_chain(op, random)
         self._append(op)
+        last = self._followed(op, random) if random.random() < CHAINED else op
         chance = random.random()
         if chance < TWINS:
-            twin = self._twin(op, random)
+            twin = self._twin(random.choice((op, last)), random)
         elif chance < TWINS + REPEATED:
-            twin = self._on_result(op, random)
+            twin = self._on_result(last, random)
         else:
             twin = None
         if twin is not None:
             self._append(twin)
-        return op.results[0]
+        return last.results[0]
+
+    def _followed(self, op: Operation, random: Random) -> Operation:
+        """Add functions that may be computed in an operation, and return the last of them."""
+        for _ in range(random.choice((1, 1, 2, 3))):
+            following = self._follow(op, random)
+            if following is not None:
+                # Nothing else may read a value that is computed in a group.
+                self.values.remove(op.results[0])
+                self._append(following)
+                op = following
+        return op
 
     def _append(self, op: Operation) -> None:
         self._add(op)
@@ -400,23 +410,23 @@ class _Builder:
             for i, v in enumerate(op.operands)
         ]
 
-    def _with_chain(self, op: Operation, random: Random) -> Operation:
-        if not nn.can_chain(op):
-            return op
-        result = cast("TensorType[Attribute]", op.results[0].type)
-        shape = tuple(result.get_shape())
-        stages = tuple(_stage(random) for _ in range(random.choice((1, 1, 2, 3))))
-        extras: list[SSAValue] = []
-        for _ in range(extras_of(stages)):
-            narrow = [n if random.random() < 0.6 else 1 for n in shape]
-            narrow = narrow[random.choice((0, 0, random.randint(0, len(narrow)))) :]
-            extras.append(self._value(tensor_type(result.element_type, narrow), random))
-        try:
-            chained = nn.chained(op, stages, extras)
-        except VerifyException:
-            return op
-        op.drop_all_references()
-        return chained
+    def _follow(self, op: Operation, random: Random) -> Operation | None:
+        """A function of an operation's result, which may be computed in the operation."""
+        value, instances = op.results[0], self.operators.instances
+        if not nn.can_chain(op) or not self.operators.functions:
+            return None
+        first = cast("TensorType[Attribute]", value.type)
+        for _ in range(FOLLOWERS_TRIED):
+            cls = random.choice(self.operators.functions)
+            sizes = self.sketch.sizes
+            made = instances.make(cls, random, sizes, first, self.elements, _is_cheap)
+            if made is None:
+                continue
+            if made.results[0].type == first:
+                self._connect(made, value, random)
+                return made
+            made.drop_all_references()
+        return None
 
     # Control flow
 
@@ -568,14 +578,6 @@ def _is_cheap(op: Operation) -> bool:
     if not isinstance(op, Structured):
         return True
     return prod(op.structure().space.sizes) <= MOST_POINTS
-
-
-def _stage(random: Random) -> Stage:
-    stages = [(name, at) for name, places in chainable().items() for at in places]
-    name, at = random.choice(stages)
-    function = FUNCTIONS[name]
-    some = tuple(random.choice((2.0, -1.0, 0.5)) for _ in range(function.parameters))
-    return Stage(name, random.choice(function.samples or (some,)), at)
 
 
 # Values

@@ -28,7 +28,8 @@ from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
-from ....dialects.nn import element_of
+from ....dialects.nn import can_follow, element_of, free_number, join
+from ....dialects.nn.group import GROUP, number_of_group
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
@@ -48,6 +49,7 @@ from ....passes.convert_tile_to_exchange import ConvertTileToExchange
 from ....passes.decompose import Decompose
 from ....passes.group_supersteps import GroupSupersteps
 from ....passes.plans.derive import combine_structure, is_legal_in_steps
+from ....passes.plans.fused import FusedGroups
 from ....passes.plans.padding import can_pad
 from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
@@ -61,14 +63,38 @@ STEPPED = 0.25
 
 MOST_STEPS = 6
 
+GROUPED = 0.7
+"""How often an operation is computed together with one that it reads, where that is legal."""
+
 ADDRESSED = 0.3
 """How often a variable gets a random address before the others are packed."""
 
 
-def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
-    """Write a legal plan on each operation that can have one, and the target on the module."""
+def decide_groups(module: ModuleOp, random: Random) -> None:
+    """Group some operations with what they read, as far as that is legal."""
+    number = free_number(module.walk())
     for op in module.walk():
-        _decide_plan(op, target, random)
+        for before in dict.fromkeys(value.owner for value in op.operands):
+            if (
+                isinstance(before, Operation)
+                and GROUP not in op.attributes
+                and random.random() < GROUPED
+                and can_follow(before, op)
+            ):
+                own = number_of_group(before)
+                join(number if own is None else own, (before, op))
+                number += own is None
+
+
+def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
+    """Write a legal plan on each operation that can have one, and the target on the module.
+
+    Some operations are computed together.
+    """
+    decide_groups(module, random)
+    with FusedGroups(module):
+        for op in module.walk():
+            _decide_plan(op, target, random)
     module.attributes[TARGET] = StringAttr(target.spelling())
 
 
@@ -382,7 +408,7 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
 
 @dataclass(frozen=True)
 class PlanAtRandom(ModulePass):
-    """Write a random legal plan on every operation that computes or moves.
+    """Write random groups, and a random legal plan on every operation that computes or moves.
 
     nn -> nn, in place of plan-splits. target: a spelling of the target. seed: with the name of an
     operation's node, it determines the plan, so that other operations do not change it.
@@ -397,8 +423,10 @@ class PlanAtRandom(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Plan a module in place."""
         target = resolve_target(self.target)
-        for each in op.walk():
-            _decide_plan(each, target, Random(f"{self.seed} {each.name} {origin(each)}"))
+        decide_groups(op, Random(f"{self.seed} groups"))
+        with FusedGroups(op):
+            for each in op.walk():
+                _decide_plan(each, target, Random(f"{self.seed} {each.name} {origin(each)}"))
         op.attributes[TARGET] = StringAttr(target.spelling())
 
 

@@ -30,6 +30,7 @@ from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
+from ....passes.plans.fused import FusedGroups, operator_name
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
 from ...driver.on_step import OnStep, ignore_step
@@ -217,6 +218,7 @@ def plan_model(
     if level != NN:
         raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
     on_step("plan")
+    FusedGroups(program.module).fuse()
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
     names = names_in(model)
@@ -227,7 +229,7 @@ def plan_model(
             figures(
                 _node(op),
                 _layer(op, names),
-                op.name,
+                operator_name(op),
                 _times(op),
                 network.questions[op],
                 choice,

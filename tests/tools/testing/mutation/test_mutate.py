@@ -20,7 +20,7 @@ class DropNegOfAbs(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for each in op.walk():
             negs = [v for v in each.operands if isinstance(v.owner, nn.NegOp)]
-            if isinstance(each, nn.SquareOp) and negs and negs[0].owner.then is None:
+            if isinstance(each, nn.SquareOp) and negs:
                 each.operands[0] = negs[0].owner.operands[0]
 """
 

@@ -253,7 +253,7 @@ class OneTileIfEven(ModulePass):
 
 
 def test_a_planner_that_is_better_at_longer_programs_is_found(tmp_path: Path):
-    tested = ("nn", OneTileIfEven(), "partition", "tile", "exchange")
+    tested = ("nn", "unfuse", OneTileIfEven(), "partition", "tile", "exchange")
     found = broken(tested, cost_monotone, tmp_path, ["nn.exp", "nn.matmul"])
     assert "cycles; without" in str(found)
 

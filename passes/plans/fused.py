@@ -1,0 +1,160 @@
+"""The groups of a program as single operations, while plans are made and applied."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import TracebackType
+
+from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i64
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import Pure
+
+from ...dialects import nn
+from ...dialects.abele import BodyAttr, SpaceAttr
+from ...dialects.structured import Structure, Structured
+from ...ir.errors import InputError
+from ...ir.provenance import fused, place
+from ...ir.upstream import ModuleOp, Rewriter
+from ...ir.xdsl.walk import operations
+
+
+@irdl_op_definition
+class FusedOp(IRDLOperation, Structured):
+    """A group of operations, within FusedGroups.
+
+    inputs: the operands of the group. space, body: its structure. key: which group it is. root: the
+    name of its root.
+    """
+
+    name = "nn.fused"
+    inputs = var_operand_def(TensorType)
+    space = prop_def(SpaceAttr)
+    body = prop_def(BodyAttr)
+    key = prop_def(IntegerAttr)
+    root = prop_def(StringAttr)
+    result = result_def(TensorType)
+    traits = traits_def(Pure())
+
+    def __init__(self, group: nn.Group, key: int):
+        structure = group.structure
+        super().__init__(
+            operands=[group.operands],
+            properties={
+                "space": SpaceAttr(structure.space),
+                "body": BodyAttr(structure.body),
+                "key": IntegerAttr(key, i64),
+                "root": StringAttr(group.root.name),
+            },
+            result_types=[group.result.type],
+        )
+        if "plan" in group.root.attributes:
+            self.attributes["plan"] = group.root.attributes["plan"]
+        self.location = fused(group.members)
+
+    def structure(self) -> Structure:
+        """The space and the body."""
+        return Structure(self.space.data, self.body.data)
+
+
+def operator_name(op: Operation) -> str:
+    """The name of an operation; of a group, that of its root."""
+    return op.root.data if isinstance(op, FusedOp) else op.name
+
+
+@dataclass
+class FusedGroups:
+    """Within the block, each group of a module is one FusedOp in the place of its last member.
+
+    Planner and conversion then need not know about groups. After the block, each FusedOp is the
+    members of its group again, and its plan is that of the root. A copy of a FusedOp becomes copies
+    of the members.
+    Raises InputError for a plan on a member that is not the root.
+    """
+
+    module: ModuleOp
+    _members: list[tuple[Operation, ...]] = field(default_factory=list[tuple[Operation, ...]])
+    _inputs: list[Block] = field(default_factory=list[Block])
+    _free: int = 0
+
+    def __enter__(self) -> FusedGroups:
+        self.fuse()
+        return self
+
+    def fuse(self) -> None:
+        """Make each group one operation, for good."""
+        every = operations(self.module)
+        self._free = nn.free_number(every)
+        blocks = dict.fromkeys(op.parent for op in every)
+        groups = [g for block in blocks if block is not None for g in nn.groups_of(block)]
+        for group in groups:
+            for op in group.members[1:]:
+                if "plan" in op.attributes:
+                    raise InputError(
+                        f"{op.name} at {place(op)}: a plan, but {group.root.name} at "
+                        f"{place(group.root)} is the root of its group; remove the plan"
+                    )
+        for group in groups:
+            self._fuse(group)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        found: dict[int, list[FusedOp]] = {}
+        for op in operations(self.module):
+            if isinstance(op, FusedOp):
+                found.setdefault(op.key.value.data, []).append(op)
+        for key, (first, *copies) in found.items():
+            for op in copies:
+                self._expand(op, self._members[key], is_copy=True)
+            self._expand(first, self._members[key], is_copy=False)
+
+    def _fuse(self, group: nn.Group) -> None:
+        made = FusedOp(group, len(self._members))
+        last = group.members[-1]
+        assert last.parent is not None
+        last.parent.insert_op_before(made, last)
+        hint = group.result.name_hint
+        group.result.replace_all_uses_with(made.result)
+        made.result.name_hint = hint
+        # Members wait outside of the program, and read arguments of a block of their own.
+        inputs = Block(arg_types=[v.type for v in group.operands])
+        given = iter(inputs.args)
+        inner = {op.results[0] for op in group.members}
+        for op in group.members:
+            op.operands = [v if v in inner else next(given) for v in op.operands]
+            op.detach()
+        self._members.append(group.members)
+        self._inputs.append(inputs)
+
+    def _expand(self, op: FusedOp, members: tuple[Operation, ...], *, is_copy: bool) -> None:
+        inputs = self._inputs[op.key.value.data]
+        values: dict[SSAValue, SSAValue] = dict(zip(inputs.args, op.inputs, strict=True))
+        if is_copy:
+            members = tuple(each.clone(values) for each in members)
+            nn.join(self._free, members)
+            self._free += 1
+        else:
+            for each in members:
+                each.operands = [values.get(v, v) for v in each.operands]
+        members[0].attributes.pop("plan", None)
+        if "plan" in op.attributes:
+            members[0].attributes["plan"] = op.attributes["plan"]
+        assert op.parent is not None
+        for each in members:
+            op.parent.insert_op_before(each, op)
+        last = members[-1].results[0]
+        hint = op.result.name_hint
+        op.result.replace_all_uses_with(last)
+        last.name_hint = hint
+        Rewriter.erase_op(op)

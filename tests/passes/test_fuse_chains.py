@@ -1,0 +1,116 @@
+import pytest
+
+from abele.dialects import nn
+from abele.dialects.structured import Stage
+from abele.ir.rewriting import limited
+from abele.ir.text import parse_module
+from abele.passes.fuse_chains import FuseChains
+
+from ..strategies import context
+
+MATRIX = "tensor<4x6xf32>"
+ONE, TWO = f"({MATRIX}) -> {MATRIX}", f"({MATRIX}, {MATRIX}) -> {MATRIX}"
+IMAGE, KERNEL, RESULT = "tensor<1x4x6x6xf32>", "tensor<8x4x3x3xf32>", "tensor<1x8x4x4xf32>"
+CONV = f"stride [1, 1] dilation [1, 1] pad [0, 0] to [0, 0] : ({IMAGE}, {KERNEL}) -> {RESULT}"
+
+
+def groups(takes: str, gives: str, *lines: str) -> list[list[str]]:
+    """The members of each group of a function, after the pass."""
+    types = ", ".join(t.partition(": ")[2] for t in gives.split(", "))
+    names = ", ".join(t.partition(": ")[0] for t in gives.split(", "))
+    body = "\n".join(lines)
+    text = f"func.func @main({takes}) -> ({types}) {{\n{body}\nfunc.return {names} : {types}\n}}"
+    module = parse_module(text, context())
+    FuseChains().apply(context(), module)
+    module.verify()
+    blocks = dict.fromkeys(op.parent for op in module.walk() if op.parent is not None)
+    return [[m.name for m in g.members] for block in blocks for g in nn.groups_of(block)]
+
+
+def test_bias_and_activation_join_the_operation_that_they_follow():
+    found = groups(
+        f"%x: {IMAGE}, %w: {KERNEL}, %b: tensor<8x1x1xf32>",
+        f"%2: {RESULT}",
+        f"%0 = nn.conv %x, %w {CONV}",
+        f"%1 = nn.add %0, %b : ({RESULT}, tensor<8x1x1xf32>) -> {RESULT}",
+        f"%2 = nn.relu %1 : ({RESULT}) -> {RESULT}",
+    )
+    assert found == [["nn.conv", "nn.add", "nn.relu"]]
+
+
+def test_a_function_of_two_joins_the_contraction():
+    found = groups(
+        f"%x: {IMAGE}, %w: {KERNEL}, %y: {RESULT}",
+        f"%2: {RESULT}",
+        f"%0 = nn.relu %y : ({RESULT}) -> {RESULT}",
+        f"%1 = nn.conv %x, %w {CONV}",
+        f"%2 = nn.sub %0, %1 : ({RESULT}, {RESULT}) -> {RESULT}",
+    )
+    assert found == [["nn.conv", "nn.sub"]]
+
+
+def test_a_function_of_two_joins_the_first_that_it_can():
+    takes = f"%x: {MATRIX}, %y: {MATRIX}"
+    first = f"%0 = nn.abs %x : {ONE}", f"%1 = nn.neg %y : {ONE}"
+    assert groups(takes, f"%2: {MATRIX}", *first, f"%2 = nn.max %0, %1 : {TWO}") == [
+        ["nn.abs", "nn.max"]
+    ]
+    assert groups(takes, f"%2: {MATRIX}", *first, f"%2 = nn.div %0, %1 : {TWO}") == [
+        ["nn.abs", "nn.div"]
+    ]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (f"%0 = nn.abs %x : {ONE}", f"%1 = nn.relu %0 : {ONE}", f"%2 = nn.mul %0, %1 : {TWO}"),
+        (f"%0 = nn.exp %x : {ONE}", f"%2 = nn.div %x, %0 : {TWO}"),
+        (
+            f"%0 = nn.square %x : {ONE}",
+            f"%2 = control.repeat 3 (%x) : ({MATRIX}) -> ({MATRIX}) {{",
+            f"^bb0(%a: {MATRIX}):",
+            f"%1 = nn.sub %0, %a : {TWO}",
+            f"control.yield %1 : {MATRIX}",
+            "}",
+        ),
+    ],
+    ids=["two readers", "a divisor, which has a pole", "made before a loop"],
+)
+def test_what_cannot_be_one_codelet_is_not_grouped(lines: tuple[str, ...]):
+    found = groups(f"%x: {MATRIX}", f"%2: {MATRIX}", *lines)
+    assert not any("nn.abs" in group for group in found)
+    assert not any(g[0] in ("nn.exp", "nn.square") for g in found)
+
+
+def test_a_group_that_is_long_enough_is_followed_by_the_next():
+    lines = [f"%0 = nn.relu %x : {ONE}"]
+    lines += [f"%{i} = nn.neg %{i - 1} : {ONE}" for i in range(1, 40)]
+    found = groups(f"%x: {MATRIX}", f"%39: {MATRIX}", *lines)
+    assert [len(g) for g in found] == [17, 17, 6]
+
+
+def test_a_group_that_is_there_already_grows():
+    text = f"""func.func @main(%x: {MATRIX}) -> {MATRIX} {{
+      %0 = nn.abs %x {{group = 4}} : {ONE}
+      %1 = nn.neg %0 {{group = 4}} : {ONE}
+      %2 = nn.relu %1 : {ONE}
+      func.return %2 : {MATRIX}
+    }}"""
+    module = parse_module(text, context())
+    FuseChains().apply(context(), module)
+    block = next(op for op in module.walk() if isinstance(op, nn.AbsOp)).parent
+    assert block is not None
+    (group,) = nn.groups_of(block)
+    assert group.stages == (Stage("neg"), Stage("relu"))
+
+
+def test_each_function_that_joins_is_a_rewrite_of_its_own():
+    lines = "\n".join(f"%{i + 1} = nn.neg %{i} : {ONE}" for i in range(3))
+    text = f"func.func @main(%0: {MATRIX}) -> {MATRIX} {{ {lines} func.return %3 : {MATRIX} }}"
+    module = parse_module(text, context())
+    with limited(1):
+        FuseChains().apply(context(), module)
+    block = next(op for op in module.walk() if isinstance(op, nn.NegOp)).parent
+    assert block is not None
+    (group,) = nn.groups_of(block)
+    assert len(group.members) == 2
