@@ -276,3 +276,11 @@ func.func @main(%x: {tensor}) -> {tensor} attributes {{result_names = ["y"]}} {{
     assert verdict.passed
     assert verdict.error is not None
     assert 0 < verdict.error < 1e-3
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("int8", 0.0), ("uint16", 0.0), ("int32", np.inf)])
+def test_quantised_outputs_may_be_one_step_apart(dtype, error):
+    right = np.array([1, 2, 100], dtype)
+    assert relative_error(right, right) == 0
+    assert relative_error(right + np.array([0, 1, 0], dtype), right) == error
+    assert relative_error(right + np.array([0, 2, 0], dtype), right) == np.inf
