@@ -57,27 +57,27 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     along: list[int] = []
     for i, index in enumerate(cells.relations):
         others = (*wanted, *cells.relations[:i], *cells.relations[i + 1 :])
-        axis = _axis_along(index)
+        axis = axis_along(index)
         # Only what does not change along the axis can tell where on it the index is.
-        along.append(-1 if any(axis in _varying(each) for each in others) else axis)
-    varying = {d for a in (*wanted, *cells.relations) for d in _varying(a)}
+        along.append(-1 if any(axis in varying_axes(each) for each in others) else axis)
+    varying = {d for a in (*wanted, *cells.relations) for d in varying_axes(a)}
     # Points are listed on one axis at least, so that none may contribute.
     listed = sorted({*varying, *along} - {-1}) or [0]
     task = _Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
     return [(_run, (task,))]
 
 
-def _varying(array: Array) -> list[int]:
+def varying_axes(array: Array) -> list[int]:
     """The axes along which the elements of a view may differ."""
     return [d for d in range(array.ndim) if array.strides[d] and array.shape[d] > 1]
 
 
-def _axis_along(index: Array) -> int:
+def axis_along(index: Array) -> int:
     """The axis of a cell along which an index rises one by one, up to the end of what it indexes.
 
     -1 if there is no such axis.
     """
-    varies = _varying(index)
+    varies = varying_axes(index)
     within = [d for d in varies if d >= index.ndim // 2]
     if len(within) != 1:
         return -1

@@ -13,12 +13,13 @@ from ...ir.geometry.layout import Layout
 from ...ir.strided import as_strided
 from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
-from ..codelets.chain import chained
+from ..codelets.chain import Codelet, chained
 from ..codelets.contraction import adding_dtype, is_short, roles, terms
 from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, index_checks, kind_of
 from ..codelets.reduction import merged_points, walks
 from .cells import HostCells, replica_calls
 from .chains import host_stage_calls, points_call
+from .lookups import host_lookup
 from .products import host_contraction
 
 
@@ -115,8 +116,8 @@ def _overlaps(a: Placed, a_layout: Layout, b: Placed, b_layout: Layout) -> bool:
 def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
     """The calls of a codelet and of the chain, each compiled if kernels have it."""
     kind = kind_of(cells.body, len(cells.relations))
-    is_contraction = cells.result.size and kind == "contraction"
-    codelet = host_contraction if is_contraction else codelet_of(cells)
+    codelet = _COMPILED.get(kind) if cells.result.size else None
+    codelet = codelet or codelet_of(cells)
     return chained(codelet, cells, scratch, host_stage_calls)
 
 
@@ -159,6 +160,9 @@ def _term_points(cells: Cells) -> list[Index] | None:
     is_listed = not groups.inner or is_short(cells, groups, dtype)
     return terms(cells, groups) if is_listed else None
 
+
+_COMPILED: Mapping[Kind, Codelet] = {"contraction": host_contraction, "lookup": host_lookup}
+"""The codelets that kernels have a form of their own of."""
 
 POINTS: Mapping[Kind, Callable[[Cells], list[Index] | None]] = {
     "elementwise": _element_points,

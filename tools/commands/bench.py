@@ -46,6 +46,7 @@ PROGRAMS: Mapping[str, Program] = {
     "comparator": Program("..bench.comparator", "comparator", ("json",)),
     "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
     "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
+    "lookups": Program("..bench.lookups", "lookups", ("target",)),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -97,6 +98,7 @@ def bench_command(
     origin. planning: time to plan whole networks. utilisation: the share of peak performance.
     models: published models with their trained weights, compared with onnxruntime.
     transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
+    lookups: the host's time of an embedding, compared with onnxruntime.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """

@@ -109,3 +109,14 @@ SCATTERED, CONTIGUOUS = 0, 1
 
 ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 """Flags: packed rows or columns stay packed after the call, or are packed already."""
+
+# Lookups
+
+LOOKUP_COLUMNS = 4
+"""Columns of a lookup's table, which has a line per lookup: the offsets of its first piece in the
+result and in a row of the table, the offset of its index, and the first row that its cell holds.
+A second table has the further offsets of each piece of a row in the result and in the table.
+
+Its head is: addresses of the result, of row 0 of the table and of the indices, bytes of an index,
+negative if it has a sign, elements of the axis that indices are of, rows of a cell, bytes from a
+row to the next, bytes of a piece, address of as many zeros."""

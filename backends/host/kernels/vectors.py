@@ -278,7 +278,7 @@ read1, read2, read4, read8 = (
 write1, write2, write4, write8 = (
     _writer(ir.IntType(8 * n), getattr(types, f"uint{8 * n}")) for n in (1, 2, 4, 8)
 )
-read_long = _reader(I64, types.int64)
+read_long, write_long = _reader(I64, types.int64), _writer(I64, types.int64)
 read_float, read_half = _reader(F32, types.float32), _reader(F16, types.float32)
 write_float = _writer(F32, types.float32)
 
@@ -295,17 +295,24 @@ def prefetch(builder, address, to_write):
     builder.call(function, [where, *(ir.Constant(I32, n) for n in (int(to_write), 3, 1))])
 
 
-@intrinsic
-def prefetch_to_write(context, address):
-    """Ask for the cache line at an address that is written soon."""
-    del context
+def _prefetcher(to_write):
+    """The intrinsic that asks for the cache line at an address that is written or read soon."""
 
-    def generate(context, builder, sig, arguments):
-        del sig
-        prefetch(builder, arguments[0], to_write=True)
-        return context.get_dummy_value()
+    @intrinsic
+    def ask(context, address):
+        del context
 
-    return types.void(types.int64), generate
+        def generate(context, builder, sig, arguments):
+            del sig
+            prefetch(builder, arguments[0], to_write=to_write)
+            return context.get_dummy_value()
+
+        return types.void(types.int64), generate
+
+    return ask
+
+
+prefetch_to_write, prefetch_to_read = _prefetcher(True), _prefetcher(False)
 
 
 @intrinsic

@@ -1,0 +1,158 @@
+"""Lookups of rows as compiled calls, whose work is proportional to the rows that they fetch.
+
+A row of a table is often cut over hundreds of tiles, and each piece lies in another page of the
+host's memory. Tables that nobody writes are therefore packed row by row, from the second run on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+
+import numpy as np
+
+from ..codelets.calls import Array, Call, Scratch, address
+from ..codelets.cells import Cells
+from ..codelets.lookup import axis_along, lookup, varying_axes
+from ..codelets.stamps import Stamp, Table
+from .calls import KernelCall
+from .cells import HostCells, replica_calls
+from .kernels.tables import LOOKUP_COLUMNS
+from .load import kernels
+
+CACHE_LINE = 64
+"""Bytes that the host reads at once. Longer pieces of rows need no packing."""
+
+MOST_POINTS = 1 << 20
+"""The most lookups, and the most pieces of a row, that are listed."""
+
+
+def host_lookup(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The calls of a lookup: compiled if it fetches rows as they are, else those of NumPy."""
+    return _row_calls(cells, scratch) or lookup(cells, scratch)
+
+
+def _row_calls(cells: Cells, scratch: Scratch) -> list[Call]:
+    """The compiled calls of a lookup of rows; nothing if kernels do not have it."""
+    body = cells.body
+    if (body.function, body.combiner) != ("identity", "pick") or len(cells.relations) != 1:
+        return []
+    if cells.operands[0].dtype != cells.result.dtype:
+        return []
+    (reached,) = cells.relations
+    along = axis_along(reached)
+    if along < 0 or along in varying_axes(cells.operands[1]) or set(cells.merged) - {along}:
+        return []
+    calls = replica_calls(cells, (0, 1), lambda operands: _row_call(cells, operands, along))
+    if not calls or not isinstance(cells, HostCells) or 0 not in cells.equal:
+        return calls
+    stamp = cells.stamps[0] if cells.stamps else None
+    run, _ = _run(cells.operands_read[0], cells.result, (cells.operands[1], reached), along)
+    if stamp is None or not stamp.is_state or run >= CACHE_LINE:
+        return calls
+    return [(_PackedLookup(calls, cells, along, stamp, scratch), ())]
+
+
+class _PackedLookup:
+    """A lookup in a table that is packed row by row once a run has found it as the last one did.
+
+    calls: the calls that read the table where it is.
+    """
+
+    __slots__ = ("_along", "_calls", "_cells", "_packed", "_scratch", "_seen", "_stamp")
+
+    def __init__(
+        self, calls: list[Call], cells: HostCells, along: int, stamp: Stamp, scratch: Scratch
+    ) -> None:
+        self._calls, self._cells, self._along = calls, cells, along
+        self._stamp, self._scratch = stamp, scratch
+        self._seen = -1
+        self._packed: list[Call] | None = None
+
+    def __call__(self) -> None:
+        """Look rows up."""
+        latest, calls = self._stamp.latest, self._calls
+        if latest != self._seen:
+            self._seen, self._packed = latest, None
+        else:
+            if self._packed is None:
+                self._packed = self._pack()
+            calls = self._packed
+        for function, arguments in calls:
+            function(*arguments)
+
+    def _pack(self) -> list[Call]:
+        """The call that reads a copy of the table; the calls so far if there is no room for it."""
+        cells = self._cells
+        table, indices = cells.operands_read[:2]
+        once = table[tuple(slice(None) if step else slice(0, 1) for step in table.strides)]
+        rows = np.moveaxis(once, self._along, 0)
+        room = self._scratch.keep(rows.size * rows.itemsize)
+        if room is None:
+            return self._calls
+        packed = room.view(table.dtype).reshape(rows.shape)
+        np.copyto(packed, rows)
+        placed = np.broadcast_to(np.moveaxis(packed, 0, self._along), table.shape)
+        call = _row_call(cells, (placed, indices), self._along)
+        return self._calls if call is None else [call]
+
+
+def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
+    """The call that fetches rows from a table along an axis; None if there are too many."""
+    (table, indices), result, (reached,) = operands[:2], cells.result, cells.relations
+    run, within = _run(table, result, (indices, reached), along)
+    outer = [d for d in range(result.ndim) if d != along and d not in within]
+    naming = {*varying_axes(indices), *varying_axes(reached)}
+    lookups, copies = [d for d in outer if d in naming], [d for d in outer if d not in naming]
+    shape = tuple(result.shape[d] for d in lookups)
+    if prod(shape) > MOST_POINTS or prod(result.shape[d] for d in copies) > MOST_POINTS:
+        return None
+    points = np.zeros((prod(shape), LOOKUP_COLUMNS), np.int64)
+    for column, array in enumerate((result, table, indices)):
+        points[:, column] = _offsets(array, lookups)
+    starts = reached[
+        tuple(slice(None) if d in lookups else slice(0, 1) for d in range(result.ndim))
+    ]
+    points[:, 3] = starts.reshape(-1)
+    pieces = np.stack([_offsets(array, copies) for array in (result, table)], axis=1)
+    signed = -1 if indices.dtype.kind == "i" else 1
+    zeros = np.zeros(run, np.uint8)
+    head = np.array(
+        [
+            *(address(result), address(table), address(indices), signed * indices.itemsize),
+            *(cells.axis_sizes[0], table.shape[along], table.strides[along]),
+            *(run, address(zeros)),
+        ],
+        np.int64,
+    )
+    found = np.zeros(len(points), np.int64)
+    arguments = (head, points, np.ascontiguousarray(pieces), found)
+    return KernelCall(kernels("lookups").look_up, arguments, (zeros, table, indices, result)), ()
+
+
+def _offsets(array: Array, axes: Sequence[int]) -> Table:
+    """The offsets, in bytes, of all elements along some axes of an array, row-major."""
+    offsets: Table = np.zeros(1, np.int64)
+    for d in axes:
+        steps: Table = np.arange(array.shape[d], dtype=np.int64) * array.strides[d]
+        both: Table = offsets[:, None] + steps
+        offsets = both.reshape(-1)
+    return offsets
+
+
+def _run(
+    table: Array, result: Array, others: Sequence[Array], along: int
+) -> tuple[int, frozenset[int]]:
+    """The bytes that are contiguous in a row and in the result, and the axes that they span."""
+    run, within = result.itemsize, set[int]()
+    changed = True
+    while changed:
+        changed = False
+        for d in range(result.ndim):
+            if d == along or d in within or any(d in varying_axes(each) for each in others):
+                continue
+            if table.strides[d] == result.strides[d] == run and result.shape[d] > 1:
+                run *= result.shape[d]
+                within.add(d)
+                changed = True
+    return run, frozenset(within)
