@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import onnx
 import pytest
 import typer
 from xdsl.dialects.builtin import TensorType
@@ -73,6 +74,17 @@ def test_the_reference_pages_are_up_to_date(written: Path):
         path for path in {*there, *wanted} if there.get(path, "") != wanted.get(path, "")
     )
     assert not stale, f"docs/reference: {', '.join(stale)}: stale; run make reference"
+
+
+def test_the_page_of_operators_is_up_to_date(written: Path):
+    """The page names the version of onnx whose operators it lists."""
+    there, wanted = (
+        folder.parent.joinpath("operators.md").read_text(encoding="utf-8")
+        for folder in (REFERENCE, written)
+    )
+    if f"every operator of onnx {onnx.__version__}," not in there:
+        pytest.skip("the page lists another version's operators")
+    assert there == wanted, "docs/operators.md: stale; run make reference"
 
 
 def test_no_page_knows_where_it_was_made(written: Path):

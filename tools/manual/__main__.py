@@ -13,7 +13,9 @@ from .pages import pages
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write all pages to a folder, and remove pages that no longer exist; returns the exit code.
+    """Write all pages to a folder, and operators.md beside it; returns the exit code.
+
+    Removes pages that no longer exist.
 
     A page that this command has not written, which its first line says, is neither removed nor
     replaced.

@@ -16,13 +16,14 @@ def _names(names: Iterable[str]) -> str:
 def onnx_operators_page() -> str:
     """The text of the page."""
     count = sum(map(len, SECTIONS.values()))
+    every = link("ONNX operators, one by one", "../operators.md")
     adding = link("Add an operator", "../tutorial/4-add-an-operator.md")
     return page(
         "ONNX operators",
         f"abele imports {count} operators of the domain `ai.onnx`, of opsets {OPSETS[0]} to "
         f"{OPSETS[-1]}, with the meaning that ONNX gives them. If a node uses a form that abele "
         "does not support, such as an attribute or a type, the error names the node and the forms "
-        "that are supported.",
+        f"that are supported. {every} lists every operator of ONNX with what is refused of it.",
         table(
             ("operators", "names"),
             ((kind, _names(operators)) for kind, operators in SECTIONS.items()),

@@ -10,6 +10,7 @@ from .dialects import dialect_pages, meaning
 from .limits import limits_page
 from .markdown import code, link, page, plain, table
 from .onnx_operators import onnx_operators_page
+from .onnx_table import onnx_table_page
 from .passes import passes_page
 from .rules import laws_by_file, rules_page
 from .targets import targets_page
@@ -25,6 +26,9 @@ PAGES = {
 }
 """The pages besides those of dialects, with their contents."""
 
+OPERATORS = "../operators.md"
+"""The page beside the folder of the reference: every operator of ONNX."""
+
 
 def pages() -> dict[str, str]:
     """The text of every page, by path."""
@@ -39,6 +43,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands_page(),
         "limits.md": limits_page(),
         "onnx.md": onnx_operators_page(),
+        OPERATORS: onnx_table_page(),
     }
 
 

@@ -44,11 +44,15 @@ def is_function(node: Node) -> bool:
     """Whether a node's operator has a function body, of the model or of ONNX."""
     if identity(node.proto) in node.graph.functions:
         return True
+    schema = schema_of(node.operator, node.opset, node.domain)
+    return schema is not None and has_body(schema)
+
+
+def has_body(schema: defs.OpSchema) -> bool:
+    """Whether ONNX defines an operator by a function body."""
     # The stubs of onnx leave out half of what the class has.
-    schema: Any = schema_of(node.operator, node.opset, node.domain)
-    if schema is None:
-        return False
-    return bool(schema.has_function or schema.has_context_dependent_function)
+    full: Any = schema
+    return bool(full.has_function or full.has_context_dependent_function)
 
 
 @lru_cache(maxsize=1024)
@@ -133,22 +137,40 @@ def _results(node: Node, function: onnx.FunctionProto, inner: Graph) -> list[Val
 
 def _body_of_schema(node: Node) -> onnx.FunctionProto:
     """ONNX's own body of an operator, for the types of a node's operands."""
-    schema: Any = schema_of(node.operator, node.opset, node.domain)
+    schema = schema_of(node.operator, node.opset, node.domain)
     assert schema is not None
     try:
-        if schema.has_function:
-            version = _version(schema.function_opset_versions, node.opset)
-            body = schema.get_function_with_opset_version(version)
-        else:
-            version = _version(schema.context_dependent_function_opset_versions, node.opset)
-            body = schema.get_context_dependent_function_with_opset_version(
-                version, node.proto.SerializeToString(), _types(node)
-            )
-        function = onnx.FunctionProto.FromString(body)
+        function = body_of(schema, node.proto, _types(node), node.opset)
     except (RuntimeError, ValueError, TypeError) as error:
         raise node.bad(f"ONNX makes no function body for it: {error}") from None
     if not function.node:
         raise node.unsupported("this form", "ONNX has no function body for these types")
+    return function
+
+
+def body_of(
+    schema: defs.OpSchema,
+    node: onnx.NodeProto,
+    types: Sequence[onnx.TypeProto | None],
+    opset: int | None = None,
+) -> onnx.FunctionProto:
+    """The function body of an operator, with the defaults of its attributes; empty if it has none.
+
+    node, types: a node of the operator, and the types of its operands; None for one that is left
+    out. opset: None for the newest.
+    """
+    full: Any = schema
+    opset = schema.since_version if opset is None else opset
+    if full.has_function:
+        version = _version(full.function_opset_versions, opset)
+        body = full.get_function_with_opset_version(version)
+    else:
+        version = _version(full.context_dependent_function_opset_versions, opset)
+        given = [b"" if each is None else each.SerializeToString() for each in types]
+        body = full.get_context_dependent_function_with_opset_version(
+            version, node.SerializeToString(), given
+        )
+    function = onnx.FunctionProto.FromString(body)
     for name, attribute in schema.attributes.items():
         if attribute.default_value.type:
             function.attribute_proto.append(attribute.default_value)
@@ -161,12 +183,9 @@ def _version(versions: Sequence[int], opset: int) -> int:
     return max((v for v in versions if v <= opset), default=min(versions))
 
 
-def _types(node: Node) -> list[bytes]:
-    """The types of a node's operands, empty for those that are left out."""
-    return [
-        _type(node.value(i)).SerializeToString() if node.has(i) else b""
-        for i in range(node.operand_count)
-    ]
+def _types(node: Node) -> list[onnx.TypeProto | None]:
+    """The types of a node's operands; None for those that are left out."""
+    return [_type(node.value(i)) if node.has(i) else None for i in range(node.operand_count)]
 
 
 def _type(value: Value) -> onnx.TypeProto:
