@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i64
+from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from .node import Importer, Node, Results
+from .sizes import sized
 
 
 def _scan(combiner: str) -> Importer:
@@ -29,16 +30,21 @@ def _top_k(node: Node) -> Results:
     """The first elements in order. They are in order even if the node does not ask for it."""
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", -1), len(shape))
-    if node.opset < OPERAND_OF_TOP_K:
-        k = node.integer("k")
-    else:
-        k = int(node.array_scalar(1, "K"))
-    if not 0 <= k <= shape[axis]:
-        raise node.bad(f"K {k} of an axis of {shape[axis]} elements")
+    is_operand = node.opset >= OPERAND_OF_TOP_K
+    known = node.graph.known(node.value(1)) is not None if is_operand else True
     largest = node.opset < AXIS_OF_TOP_K or node.flag("largest", True)
     order = node.add(nn.SortIndicesOp(node[0], axis, descending=largest))
-    first = leading(node, order, axis, k)
-    return [node.add(nn.GatherAlongOp(node[0], first, axis)), node.cast(first, i64)]
+    if known:
+        k = int(node.array_scalar(1, "K")) if is_operand else node.integer("k")
+        if not 0 <= k <= shape[axis]:
+            raise node.bad(f"K {k} of an axis of {shape[axis]} elements")
+        order = leading(node, order, axis, k)
+    found = [node.add(nn.GatherAlongOp(node[0], order, axis)), node.cast(order, i64)]
+    if not known:
+        count = node.reshape(node.cast(node[1], i32), ())
+        count = node.add(nn.MinOp(count, node.constant(shape[axis], count)))
+        found = [sized(node, value, axis, count) for value in found]
+    return found
 
 
 def leading(node: Node, value: SSAValue, axis: int, count: int) -> SSAValue:

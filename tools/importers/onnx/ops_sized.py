@@ -164,6 +164,8 @@ def _top_k(node: Node, importer: Importer) -> Results:
     """The first elements in order, which padding comes after. K may not exceed what exists."""
     size = _first_only(node)
     axis = node.axis(node.integer("axis", -1), len(node.shape(0)))
+    if node.opset >= 10 and node.graph.known(node.value(1)) is None:
+        raise depends(node, 0)
     if axis != size.axis:
         return _passed_on(node, importer(node), size, size.axis)
     descending = node.opset < 11 or node.flag("largest", True)

@@ -87,6 +87,8 @@ GRAPHS = {
     "a running sum from the end": "o = Constant <value_int = 0> () y = CumSum <reverse = 1> (p, o)",
     "the largest": ONE + " y, i = TopK <axis = 0> (p, a)",
     "the smallest": ONE + " y, i = TopK <axis = 0, largest = 0> (p, a)",
+    "as many of the largest as are computed": ONE + " i = NonZero (v) s = Shape (i)"
+    " k = Gather (s, a) y, j = TopK <axis = 0> (d, k)",
     "rows by index": AXES + INDEX + " y = Gather <axis = 0> (d, i)",
     "elements by coordinates": AXES + " z = NonZero (d) t = Transpose (z) y = GatherND (d, t)",
     "the last row": "e = Constant <value_ints = [-1]> () y = Gather <axis = 0> (p, e)",
