@@ -28,7 +28,7 @@ class Mine(ModulePass):
 
 def test_a_level_stands_for_the_passes_that_end_there():
     planned = 'plan-splits{target="tiny:5"},convert-nn-to-partition'
-    nn = ",".join(DOWN[NN])
+    nn = ",".join(DOWN[NN]).replace("TARGET", '"tiny:5"')
     assert expand("nn,mine{a=1},partition", "tiny:5", ["mine"]) == f"{nn},mine{{a=1}},{planned}"
     assert expand("", "tiny") == ""
     assert expand("decompose", "tiny") == "decompose"
