@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..importers.onnx.ops_contrib import CONTRIBUTED
-from ..importers.onnx.reader import CONTRIBUTED_DOMAIN, OPSETS, RUNTIMES_OPERATORS, SECTIONS
+from ..importers.onnx.reader import (
+    CONTRIBUTED_DOMAIN,
+    DOMAINS,
+    OPSETS,
+    RUNTIMES_OPERATORS,
+    SECTIONS,
+)
 from .markdown import code, link, page, table
 
 
 def _names(names: Iterable[str]) -> str:
     return ", ".join(map(code, sorted(names)))
+
+
+def _is_other(domain: str) -> bool:
+    """Whether a domain is one of ONNX, but not ai.onnx."""
+    return domain.startswith("ai.onnx.")
 
 
 def onnx_operators_page() -> str:
@@ -30,6 +41,13 @@ def onnx_operators_page() -> str:
         ),
         f"Of the operators that onnxruntime adds, it imports {_names(RUNTIMES_OPERATORS)} of the "
         f"domain `ai.onnx`, and {_names(CONTRIBUTED)} of the domain `{CONTRIBUTED_DOMAIN}`.",
+        "Of ONNX's other domains, it imports "
+        + ", and ".join(
+            f"{_names(DOMAINS[domain])} of `{domain}`"
+            for domain in sorted(DOMAINS)
+            if _is_other(domain)
+        )
+        + ".",
         "Operators that ONNX defines by a function body, and functions of a model, are inlined if "
         "abele imports what their bodies use.",
         "You can add an operator in a file of your own, also in the domain `ai.onnx`: "

@@ -45,6 +45,7 @@ from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
 from .ops_extremes import EXTREMES
 from .ops_indexed import INDEXED
+from .ops_learned import LEARNED
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
@@ -57,6 +58,7 @@ from .ops_sequence import SEQUENCES
 from .ops_signal import SIGNALS
 from .ops_sized import read_sized
 from .ops_training import TRAINING
+from .ops_trees import TREES
 from .ops_window import WINDOWS
 from .reversal import REVERSALS
 from .tensors import Array, tensor_array, tensor_element, tensor_kind
@@ -103,6 +105,7 @@ ONNX_OPERATORS = OPERATORS.keys() - RUNTIMES_OPERATORS.keys()
 DOMAINS: Mapping[str, Mapping[str, Importer]] = {
     # Not a copy: tests of the test kit replace importers in OPERATORS.
     "ai.onnx": ChainMap(OPERATORS, RUNTIMES_OPERATORS),
+    "ai.onnx.ml": {**LEARNED, **TREES},
     "ai.onnx.preview.training": TRAINING,
     CONTRIBUTED_DOMAIN: CONTRIBUTED,
 }

@@ -22,12 +22,14 @@ def one_node(
     known: int = 0,
     opset: int = 22,
     domain: str = "",
+    version: int = 1,
     results: int = 1,
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A model of one node with results y0, y1, ..., and its inputs x0, x1, ...
 
     operands: None for one that is left out. known: how many of the last operands are weights.
+    version: of the domain, if it is not ai.onnx.
     """
     given = {f"x{i}": a for i, a in enumerate(operands) if a is not None}
     names = [f"x{i}" if a is not None else "" for i, a in enumerate(operands)]
@@ -45,7 +47,7 @@ def one_node(
         [numpy_helper.from_array(a, n) for n, a in given.items() if n in weights],
     )
     opsets = [helper.make_opsetid("", opset)]
-    opsets += [helper.make_opsetid(domain, 1)] if domain else []
+    opsets += [helper.make_opsetid(domain, version)] if domain else []
     model = helper.make_model(graph, opset_imports=opsets)
     return model, {n: a for n, a in given.items() if n not in weights}
 

@@ -1,0 +1,237 @@
+"""TreeEnsemble of the domain ai.onnx.ml: all trees are walked at once, level by level."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from .node import Importer, Node, Results
+from .ops_learned import rows_of_features, transformed
+from .tensors import Array
+
+COMPARISONS: dict[int, Callable[[SSAValue, SSAValue], nn.PureTensorOp]] = {
+    0: nn.LessEqualOp,
+    1: nn.LessOp,
+    2: nn.GreaterEqualOp,
+    3: nn.GreaterOp,
+    4: nn.EqualOp,
+}
+"""The tests of nodes, by mode."""
+
+EQUAL, DIFFERENT, MEMBER = 4, 5, 6
+"""The modes that test for a number, for any other, and for a member of a set."""
+
+TRANSFORM_NAMES = {0: "NONE", 1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO", 4: "PROBIT"}
+"""The names of post_transform."""
+
+
+@dataclass
+class _Test:
+    """One node: if a feature passes a test with a number, yes is next, else no.
+
+    missing: NaN passes. yes_leaf, no_leaf: the next one is a leaf, not a node.
+    """
+
+    feature: int
+    split: float
+    mode: int
+    missing: bool
+    yes: int
+    no: int
+    yes_leaf: bool
+    no_leaf: bool
+
+
+def _column(node: Node, name: str) -> Array:
+    return node.tensor(name).reshape(-1)
+
+
+def _tests(node: Node, leaves: int, features: int) -> list[_Test]:
+    """The nodes of all trees."""
+    names = ("featureids", "truenodeids", "falsenodeids", "trueleafs", "falseleafs")
+    feature, yes, no, yes_leaf, no_leaf = (node.integers(f"nodes_{name}") for name in names)
+    split, mode = _column(node, "nodes_splits"), _column(node, "nodes_modes")
+    missing = node.integers("nodes_missing_value_tracks_true", [0] * len(feature))
+    columns = (feature, split, mode, missing, yes, no, yes_leaf, no_leaf)
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1 or not lengths[0]:
+        raise node.bad(f"lists of {lengths} numbers for nodes; need one or more, of each as many")
+    tests = [
+        _Test(int(f), float(s), int(m), bool(g), int(y), int(n), bool(a), bool(b))
+        for f, s, m, g, y, n, a, b in zip(*columns, strict=True)
+    ]
+    for i, each in enumerate(tests):
+        if not 0 <= each.feature < features or not 0 <= each.mode <= MEMBER:
+            raise node.bad(f"node {i}: feature {each.feature} of {features}, mode {each.mode}")
+        for following, leaf in ((each.yes, each.yes_leaf), (each.no, each.no_leaf)):
+            if not 0 <= following < (leaves if leaf else len(tests)):
+                raise node.bad(f"node {i} leads to {'leaf' if leaf else 'node'} {following}")
+    return _without_sets(node, tests)
+
+
+def _without_sets(node: Node, tests: list[_Test]) -> list[_Test]:
+    """The nodes with a chain of nodes, one per member, in place of each that tests for a set."""
+    sets = [i for i, each in enumerate(tests) if each.mode == MEMBER]
+    if not sets:
+        return tests
+    values = _column(node, "membership_values")
+    ends = np.flatnonzero(np.isnan(values))
+    if len(ends) != len(sets):
+        raise node.bad(f"{len(ends)} sets in membership_values of {len(sets)} nodes")
+    for at, members in zip(sets, np.split(values, ends + 1), strict=False):
+        # An empty set is a number that nothing equals.
+        tests[at].mode, tests[at].split = EQUAL, float(members[0])
+        for member in members[1:-1]:
+            tests.append(replace(tests[at], split=float(member)))
+            tests[at].no, tests[at].no_leaf = len(tests) - 1, False
+            at = len(tests) - 1
+    return tests
+
+
+def _depth(
+    node: Node, yes: NDArray[np.int64], no: NDArray[np.int64], roots: Sequence[int], first: int
+) -> int:
+    """How many steps lead from all roots to leaves, which are counted from first on."""
+    reached = np.unique(np.array(roots))
+    for steps in range(first + 1):
+        inner = reached[reached < first]
+        if not inner.size:
+            return steps
+        reached = np.unique(np.concatenate([yes[inner], no[inner]]))
+    raise node.bad("a node leads back to itself; need trees")
+
+
+def _tree_ensemble(node: Node) -> Results:
+    value = rows_of_features(node)
+    dtype = numpy_dtype(nn.element_of(value))
+    leaves = _column(node, "leaf_weights").astype(dtype)
+    targets, count = np.array(node.integers("leaf_targetids")), node.integer("n_targets", 1)
+    if len(targets) != len(leaves) or ((targets < 0) | (targets >= count)).any():
+        raise node.bad(f"{len(targets)} leaf_targetids for {len(leaves)} leaves, {count} targets")
+    tests = _tests(node, len(leaves), nn.shape_of(value)[1])
+    roots = node.integers("tree_roots")
+    if not roots or not all(0 <= root < len(tests) for root in roots):
+        raise node.bad(f"tree_roots {roots}; need nodes of 0 to {len(tests) - 1}")
+    at = _leaf_reached(node, value, tests, roots, len(leaves))
+    rows = nn.shape_of(value)[0]
+    weight = node.add(nn.GatherOp(_constant(node, leaves), at, 0))
+    target = node.add(nn.GatherOp(_constant(node, targets.astype(np.int32)), at, 0))
+    weight, target = (node.reshape(each, (rows, len(roots), 1)) for each in (weight, target))
+    is_target = node.add(nn.EqualOp(target, _constant(node, np.arange(count, dtype=np.int32))))
+    return _aggregated(node, weight, is_target, len(roots))
+
+
+def _leaf_reached(
+    node: Node, value: SSAValue, tests: list[_Test], roots: list[int], leaves: int
+) -> SSAValue:
+    """The leaf that each row of features reaches in each tree, [rows, trees]."""
+    first = len(tests)
+    itself = np.arange(first, first + leaves)
+    yes, no = (
+        np.concatenate([[n + first * leaf for n, leaf in pairs], itself]).astype(np.int64)
+        for pairs in (
+            [(each.yes, each.yes_leaf) for each in tests],
+            [(each.no, each.no_leaf) for each in tests],
+        )
+    )
+    shape = (nn.shape_of(value)[0], len(roots))
+    at = _constant(node, np.broadcast_to(np.array(roots, np.int32), shape))
+    for _ in range(_depth(node, yes, no, roots, first)):
+        at = _next(node, value, tests, at, yes, no)
+    return node.add(nn.ShiftOp(at, -float(first)))
+
+
+def _next(
+    node: Node,
+    value: SSAValue,
+    tests: list[_Test],
+    at: SSAValue,
+    yes: NDArray[np.int64],
+    no: NDArray[np.int64],
+) -> SSAValue:
+    """The nodes or leaves after those where rows of features are in each tree."""
+    rest = len(yes) - len(tests)
+
+    def looked_up(numbers: Sequence[float], dtype: np.dtype[np.generic]) -> SSAValue:
+        table = np.array([*numbers, *[0] * rest]).astype(dtype)
+        if (table == table[0]).all():
+            return _constant(node, table[:1].reshape(()))
+        return node.add(nn.GatherOp(_constant(node, table), at, 0))
+
+    dtype = numpy_dtype(nn.element_of(value))
+    whole, boolean = np.dtype(np.int32), np.dtype(np.bool_)
+    feature = looked_up([each.feature for each in tests], whole)
+    if not nn.shape_of(feature):
+        feature = node.add(nn.ExpandOp(feature, nn.shape_of(at)))
+    read = node.add(nn.GatherAlongOp(value, feature, 1))
+    split = looked_up([each.split for each in tests], dtype)
+    passed = _passed(node, read, split, tests, looked_up)
+    if any(each.missing for each in tests):
+        missing = looked_up([each.missing for each in tests], boolean)
+        also = node.add(nn.LogicalAndOp(node.add(nn.IsNaNOp(read)), missing))
+        passed = node.add(nn.LogicalOrOp(passed, also))
+    following = (
+        node.add(nn.GatherOp(_constant(node, table.astype(np.int32)), at, 0)) for table in (yes, no)
+    )
+    return node.add(nn.SelectOp(passed, *following))
+
+
+def _passed(
+    node: Node,
+    read: SSAValue,
+    split: SSAValue,
+    tests: list[_Test],
+    looked_up: Callable[[Sequence[float], np.dtype[np.generic]], SSAValue],
+) -> SSAValue:
+    """Whether the numbers that were read pass the tests, of which each has its own mode."""
+    modes = sorted({each.mode for each in tests})
+    results: list[SSAValue] = []
+    for mode in modes:
+        if mode == DIFFERENT:
+            results.append(node.add(nn.LogicalNotOp(node.add(nn.EqualOp(read, split)))))
+        else:
+            results.append(node.add(COMPARISONS[mode](read, split)))
+    found = results[0]
+    for mode, other in zip(modes[1:], results[1:], strict=True):
+        is_mode = looked_up([each.mode == mode for each in tests], np.dtype(np.bool_))
+        found = node.add(
+            nn.LogicalOrOp(
+                node.add(nn.LogicalAndOp(is_mode, other)),
+                node.add(nn.LogicalAndOp(node.add(nn.LogicalNotOp(is_mode)), found)),
+            )
+        )
+    return found
+
+
+def _aggregated(node: Node, weight: SSAValue, is_target: SSAValue, trees: int) -> SSAValue:
+    """The weights of the leaves of all trees, merged for each target."""
+    limits = np.finfo(numpy_dtype(nn.element_of(weight)))
+    combiners = {
+        0: ("sum", 0.0),
+        1: ("sum", 0.0),
+        2: ("min", float(limits.max)),
+        3: ("max", float(limits.min)),
+    }
+    aggregate = node.integer("aggregate_function", 1)
+    if aggregate not in combiners:
+        raise node.bad(f"aggregate_function {aggregate}; need 0 to 3")
+    combiner, none = combiners[aggregate]
+    each = node.add(nn.SelectOp(is_target, weight, node.constant(none, weight)))
+    total = node.add(nn.ReduceOp(each, combiner, [1]))
+    total = node.add(nn.ScaleOp(total, 1 / trees)) if aggregate == 0 else total
+    transform = node.integer("post_transform", 0)
+    return transformed(node, total, TRANSFORM_NAMES.get(transform, str(transform)))
+
+
+def _constant(node: Node, values: Array) -> SSAValue:
+    return node.graph.emitted(node.known(np.array(values, order="C")))
+
+
+TREES: dict[str, Importer] = {"TreeEnsemble": _tree_ensemble}
+"""Importers of the domain ai.onnx.ml."""
