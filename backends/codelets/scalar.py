@@ -158,6 +158,7 @@ class Opcode(Enum):
     DIV = "div"
     MAX = "max"
     MIN = "min"
+    ROUND = "round"
 
 
 @dataclass(frozen=True)
@@ -761,7 +762,13 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("floor", _to_whole(np.floor), priced_as=_ROUNDING),
     _function("sign", _ufunc(np.sign), priced_as=Loops(vector(5), vector(5), single(5))),
     _function("ceil", _to_whole(np.ceil), priced_as=_ROUNDING),
-    _function("round", _to_whole(np.rint), priced_as=_ROUNDING),
+    _function(
+        "round",
+        _to_whole(np.rint),
+        priced_as=_ROUNDING,
+        # The step's operand is not used.
+        compiled=(Step(Opcode.ROUND, 0.0),),
+    ),
     # 1 ulp is 2 units of roundoff.
     _function("erf", _in_doubles(erf), ulps=3, priced_as=_ASSUMED),
     # The published loops of sin, cos and tan are for a whole turn, and depend on the data.

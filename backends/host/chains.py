@@ -54,6 +54,7 @@ from .kernels.tables import (
     RANK,
     REVERSED,
     ROOM,
+    ROUND,
     SAVE,
     SAVED,
     SIZES,
@@ -84,6 +85,7 @@ OPERATIONS: Mapping[Opcode, int] = {
     Opcode.DIV: DIV,
     Opcode.MAX: MAX,
     Opcode.MIN: MIN,
+    Opcode.ROUND: ROUND,
 }
 """The number of each operation in tables."""
 

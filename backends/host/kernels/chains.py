@@ -54,6 +54,7 @@ from .tables import (
     RANK,
     REVERSED,
     ROOM,
+    ROUND,
     SAVE,
     SAVED,
     SIZES,
@@ -104,6 +105,13 @@ def _min(builder, a, b):
     return builder.select(first, a, b)
 
 
+def _round(builder, a, b):
+    """np.rint: half to even. The operand of the step is not used."""
+    name = f"llvm.rint.v{a.type.count}f32"
+    rint = cgutils.get_or_insert_function(builder.module, ir.FunctionType(a.type, [a.type]), name)
+    return builder.call(rint, [a])
+
+
 OPERATIONS = {
     TAKE: lambda builder, a, b: b,
     ADD: lambda builder, a, b: builder.fadd(a, b),
@@ -112,6 +120,7 @@ OPERATIONS = {
     DIV: lambda builder, a, b: builder.fdiv(a, b),
     MAX: _max,
     MIN: _min,
+    ROUND: _round,
 }
 """What each step computes of the total and its operand."""
 
@@ -325,7 +334,7 @@ class _Steps:
         return {
             op + reverse: merger(operation, reverse)
             for op, operation in OPERATIONS.items()
-            for reverse in ((0, REVERSED) if op != TAKE else (0,))
+            for reverse in ((0, REVERSED) if op not in (TAKE, ROUND) else (0,))
         }
 
     def _stores(self, operand):

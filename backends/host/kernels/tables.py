@@ -30,7 +30,7 @@ values are the bytes of one element."""
 CHAIN_VECTORS = 8
 """Vectors that a chain works on at a time: each decision is made once for all of them."""
 
-TAKE, ADD, SUB, MUL, DIV, MAX, MIN = range(7)
+TAKE, ADD, SUB, MUL, DIV, MAX, MIN, ROUND = range(8)
 """What a step does with the total and its operand. The total is the left operand, or the right one
 if REVERSED is added."""
 

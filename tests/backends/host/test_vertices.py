@@ -12,7 +12,7 @@ from abele.backends.codelets.stamps import History
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.vertices import BoundVertices, bind_vertices
 from abele.dialects.abele import Plan
-from abele.dialects.structured import Body, Structure
+from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 pytest.importorskip("numba")
@@ -86,3 +86,17 @@ def test_an_operand_that_the_result_is_written_over_is_read_on_each_tile():
     assert bound.read_once == set()
     run_calls(bound.calls)
     np.testing.assert_array_equal(held, x + bias)
+
+
+def test_a_chain_rounds_half_to_even_and_keeps_the_sign_of_zero():
+    special = [0.5, 1.5, 2.5, -0.5, -0.2, 8388609.0, 4194304.5, 1e30, np.inf, -np.inf, np.nan]
+    x = np.array([*special, *RNG.normal(size=26)], np.float32).reshape(1, -1)
+    result = np.empty_like(x)
+    access = identity_map((0, 1), x.shape)
+    space = Space((Dim("n", 1), Dim("m", x.shape[1])), (access,), (access,))
+    body = Body("scale", None, (1.0,), then=(Stage("round"),))
+    bound = bind_vertices(
+        Structure(space, body), Plan((1, 1)), [tiles(x, 1)], tiles(result, 1), HostScratch()
+    )
+    run_calls(bound.calls)
+    assert result.tobytes() == np.rint(x).tobytes()
