@@ -33,7 +33,7 @@ class Cut:
 
         size 7, parts 3:  |0 1 2|3 4|5 6|        size 7, parts 2, grain 2:  |0 1 2 3|4 5 6|
 
-    Raises ValueError unless 1 <= parts <= ceil(size / grain).
+    Raises ValueError unless size >= 0 and 1 <= parts <= ceil(size / grain).
     """
 
     size: int
@@ -41,6 +41,8 @@ class Cut:
     grain: int = 1
 
     def __post_init__(self) -> None:
+        if self.size < 0:
+            raise ValueError(f"a dimension of {self.size} elements; need 0 or more")
         if self.grain < 1 or not 1 <= self.parts <= max(1, ceil(self.size / self.grain)):
             raise ValueError(
                 f"{self.parts} parts of {self.size} elements in grains of {self.grain}; "

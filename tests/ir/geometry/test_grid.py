@@ -38,6 +38,11 @@ def test_cells_fall_into_few_shape_classes():
     assert len(shape_classes((Cut(55, 4), Cut(96, 6), Cut(7, 7)))) == 2
 
 
+def test_a_negative_size_is_refused():
+    with pytest.raises(ValueError, match="a dimension of -3 elements; need 0 or more"):
+        Cut(-3)
+
+
 def test_a_cut_rejects_more_parts_than_elements():
     with pytest.raises(ValueError, match=r"9 parts of 8 elements in grains of 1; need 1\.\.8"):
         Cut(8, 9)
