@@ -47,7 +47,7 @@ def guards_of(importer: Importer) -> Guards:
                 continue
             texts = [_text(argument) for argument in call.args]
             if call.func.attr == "unsupported" and len(texts) == 2:
-                unsupported[f"{texts[0]}; {texts[1]}"] = None
+                unsupported[f"{texts[0]} is not supported, {texts[1]}"] = None
             named = KNOWN_BY.get(call.func.attr, len(texts))
             if named < len(texts) and texts[named] != GAP:
                 known[texts[named]] = None

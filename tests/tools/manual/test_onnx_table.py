@@ -58,7 +58,10 @@ def test_guards_are_the_messages_of_an_importer_and_of_what_it_calls(
 ):
     monkeypatch.setattr("abele.tools.manual.guards.IMPORTERS", __name__.rpartition(".")[0])
     found = guards_of(_importer)
-    assert found.unsupported == ("mode ...; none is", "what a function below refuses; none is")
+    assert found.unsupported == (
+        "mode ... is not supported, none is",
+        "what a function below refuses is not supported, none is",
+    )
     assert found.known == ("axes", "shape")
 
 

@@ -20,6 +20,7 @@ from .node import Importer, Node, Results, Value
 from .ops_contraction import conv, gemm
 from .ops_elementwise import gelu
 from .ops_normalise import divided_by_size, normalised
+from .ops_packed import PACKED
 from .ops_quantised import CONTRIBUTED_QUANTISED
 
 SKIP_EPSILON = 1e-12
@@ -501,5 +502,6 @@ CONTRIBUTED: dict[str, Importer] = {
     "SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "TransposeMatMul": _fused_matmul,
     **CONTRIBUTED_QUANTISED,
+    **PACKED,
 }
 """The importers of the domain com.microsoft, by operator."""

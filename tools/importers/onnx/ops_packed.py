@@ -1,0 +1,109 @@
+"""onnxruntime's product with a matrix of integers of few bits, which are packed into bytes."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import f32
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from ....ir.number_kinds import is_whole
+from .node import Importer, Known, Node, Results, Value, dtype_of
+from .tensors import Array
+
+BYTE = 8
+"""Bits of a byte. The first of the elements in a byte has its lowest bits."""
+
+SUPPORTED_BITS = (2, 4, 8)
+"""The widths of packed integers of which a byte holds a whole number."""
+
+
+def _unpacked_array(packed: Array, bits: int) -> Array:
+    """The integers in bytes, along the last axis."""
+    shifts = np.arange(0, BYTE, bits, dtype=np.uint8)
+    apart = packed[..., None] >> shifts & np.uint8(2**bits - 1)
+    return apart.reshape(*packed.shape[:-1], packed.shape[-1] * len(shifts))
+
+
+def _unpacked(node: Node, operand: int, shape: tuple[int, ...], bits: int) -> SSAValue:
+    """The integers in an operand of bytes, which has another shape first.
+
+    A tile holds one byte for each of them. Weights are unpacked when they are read.
+    """
+    value: Value = node.value(operand)
+    if dtype_of(value) != np.uint8 or prod(node.shape(operand)) != prod(shape):
+        given = f"{dtype_of(value).name}{list(node.shape(operand))}"
+        raise node.bad(f"operand {operand} is {given}; need uint8{list(shape)}")
+    count = BYTE // bits
+    whole = (*shape[:-1], shape[-1] * count)
+    if isinstance(value, Known):
+        make = value.make
+        unpacked = Known(
+            f"{node.name}/operand {operand}",
+            whole,
+            value.dtype,
+            lambda: _unpacked_array(make().reshape(shape), bits),
+            value.state and f"{value.state}/unpacked",
+        )
+        return node.graph.emitted(unpacked)
+    packed = node.reshape(node[operand], shape)
+    if count == 1:
+        return packed
+    mask = node.constant(2**bits - 1, packed)
+    parts: list[SSAValue] = []
+    for i in range(count):
+        moved = node.add(nn.ShiftRightOp(packed, node.constant(i * bits, packed))) if i else packed
+        parts.append(node.reshape(node.add(nn.BitwiseAndOp(moved, mask)), (*shape, 1)))
+    return node.reshape(node.add(nn.ConcatOp(parts, len(shape))), whole)
+
+
+def _matmul_bits(node: Node) -> Results:
+    """A product with the transpose of a matrix that has one scale and zero point per block."""
+    columns, terms = node.integer("N"), node.integer("K")
+    size, bits = node.integer("block_size"), node.integer("bits", 4)
+    # A level says how coarse the product may be. It is as exact as the operand's type.
+    _ = node.integer("accuracy_level", 0)
+    if node.integer("weight_prepacked", 0):
+        raise node.unsupported("weight_prepacked", "0 is")
+    if bits not in SUPPORTED_BITS:
+        raise node.unsupported(f"bits {bits}", f"{', '.join(map(str, SUPPORTED_BITS))} are")
+    if node.has(4):
+        raise node.unsupported("g_idx", "leave it out")
+    if min(columns, terms, size) < 1 or size * bits % BYTE:
+        raise node.bad(
+            f"N {columns}, K {terms}, block_size {size}; need 1 or more, and whole bytes"
+        )
+    if node.shape(0)[-1:] != (terms,):
+        raise node.bad(f"operand of {list(node.shape(0))}; the last axis needs {terms} elements")
+    blocks = -(-terms // size)
+    each = (columns, blocks, 1)
+    weights = _unpacked(node, 1, (columns, blocks, size * bits // BYTE), bits)
+    weights = node.cast(weights, f32)
+    weights = node.add(nn.SubOp(weights, _zero_points(node, each, bits)))
+    weights = node.add(nn.MulOp(weights, node.cast(node.reshape(node[2], each), f32)))
+    matrix = node.reshape(weights, (columns, blocks * size))
+    if blocks * size != terms:
+        matrix = node.add(nn.SliceOp(matrix, [0, 0], [1, 1], [columns, terms]))
+    matrix = node.cast(matrix, nn.element_of(node[0]))
+    result = node.add(nn.MatMulOp(node[0], matrix, transpose_rhs=True))
+    return node.add(nn.AddOp(result, node[5])) if node.has(5) else result
+
+
+def _zero_points(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue:
+    """What stands for 0 in each block; the middle of the range if the node does not say."""
+    columns, blocks, _ = shape
+    if not node.has(3):
+        return node.graph.emitted(node.known(np.array(2.0 ** (bits - 1), np.float32)))
+    if not is_whole(dtype_of(node.value(3))):
+        return node.cast(node.reshape(node[3], shape), f32)
+    bytes_ = -(-blocks * bits // BYTE)
+    values = node.cast(_unpacked(node, 3, (columns, bytes_), bits), f32)
+    if nn.shape_of(values)[1] != blocks:
+        values = node.add(nn.SliceOp(values, [0, 0], [1, 1], [columns, blocks]))
+    return node.reshape(values, shape)
+
+
+PACKED: dict[str, Importer] = {"MatMulNBits": _matmul_bits}
+"""The importers of operators on packed integers, of the domain com.microsoft."""
