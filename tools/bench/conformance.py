@@ -22,7 +22,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import numpy as np
 import onnx
@@ -121,7 +121,13 @@ def _difference(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: 
     if len(found) != len(wanted):
         return f"{len(found)} outputs; need {len(wanted)}"
     for i, (mine, other) in enumerate(zip(found, wanted, strict=True)):
-        mine, other = np.asarray(mine), as_array(other)
+        if isinstance(mine, list) and isinstance(other, list):
+            parts = cast("list[Any]", mine), cast("list[Any]", other)
+            problem = _difference(*parts, rtol, atol)
+            if problem:
+                return f"output {i}, a sequence: {problem}"
+            continue
+        mine, other = as_array(cast(object, mine)), as_array(cast(object, other))
         if (mine.shape, mine.dtype) != (other.shape, other.dtype):
             return (
                 f"output {i}: {mine.dtype}{list(mine.shape)}; need {other.dtype}{list(other.shape)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import onnx
@@ -13,6 +13,7 @@ from ..importers.errors import NotConstantError
 from .arrays import Array
 from .compile import compile_model
 from .executable import Executable
+from .onnx_lists import Value, assembled_outputs, list_inputs, with_tensors
 
 TARGET = "tiny:4,memory.bytes_per_tile=268435456"
 """Few tiles make many small models fast; large tiles make every model fit."""
@@ -31,19 +32,35 @@ class Prepared:
         self._model = model
         self._target = target
         self._compiled: dict[tuple[object, ...], Executable] = {} if exe is None else {(): exe}
+        self._with_tensors: dict[tuple[object, ...], Prepared] = {}
 
-    def run(self, inputs: Sequence[object], **_: Any) -> list[Array]:
+    def run(self, inputs: Sequence[object], **_: Any) -> list[Value]:
         """The outputs, in the graph's order, for inputs in the graph's order.
 
-        inputs: arrays, or tensors as ONNX stores them.
+        inputs: arrays, or tensors as ONNX stores them; lists of them for sequences, and None for
+        optionals without a value. Outputs are of the same kinds.
         """
         names = input_names(self._model)
         if len(inputs) != len(names):
             raise ValueError(f"{len(inputs)} inputs; need {len(names)}: {', '.join(names)}")
-        values = {name: as_array(value) for name, value in zip(names, inputs, strict=True)}
+        given = dict(zip(names, inputs, strict=True))
+        if list_inputs(self._model):
+            return self._run_lists({name: as_value(value) for name, value in given.items()})
+        values = {name: as_array(value) for name, value in given.items()}
         exe = self._executable(values)
         results = exe.run({each.name: values[each.name] for each in exe.inputs})
-        return [results[each.name] for each in exe.outputs]
+        return assembled_outputs(self._model.graph.output, results)
+
+    def _run_lists(self, given: Mapping[str, Value]) -> list[Value]:
+        """Run a model that takes the tensors of these values instead."""
+        model, tensors = with_tensors(self._model, given)
+        key = (*((name, a.dtype.name, a.shape) for name, a in tensors.items()),)
+        if key not in self._with_tensors:
+            self._with_tensors[key] = AbeleBackend.prepare(model)
+        prepared = self._with_tensors[key]
+        found = prepared.run([tensors[name] for name in input_names(model)])
+        self.fixed += tuple(name for name in prepared.fixed if name not in self.fixed)
+        return found
 
     def _executable(self, values: Mapping[str, Array]) -> Executable:
         while True:
@@ -60,6 +77,15 @@ class Prepared:
                 if not more or not set(more) <= set(values):
                     raise
                 self.fixed += tuple(more)
+
+
+def as_value(value: object) -> Value:
+    """A tensor, a sequence or an optional, of arrays."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [as_array(each) for each in cast("list[object]", value)]
+    return as_array(value)
 
 
 def as_array(value: object) -> Array:
@@ -100,6 +126,9 @@ class AbeleBackend:
         InputError; for what abele does not support, its subclass of NotImplementedError.
         """
         del device
+        if list_inputs(model):
+            # How many tensors there are, and of which shapes, is only known for a run.
+            return Prepared(model, TARGET, (), None)
         try:
             return Prepared(model, TARGET, (), compile_model(model, TARGET))
         except NotConstantError as error:
@@ -110,7 +139,7 @@ class AbeleBackend:
     @classmethod
     def run_model(
         cls, model: onnx.ModelProto, inputs: Sequence[object], device: str = "CPU", **_: Any
-    ) -> list[Array]:
+    ) -> list[Value]:
         """Compile a model and run it once."""
         return cls.prepare(model, device).run(inputs)
 

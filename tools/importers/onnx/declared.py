@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
-from .node import Value, dtype_of, shape_of
+from .node import Held, Listed, Maybe, Value, dtype_of, shape_of
 from .tensors import dtype_or_none
 from .valid import LENIENT
 
@@ -28,11 +28,14 @@ class Declared:
         for value in values:
             self._types.setdefault(value.name, []).append(value.type)
 
-    def problem(self, name: str, value: Value, open_axis: int | None = None) -> str:
+    def problem(self, name: str, value: Held, open_axis: int | None = None) -> str:
         """What is wrong with the type of a value of this name; "" if it is as declared.
 
-        open_axis: an axis whose size depends on values. The declared size may be any.
+        open_axis: an axis whose size depends on values. The declared size may be any. Nothing is
+        declared of sequences and optionals that counts here.
         """
+        if isinstance(value, Listed | Maybe):
+            return ""
         for type_ in self._types.get(name, ()):
             if not self._is_true(type_, value, open_axis):
                 own = f"{dtype_of(value).name}{list(shape_of(value))}"

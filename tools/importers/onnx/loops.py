@@ -5,20 +5,66 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
-from xdsl.ir import Attribute, Block, Region, SSAValue
+import numpy as np
+from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
-from ....dialects import control
+from ....dialects import control, nn
+from ....dialects.dtypes import numpy_dtype
 from .node import Node
 
 
 @contextmanager
 def in_block(node: Node, types: Sequence[Attribute]) -> Generator[Block]:
-    """A block of these arguments, to which the node adds operations meanwhile."""
-    outer, node.graph.body = node.graph.body, Block(arg_types=types)
+    """A block of these arguments, to which the node adds operations meanwhile.
+
+    After an exception, nothing of it is left.
+    """
+    outer, count = node.graph.body, len(node.ops)
+    node.graph.body = block = Block(arg_types=types)
     try:
-        yield node.graph.body
+        yield block
+    except BaseException:
+        for op in reversed(tuple(block.ops)):
+            op.detach()
+            op.erase(safe_erase=False)
+        del node.ops[count:]
+        raise
     finally:
         node.graph.body = outer
+
+
+Rows = Sequence[tuple[SSAValue, SSAValue]]
+"""What a turn adds to the results that a loop collects: rows, and where each one goes."""
+
+Turn = Callable[[list[SSAValue], SSAValue], tuple[Sequence[SSAValue], Rows]]
+"""Builds a turn, from the values that are carried into it and its number, an i32.
+
+Returns the values that it carries on, of the same types, and rows."""
+
+
+def collecting_loop(
+    node: Node, turns: int, initial: Sequence[SSAValue], turn: Turn
+) -> tuple[list[SSAValue], list[SSAValue]]:
+    """A loop of a known number of turns.
+
+    Returns the values that it carries, after its last turn, and for each row that a turn gives, a
+    table of the rows of all turns: [turns, ...].
+    """
+    with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
+        *carried, number = block.args
+        values, rows = turn(list(carried), number)
+        places: list[BlockArgument] = []
+        for row, _ in rows:
+            type_ = nn.tensor((turns, *nn.shape_of(row)), nn.element_of(row))
+            # The number of the turn comes after all that is carried.
+            places.append(block.insert_arg(type_, len(block.args) - 1))
+        tables = [
+            placed_at(node, place, row, at) for place, (row, at) in zip(places, rows, strict=True)
+        ]
+        node.add_control(control.YieldOp(*values, *tables))
+    begin = [_zeros(node, place) for place in places]
+    done = node.add_control(control.RepeatOp(turns, [*initial, *begin], Region(block)))
+    return done[: len(initial)], done[len(initial) :]
 
 
 def numbered_loop(
@@ -32,7 +78,28 @@ def numbered_loop(
     body: builds a turn, from the values that are carried into it and its number, an i32; returns
     the values that it carries on, of the same types.
     """
-    with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
-        *carried, number = block.args
-        node.add_control(control.YieldOp(*body(list(carried), number)))
-    return node.add_control(control.RepeatOp(turns, initial, Region(block)))
+    return collecting_loop(node, turns, initial, lambda given, number: (body(given, number), ()))[0]
+
+
+def _zeros(node: Node, like: SSAValue) -> SSAValue:
+    zero = node.known(np.zeros((), numpy_dtype(nn.element_of(like))))
+    return node.add(nn.ExpandOp(node.graph.emitted(zero), nn.shape_of(like)))
+
+
+def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
+    """A row of a table, without its first axis. at: its number, an integer without axes."""
+    shape = nn.shape_of(table)
+    if isinstance(at, int):
+        starts, extent = [at, *[0] * (len(shape) - 1)], [1, *shape[1:]]
+        row = node.add(nn.SliceOp(table, starts, [1] * len(shape), extent))
+    else:
+        row = node.add(nn.GatherOp(table, node.reshape(at, (1,)), 0))
+    return node.reshape(row, shape[1:])
+
+
+def placed_at(node: Node, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
+    """A table of which one row is replaced. at: its number, an integer without axes."""
+    update = node.reshape(row, (1, *nn.shape_of(row)))
+    index, size = node.reshape(at, (1,)), nn.shape_of(table)[0]
+    placed = node.add(nn.ScatterOp(update, index, "sum", 0, size))
+    return node.add(nn.AddOp(placed, table))

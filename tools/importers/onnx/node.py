@@ -21,7 +21,7 @@ from ....ir.errors import InputError
 from ....ir.number_kinds import is_floating, is_whole
 from ....ir.provenance import is_known, named
 from ..errors import NotConstantError, UnsupportedError
-from .tensors import Array, tensor_array, tensor_dtype
+from .tensors import Array, tensor_array, tensor_dtype, tensor_kind
 
 if TYPE_CHECKING:
     from .batching import Batch, Shapes
@@ -61,6 +61,30 @@ class Known:
 
 
 Value = SSAValue | Known
+
+
+@dataclass(frozen=True, eq=False)
+class Listed:
+    """A sequence, whose length is known at import. items: its elements, in order."""
+
+    items: tuple[Value, ...]
+
+    def __str__(self) -> str:
+        return "a sequence"
+
+
+@dataclass(frozen=True, eq=False)
+class Maybe:
+    """An optional, of which it is known at import whether it holds a value. None: it holds none."""
+
+    value: Value | Listed | None
+
+    def __str__(self) -> str:
+        return "an optional"
+
+
+Held = Value | Listed | Maybe
+"""What a name in a graph stands for."""
 
 
 @dataclass
@@ -107,6 +131,7 @@ class Counts:
 class Graph:
     """The program so far: values by name, states, and operations.
 
+    values, lists: what names stand for. absent: why a name stands for nothing.
     place: the model's name in messages. folder: the folder of external data. read: imports a node
     of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
     the model, by domain, name and overload. path: the functions that this graph is the body of,
@@ -122,6 +147,7 @@ class Graph:
     opsets: dict[str, int]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     absent: dict[str, str] = field(default_factory=dict[str, str])
+    lists: dict[str, Listed | Maybe] = field(default_factory=dict[str, Listed | Maybe])
     states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     body: Block = field(kw_only=True)
@@ -143,7 +169,7 @@ class Graph:
 
     def inside(
         self,
-        values: Mapping[str, Value],
+        values: Mapping[str, Held],
         opsets: dict[str, int],
         path: tuple[tuple[str, str, str], ...],
     ) -> Graph:
@@ -151,7 +177,46 @@ class Graph:
 
         values: those that its nodes may read by name. opsets, path: of the graph.
         """
-        return replace(self, opsets=opsets, values=dict(values), absent={}, path=path)
+        inner = replace(self, opsets=opsets, values={}, lists={}, absent={}, path=path)
+        for name, value in values.items():
+            inner.hold(name, value)
+        return inner
+
+    def nested(self, values: Mapping[str, Held]) -> Graph:
+        """A graph in a node of this one, whose nodes may read the names of this one too.
+
+        values: those that the node gives it.
+        """
+        inner = replace(
+            self, values=dict(self.values), lists=dict(self.lists), absent=dict(self.absent)
+        )
+        for name, value in values.items():
+            inner.hold(name, value)
+        return inner
+
+    def hold(self, name: str, value: Held) -> None:
+        """Let a name stand for a value."""
+        self.values.pop(name, None)
+        self.lists.pop(name, None)
+        if isinstance(value, Listed | Maybe):
+            self.lists[name] = value
+        else:
+            self.values[name] = value
+
+    def add_weight(self, tensor: onnx.TensorProto) -> None:
+        """Let the name of a weight stand for it. Raises InputError for a kind that none can be."""
+        what = f"{self.place}: weight {tensor.name!r}"
+        # The function must not refer to the graph: in a cycle, the bytes of all weights would stay.
+        folder = self.folder
+        made: list[Array] = []
+
+        def make() -> Array:
+            if not made:
+                made.append(tensor_array(tensor, folder, what))
+            return made[0]
+
+        dtype, shape = tensor_kind(tensor, what)
+        self.hold(tensor.name, Known(tensor.name, shape, dtype, make, tensor.name))
 
     def bad(self, message: str) -> InputError:
         """An error in the model."""
@@ -165,9 +230,15 @@ class Graph:
         """The value with a name. Raises InputError if no earlier node has made it."""
         if name in self.absent:
             raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
+        if name in self.lists:
+            raise self.bad(f"{user} reads {name!r}, which is {self.lists[name]}; need a tensor")
         if name not in self.values:
             raise self.unknown(name, user)
         return self.values[name]
+
+    def held(self, name: str, user: str) -> Held:
+        """What a name stands for. Raises as `value`, but not for a sequence or an optional."""
+        return self.lists[name] if name in self.lists else self.value(name, user)
 
     def emitted(self, value: Value) -> SSAValue:
         """A value as the result of an operation."""
@@ -351,8 +422,18 @@ class Node:
     def size(self, index: int) -> Size | None:
         """The size of an operand that depends on values; None if its shape is fixed, or if it is
         left out."""
-        value = self.value(index) if self.has(index) else None
+        value = self.held(index) if self.has(index) else None
         return self.graph.sizes.get(value) if isinstance(value, SSAValue) else None
+
+    def held(self, index: int) -> Held:
+        """The operand at an index, which may be a sequence or an optional. Raises as `value`."""
+        if not self.has(index):
+            raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
+        return self.graph.held(self.proto.input[index], str(self))
+
+    def inner_graph(self, name: str) -> onnx.GraphProto:
+        """The graph in an attribute. Raises InputError if it is missing or of another kind."""
+        return self._attribute(name, AttributeType.GRAPH, lambda a: a.g, None)
 
     def __getitem__(self, index: int) -> SSAValue:
         """The operand at an index, as the result of an operation. Raises as `value`."""
@@ -572,7 +653,7 @@ class Node:
             raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
         return axis + rank if axis < 0 else axis
 
-    def locate(self, result: Value | None) -> None:
+    def locate(self, result: Held | None) -> None:
         """Name the operation that makes the result after this node, and the others below it.
 
         The importer's caller calls this. result: None if the first result is absent. The operations
@@ -600,7 +681,7 @@ def is_float(value: SSAValue) -> bool:
     return is_floating(numpy_dtype(nn.element_of(value)))
 
 
-Results = Value | Sequence[Value | str]
+Results = Held | Sequence[Held | str]
 """What an importer returns: a result or several; a text says why one is absent."""
 
 Importer = Callable[[Node], Results]

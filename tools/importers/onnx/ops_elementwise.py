@@ -369,6 +369,5 @@ ELEMENTWISE: dict[str, Importer] = {
     "Cast": _cast,
     "CastLike": _cast_like,
     "BitCast": _bit_cast,
-    "Identity": lambda node: node.value(0),
     "Dropout": _dropout,
 }

@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .loops import numbered_loop
+from .loops import Rows, collecting_loop
 from .node import Importer, Node, Results, Value
 from .reversal import reversed_in_time
 
@@ -435,22 +435,13 @@ def _run(
         last, result = turn(first, rows, None)
         return (node.reshape(result, (1, d, b, h)) if wanted else None), last
 
-    def body(carried: States, number: SSAValue) -> States:
-        index = node.reshape(number, (1,))
-        row = node.add(nn.GatherOp(rows, index, 2))
-        states = carried[: kind.states]
-        new, result = turn(states, row, number)
-        if not wanted:
-            return new
-        update = node.reshape(result, (1, d, b, h))
-        placed = node.add(nn.ScatterOp(update, index, "sum", 0, steps))
-        return [*new, _add(node, placed, carried[-1])]
+    def body(carried: States, number: SSAValue) -> tuple[States, Rows]:
+        row = node.add(nn.GatherOp(rows, node.reshape(number, (1,)), 2))
+        new, result = turn(carried, row, number)
+        return new, [(result, number)] if wanted else []
 
-    table: States = []
-    if wanted:
-        table.append(node.add(nn.ExpandOp(node.constant(0, rows), (steps, d, b, h))))
-    done = numbered_loop(node, steps, [*first, *table], body)
-    return (done[-1] if wanted else None), done[: kind.states]
+    last, tables = collecting_loop(node, steps, first, body)
+    return (tables[0] if wanted else None), last
 
 
 def _outputs(

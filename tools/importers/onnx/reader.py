@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -35,17 +35,19 @@ from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_function, identity, inlined, is_function, model_functions
 from .names import check_names
-from .node import Graph, Importer, Known, Names, Node, Results, Value
+from .node import Graph, Held, Importer, Known, Listed, Maybe, Names, Node, Results, Value
 from .node import known as known_array
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
 from .ops_contrib import CONTRIBUTED, rms_norm
+from .ops_control import CONTROL
 from .ops_determinant import DETERMINANTS
 from .ops_einsum import EINSUMS
 from .ops_elementwise import ELEMENTWISE
 from .ops_extremes import EXTREMES
 from .ops_indexed import INDEXED
 from .ops_learned import LEARNED
+from .ops_lists import LISTS
 from .ops_movement import MOVEMENTS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
@@ -61,7 +63,7 @@ from .ops_training import TRAINING
 from .ops_trees import TREES
 from .ops_window import WINDOWS
 from .reversal import REVERSALS
-from .tensors import Array, tensor_array, tensor_element, tensor_kind
+from .tensors import Array, tensor_element
 from .users_operator import users_results
 from .uses import Tolerant, Use, check_operators, every_node, inferred_types, reason_of
 from .valid import check_node, check_valid
@@ -78,10 +80,12 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "indices": INDEXED,
     "images": {**RESIZES, **SAMPLINGS},
     "scans and sorts": SEQUENCES,
-    "sequences": {**RECURRENT, **REVERSALS},
     "signals": SIGNALS,
     "random numbers": RANDOM,
     "sizes that depend on values": SELECTED,
+    "control flow": CONTROL,
+    "recurrent layers": {**RECURRENT, **REVERSALS},
+    "sequences and optionals": LISTS,
 }
 """The importers of the domain ai.onnx, by the kind of operator."""
 
@@ -257,8 +261,9 @@ def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None =
         check_weights(proto, folder, place, request.check)
     for node in nodes:
         _import_node(node, declared)
-    outputs = [o.name for o in proto.output]
-    results = [graph.emitted(_output(graph, name, declared)) for name in outputs]
+    pairs = [pair for each in proto.output for pair in _outputs(graph, each, declared)]
+    outputs = [name for name, _ in pairs]
+    results = [graph.emitted(value) for _, value in pairs]
     sizes = _result_sizes(graph, outputs, results)
     module = _module(graph, inputs, outputs, results)
     set_result_sizes(module, sizes)
@@ -282,7 +287,7 @@ def _result_sizes(graph: Graph, names: list[str], results: list[SSAValue]) -> li
     return sizes
 
 
-def _open_axis(graph: Graph, value: Value) -> int | None:
+def _open_axis(graph: Graph, value: Held) -> int | None:
     """The axis of a value whose size depends on values; None if all sizes are fixed."""
     size = graph.sizes.get(value) if isinstance(value, SSAValue) else None
     return None if size is None else size.axis
@@ -377,11 +382,21 @@ def _how(node: Node) -> str:
     return "its function body" if is_function(node) else ""
 
 
-def _output(graph: Graph, name: str, declared: Declared) -> Value:
-    value = graph.value(name, f"output {name!r}")
-    if problem := declared.problem(name, value, _open_axis(graph, value)):
+def _outputs(
+    graph: Graph, output: onnx.ValueInfoProto, declared: Declared
+) -> Iterator[tuple[str, Value]]:
+    """The outputs of the program for one of the model: of a sequence, one per element."""
+    value = graph.held(output.name, f"output {output.name!r}")
+    if problem := declared.problem(output.name, value, _open_axis(graph, value)):
         raise graph.bad(f"output {problem}")
-    return value
+    if isinstance(value, Maybe):
+        if value.value is None:
+            return
+        value = value.value
+    if isinstance(value, Listed):
+        yield from ((f"{output.name}[{i}]", each) for i, each in enumerate(value.items))
+    else:
+        yield output.name, value
 
 
 def _module(
@@ -466,7 +481,7 @@ def _read_values(
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     for tensor in proto.initializer:
-        _add_weight(tensor, graph)
+        graph.add_weight(tensor)
         if problem := declared.problem(tensor.name, graph.values[tensor.name]):
             raise graph.bad(f"weight {problem}")
     graph.values.update((name, known_array(name, array)) for name, array in known.items())
@@ -485,21 +500,6 @@ def _read_values(
         if graph.batch is not None and value.name in sizes.samples:
             graph.batch.axes[argument] = 0
     return [value.name for value in inputs]
-
-
-def _add_weight(tensor: onnx.TensorProto, graph: Graph) -> None:
-    what = f"{graph.place}: weight {tensor.name!r}"
-    # The function must not refer to the graph: in a cycle, the bytes of all weights would stay.
-    folder = graph.folder
-    made: list[Array] = []
-
-    def make() -> Array:
-        if not made:
-            made.append(tensor_array(tensor, folder, what))
-        return made[0]
-
-    dtype, shape = tensor_kind(tensor, what)
-    graph.values[tensor.name] = Known(tensor.name, shape, dtype, make, tensor.name)
 
 
 def _sizes(
@@ -528,6 +528,16 @@ def _given_values(
     return {name: bound_value(inputs[name], given, place) for name, given in values.items()}
 
 
+_KINDS = {
+    "sequence_type": "a sequence",
+    "optional_type": "an optional",
+    "map_type": "a map",
+    "opaque_type": "opaque",
+    "sparse_tensor_type": "a sparse tensor",
+}
+"""What the values of each kind are called."""
+
+
 def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
     what = f"{graph.place}: input {value.name!r}"
     kind = value.type.WhichOneof("value")
@@ -535,7 +545,7 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
         raise InputError(f"{what} has no type")
     if kind != "tensor_type":
         raise UnsupportedError(
-            f"{what} is a {kind.removesuffix('_type')}; only tensors are supported"
+            f"{what} is {_KINDS.get(kind, 'a ' + kind)}; only tensors are supported"
         )
     type_ = value.type.tensor_type
     element = tensor_element(type_.elem_type, what)
@@ -604,19 +614,20 @@ def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
 
 def _import_node(node: Node, declared: Declared) -> None:
     results = _results(node)
-    values = [results] if isinstance(results, SSAValue | Known) else list(results)
-    first = values[0]
+    values = [results] if isinstance(results, SSAValue | Known | Listed | Maybe) else [*results]
+    first = values[0] if values else ""
     node.locate(None if isinstance(first, str) else first)
+    tensors = [str(each) if isinstance(each, Listed | Maybe) else each for each in values]
     if node.graph.shapes is not None:
-        node.graph.shapes.record(node, values)
+        node.graph.shapes.record(node, tensors)
     if node.graph.batch is not None:
-        node.graph.batch.check(node, values)
+        node.graph.batch.check(node, tensors)
     for index, name in enumerate(node.proto.output):
         if not name:
             continue
         if index >= len(values):
             raise node.bad(f"result {index} {name!r}: the operator has {len(values)}")
-        if name in node.graph.values:
+        if name in node.graph.values or name in node.graph.lists:
             raise node.bad(f"result {name!r} is the name of an earlier value")
         value = values[index]
         if isinstance(value, str):
@@ -624,4 +635,4 @@ def _import_node(node: Node, declared: Declared) -> None:
             continue
         if problem := declared.problem(name, value, _open_axis(node.graph, value)):
             raise node.bad(f"result {problem}")
-        node.graph.values[name] = value
+        node.graph.hold(name, value)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from onnx import helper
+from xdsl.ir import Block
 
 from abele.ir.errors import InputError
 from abele.tools.onnx_backend import AbeleBackend
@@ -103,7 +104,8 @@ def lenient(equation: str, shapes: list[tuple[int, ...]]) -> None:
     from abele.tools.importers.onnx.node import Graph, Node, known
     from abele.tools.importers.onnx.ops_einsum import EINSUMS
 
-    graph = Graph(AbeleContext(), "model", None, {"ai.onnx": 17})
+    block = Block()
+    graph = Graph(AbeleContext(), "model", None, {"ai.onnx": 17}, body=block, main=block)
     names = [f"x{i}" for i in range(len(shapes))]
     for name, shape in zip(names, shapes, strict=True):
         graph.values[name] = known(name, some(*shape))

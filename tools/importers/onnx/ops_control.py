@@ -1,0 +1,493 @@
+"""ONNX operators with graphs inside: If, Loop and Scan.
+
+What is known at import is decided there: a branch is chosen. A loop that carries tensors of
+constant types is a loop on the device. Other loops are written out, turn by turn, if it is known
+how many turns there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from xdsl.dialects.builtin import i64
+from xdsl.ir import Region, SSAValue
+
+from ....dialects import control, nn
+from ..errors import NotConstantError
+from .loops import Rows, collecting_loop, in_block, row_at
+from .node import Held, Importer, Listed, Maybe, Node, Results, Value, dtype_of, shape_of
+from .subgraphs import not_constant, read_graph, tensors, text_of, truth
+
+MOST_WRITTEN_OUT = 1024
+"""The most turns of a loop that are written out."""
+
+
+# If
+
+
+def _if(node: Node) -> Results:
+    condition = node.value(0)
+    branches = [node.inner_graph(name) for name in ("then_branch", "else_branch")]
+    chosen = truth(node, condition, "the condition")
+    if chosen is not None:
+        return read_graph(node, branches[not chosen], [])
+    regions: list[Region] = []
+    for branch in branches:
+        with in_block(node, []) as block:
+            results = read_graph(node, branch, [])
+            if any(isinstance(each, Listed | Maybe) for each in results):
+                raise not_constant(
+                    node,
+                    f"the condition {node.proto.input[0]!r} of branches that give sequences",
+                    [condition],
+                    "need a constant",
+                )
+            values = tensors(node, results, "a branch gives")
+            node.add_control(control.YieldOp(*values))
+        regions.append(Region(block))
+    first, second = (region.block.last_op for region in regions)
+    assert first is not None
+    assert second is not None
+    if [v.type for v in first.operands] != [v.type for v in second.operands]:
+        given = ["(" + ", ".join(map(text_of, each.operands)) + ")" for each in (first, second)]
+        raise not_constant(
+            node,
+            f"the condition {node.proto.input[0]!r}, by which the results are {given[0]} or "
+            f"{given[1]},",
+            [condition],
+            "need branches whose results have the same types, or a constant",
+        )
+    predicate = node.graph.emitted(condition)
+    return node.add_control(
+        control.IfOp(predicate, [v.type for v in first.operands], regions[0], regions[1])
+    )
+
+
+# Loops
+
+
+class NotInvariant(Exception):
+    """A turn cannot be a loop's: what it carries changes its type, or is no tensor. The message
+    says what."""
+
+
+class MayEnd(Exception):
+    """The condition of a loop depends on its turns."""
+
+
+def _same_types(
+    node: Node, initial: Sequence[SSAValue], values: Sequence[Held], names: Sequence[str]
+) -> list[SSAValue]:
+    """What a turn carries on, if it has the types of what it was given. Raises NotInvariant."""
+    found: list[SSAValue] = []
+    for before, after, name in zip(initial, values, names, strict=True):
+        if isinstance(after, Listed | Maybe):
+            raise NotInvariant(f"the loop carries {after}, {name!r}")
+        value = node.graph.emitted(after)
+        if value.type != before.type:
+            raise NotInvariant(
+                f"the loop carries {name!r}, which is {text_of(before)} before a turn and "
+                f"{text_of(after)} after it"
+            )
+        found.append(value)
+    return found
+
+
+def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
+    """What a turn adds to the scan outputs."""
+    found: list[Value] = []
+    for value in values:
+        if isinstance(value, Listed | Maybe):
+            raise node.unsupported(f"{value} as a scan output", "only tensors are")
+        found.append(value)
+    return found
+
+
+def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value]) -> list[Value]:
+    """The scan outputs of turns that are written out. like: a row of each."""
+    found: list[Value] = []
+    for i, first in enumerate(like):
+        parts = [each[i] for each in rows]
+        shape = shape_of(first)
+        if any(shape_of(part) != shape for part in parts):
+            sizes = ", ".join(str(list(shape_of(part))) for part in parts[:4])
+            raise node.bad(f"scan output {i} has rows of shapes {sizes}; need equal ones")
+        arrays = [node.graph.known(part) for part in parts]
+        if all(array is not None for array in arrays):
+            whole = np.array(arrays, dtype_of(first)).reshape(len(parts), *shape)
+            found.append(node.known(whole))
+            continue
+        emitted = [node.reshape(node.graph.emitted(part), (1, *shape)) for part in parts]
+        found.append(emitted[0] if len(emitted) == 1 else node.add(nn.ConcatOp(emitted, 0)))
+    return found
+
+
+@dataclass
+class _Loop:
+    """A Loop node. turns: the most turns, if they are known. bound: the operand that says so."""
+
+    node: Node
+    body: onnx.GraphProto
+    initial: list[Held]
+    turns: int | None
+    bound: Value | None
+    condition: Value | None
+
+    @property
+    def carried(self) -> int:
+        """How many values pass from turn to turn."""
+        return len(self.initial)
+
+    @property
+    def names(self) -> list[str]:
+        return [each.name for each in self.body.input[2:]]
+
+    def turn(self, number: Value, condition: Value, values: Sequence[Held]) -> list[Held]:
+        """Import a turn. Returns the condition, what is carried on, and rows of scan outputs."""
+        found = read_graph(self.node, self.body, [number, condition, *values])
+        if len(found) < 1 + self.carried:
+            raise self.node.bad(
+                f"graph {self.body.name!r} has {len(found)} outputs; need "
+                f"{1 + self.carried} or more"
+            )
+        return found
+
+    def going_on(self, value: Held) -> Value:
+        """The condition that a turn returns."""
+        if isinstance(value, Listed | Maybe):
+            raise self.node.bad(f"the condition of the loop is {value}; need one boolean")
+        truth(self.node, value, "the condition of the loop")
+        return value
+
+
+def _loop(node: Node) -> Results:
+    body = node.inner_graph("body")
+    initial = [node.held(i) for i in range(2, node.operand_count)]
+    bound = node.value(0) if node.has(0) else None
+    condition = node.value(1) if node.has(1) else None
+    turns: int | None = None
+    if bound is not None:
+        array = node.graph.known(bound)
+        turns = None if array is None else max(int(array.reshape(-1)[0]), 0)
+    begins = True if condition is None else truth(node, condition, "the condition of the loop")
+    if begins is False:
+        turns, condition = 0, None
+    elif begins:
+        condition = None
+    loop = _Loop(node, body, initial, turns, bound, condition)
+    if turns == 0 or (turns is not None and turns <= 1 and condition is None):
+        return _written_out(loop)
+    try:
+        return _on_device(loop)
+    except (NotConstantError, NotInvariant) as problem:
+        return _written_out(loop, problem)
+
+
+def _on_device(loop: _Loop) -> Results:
+    """A loop on the device. Raises NotInvariant or NotConstantError if it cannot be one."""
+    node = loop.node
+    for value, name in zip(loop.initial, loop.names, strict=True):
+        if isinstance(value, Listed | Maybe):
+            raise NotInvariant(f"the loop carries {value}, {name!r}")
+    initial = tensors(node, loop.initial, "a loop carries")
+    has_rows = len(loop.body.output) > 1 + loop.carried
+    counted = loop.turns is not None and loop.turns < control.MOST_NUMBERED
+    if loop.turns is not None and counted and loop.condition is None:
+        with suppress(MayEnd):
+            return _counted(loop, initial, loop.turns)
+    if has_rows:
+        reasons = [v for v in (loop.bound, loop.condition) if v is not None]
+        raise not_constant(
+            node,
+            "the number of turns, which is the length of the scan outputs,",
+            reasons,
+            "need a trip count and a condition that are constants",
+        )
+    return _while(loop, initial)
+
+
+def _counted(loop: _Loop, initial: list[SSAValue], turns: int) -> list[SSAValue]:
+    """A loop of a known number of turns. Raises MayEnd if its condition may end it before."""
+    node = loop.node
+    always = node.known(np.array(True))
+
+    def turn(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
+        found = loop.turn(node.cast(number, i64), always, carried)
+        if truth(node, loop.going_on(found[0]), "the condition of the loop") is not True:
+            raise MayEnd
+        values = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
+        rows = _rows(node, found[1 + loop.carried :])
+        return values, [(node.graph.emitted(row), number) for row in rows]
+
+    last, tables = collecting_loop(node, turns, initial, turn)
+    return [*last, *tables]
+
+
+def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
+    """A loop that its condition, or a trip count of a run, ends."""
+    node = loop.node
+    begin = node.graph.emitted(node.known(np.array(0, np.int64)))
+    first = loop.condition
+    if first is None:
+        first = node.known(np.array(True))
+    going = node.reshape(node.graph.emitted(first), ())
+    limit: SSAValue | None = None
+    if loop.bound is not None:
+        limit = node.reshape(node.cast(node.graph.emitted(loop.bound), i64), ())
+    state = [begin, going, *initial]
+    types = [v.type for v in state]
+    with in_block(node, types) as test:
+        predicate = test.args[1]
+        if limit is not None:
+            below = node.add(nn.LessOp(test.args[0], limit))
+            predicate = node.add(nn.LogicalAndOp(below, predicate))
+        node.add_control(control.ConditionOp(predicate))
+    with in_block(node, types) as block:
+        number, condition, *carried = block.args
+        found = loop.turn(number, condition, carried)
+        on = node.reshape(node.graph.emitted(loop.going_on(found[0])), ())
+        kept = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
+        one = node.constant(1, number)
+        node.add_control(control.YieldOp(node.add(nn.AddOp(number, one)), on, *kept))
+    done = node.add_control(control.WhileOp(state, Region(test), Region(block)))
+    return done[2:]
+
+
+def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
+    """The turns of a loop one after another.
+
+    problem: why it cannot be a loop on the device; raised if it is not known how many turns there
+    are.
+    """
+    node = loop.node
+    why = "" if problem is None else f", because {problem}" * isinstance(problem, NotInvariant)
+    known = "need a trip count and a condition that are constants" + why
+
+    def refuse(values: Sequence[Value | None], what: str) -> NotConstantError:
+        if isinstance(problem, NotConstantError) and problem.inputs:
+            return problem
+        return not_constant(node, what, [v for v in values if v is not None], known)
+
+    if loop.turns is None and loop.bound is not None:
+        raise refuse([loop.bound], "the trip count")
+    if loop.condition is not None:
+        raise refuse([loop.condition], "the condition of the loop")
+    values, rows = list(loop.initial), list[list[Value]]()
+    going: Value = node.known(np.array(True))
+    turn = 0
+    while loop.turns is None or turn < loop.turns:
+        if turn == MOST_WRITTEN_OUT:
+            raise node.unsupported(
+                f"a loop of more than {MOST_WRITTEN_OUT} turns{why or ' that is written out'}",
+                "need fewer, or a loop whose values keep their types",
+            )
+        found = loop.turn(node.known(np.array(turn, np.int64)), going, values)
+        values = found[1 : 1 + loop.carried]
+        rows.append(_rows(node, found[1 + loop.carried :]))
+        turn += 1
+        going = loop.going_on(found[0])
+        goes_on = truth(node, going, "the condition of the loop")
+        if goes_on is None and turn != loop.turns:
+            raise refuse([going], "the condition of the loop")
+        if not goes_on:
+            break
+    like: Sequence[Value] = rows[0] if rows else ()
+    if not rows and len(loop.body.output) > 1 + loop.carried:
+        like = _rows_of_no_turn(loop)
+    return [*values, *_stacked(node, rows, like)]
+
+
+def _rows_of_no_turn(loop: _Loop) -> list[Value]:
+    """Rows of the types that a turn would give, of which no operation stays."""
+    node, zeros = loop.node, list[Value]()
+    with suppress(MayEnd), in_block(node, []):
+        first, always = node.known(np.array(0, np.int64)), node.known(np.array(True))
+        found = loop.turn(first, always, loop.initial)
+        for row in _rows(node, found[1 + loop.carried :]):
+            zeros.append(node.known(np.zeros(shape_of(row), dtype_of(row))))
+        # This turn is not taken.
+        raise MayEnd
+    return zeros
+
+
+# Scan
+
+PER_BATCH = 9
+"""The first opset in which Scan has no batch axis of its own."""
+
+
+def _scan(node: Node) -> Results:
+    body = node.inner_graph("body")
+    if node.opset < PER_BATCH:
+        return _scan_of_batches(node, body)
+    operands = [node.value(i) for i in range(node.operand_count)]
+    return _scanned(node, body, operands)
+
+
+def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> list[Value]:
+    scanned = node.integer("num_scan_inputs")
+    states = len(operands) - scanned
+    results = len(body.output) - states
+    if not 0 < scanned <= len(operands) or results < 0:
+        raise node.bad(
+            f"num_scan_inputs {scanned} of {len(operands)} operands and {len(body.output)} outputs"
+        )
+    backward = _directions(node, "scan_input_directions", "directions", scanned)
+    placed = _directions(node, "scan_output_directions", "", results)
+    inputs: list[SSAValue] = []
+    for i, axis in enumerate(_axes(node, "scan_input_axes", scanned)):
+        value = node.graph.emitted(operands[states + i])
+        inputs.append(_with_first(node, value, node.axis(axis, len(nn.shape_of(value)))))
+    lengths = {nn.shape_of(value)[0] for value in inputs}
+    if len(lengths) != 1:
+        raise node.bad(f"scan inputs of {sorted(lengths)} elements; need as many of each")
+    (turns,) = lengths
+    initial = [node.graph.emitted(value) for value in operands[:states]]
+    names = [each.name for each in body.input[:states]]
+
+    def at(number: SSAValue | int, turned: bool) -> SSAValue | int:
+        """The row that a turn reads or writes."""
+        if not turned:
+            return number
+        if isinstance(number, int):
+            return turns - 1 - number
+        return node.add(nn.SubOp(node.constant(turns - 1, number), number))
+
+    def turn(carried: Sequence[Held], number: SSAValue | int) -> tuple[list[Held], list[Value]]:
+        rows = [
+            row_at(node, value, at(number, turned))
+            for value, turned in zip(inputs, backward, strict=True)
+        ]
+        found = read_graph(node, body, [*carried, *rows])
+        return found[:states], _rows(node, found[states:])
+
+    if turns > 1:
+        try:
+            last, tables = _scan_on_device(node, turns, initial, names, turn, placed)
+        except (NotConstantError, NotInvariant) as problem:
+            if turns > MOST_WRITTEN_OUT:
+                raise node.unsupported(
+                    f"a scan of more than {MOST_WRITTEN_OUT} turns, because {problem},",
+                    "need fewer, or values that keep their types",
+                ) from None
+            last, tables = _scan_written_out(node, turns, initial, turn, placed)
+    else:
+        last, tables = _scan_written_out(node, turns, initial, turn, placed)
+    moved: list[Value] = []
+    for table, axis in zip(tables, _axes(node, "scan_output_axes", results), strict=True):
+        rank = len(shape_of(table))
+        moved.append(_first_to(node, table, node.axis(axis, rank)))
+    return [*_tensors_only(node, last), *moved]
+
+
+def _tensors_only(node: Node, values: Sequence[Held]) -> list[Value]:
+    return _rows(node, values)
+
+
+_Turn = Callable[[Sequence[Held], SSAValue | int], tuple[list[Held], list[Value]]]
+
+
+def _scan_on_device(
+    node: Node,
+    turns: int,
+    initial: list[SSAValue],
+    names: Sequence[str],
+    turn: _Turn,
+    placed: Sequence[bool],
+) -> tuple[list[SSAValue], list[SSAValue]]:
+    """The states and the tables of results after a scan in a loop of the device."""
+
+    def numbered(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
+        found, given = turn(carried, number)
+        values = _same_types(node, initial, found, names)
+        backward = node.add(nn.SubOp(node.constant(turns - 1, number), number))
+        return values, [
+            (node.graph.emitted(row), backward if turned else number)
+            for row, turned in zip(given, placed, strict=True)
+        ]
+
+    return collecting_loop(node, turns, initial, numbered)
+
+
+def _scan_written_out(
+    node: Node,
+    turns: int,
+    initial: Sequence[SSAValue],
+    turn: _Turn,
+    placed: Sequence[bool],
+) -> tuple[list[Held], list[Value]]:
+    """The states and the tables of results after a scan whose turns are written out."""
+    values: list[Held] = list(initial)
+    rows: list[list[Value]] = []
+    for number in range(turns):
+        values, given = turn(values, number)
+        rows.append(given)
+    if not rows:
+        raise node.unsupported("a scan of no elements", "need one or more")
+    ordered = [
+        [rows[place][i] for place in (range(turns) if not turned else range(turns - 1, -1, -1))]
+        for i, turned in enumerate(placed)
+    ]
+    return values, _stacked(node, [*zip(*ordered, strict=True)] if ordered else [], rows[0])
+
+
+def _axes(node: Node, name: str, count: int) -> list[int]:
+    """The axis of each scan input or output; 0 by default."""
+    axes = node.integers(name, [0] * count)
+    if len(axes) != count:
+        raise node.bad(f"{name} {axes}; need {count}")
+    return axes
+
+
+def _directions(node: Node, name: str, old: str, count: int) -> list[bool]:
+    """Whether each scan input or output runs backward."""
+    key = old if old and node.opset < PER_BATCH else name
+    given = node.integers(key, [0] * count)
+    if len(given) != count or not set(given) <= {0, 1}:
+        raise node.bad(f"{key} {given}; need {count} numbers, each 0 or 1")
+    return [bool(each) for each in given]
+
+
+def _with_first(node: Node, value: SSAValue, axis: int) -> SSAValue:
+    """A value with an axis moved to the front."""
+    rank = len(nn.shape_of(value))
+    if axis == 0:
+        return value
+    order = [axis, *(i for i in range(rank) if i != axis)]
+    return node.add(nn.TransposeOp(value, order))
+
+
+def _first_to(node: Node, value: Value, axis: int) -> Value:
+    """A value with its first axis moved elsewhere."""
+    if axis == 0:
+        return value
+    rest = list(range(1, len(shape_of(value))))
+    rest.insert(axis, 0)
+    return node.add(nn.TransposeOp(node.graph.emitted(value), rest))
+
+
+def _scan_of_batches(node: Node, body: onnx.GraphProto) -> Results:
+    """Scan of opset 8: each element of a batch is scanned by itself."""
+    if node.has(0):
+        raise node.unsupported("sequence_lens", "need sequences of one length")
+    operands = [node[i] for i in range(1, node.operand_count)]
+    (batch, *others) = {nn.shape_of(value)[0] for value in operands}
+    if others:
+        raise node.bad("operands of different batches; need one size of the first axis")
+    found: list[list[SSAValue]] = []
+    for i in range(batch):
+        own = [row_at(node, value, i) for value in operands]
+        found.append([node.graph.emitted(value) for value in _scanned(node, body, own)])
+    return [
+        node.add(nn.ConcatOp([node.reshape(v, (1, *nn.shape_of(v))) for v in parts], 0))
+        if batch > 1
+        else node.reshape(parts[0], (1, *nn.shape_of(parts[0])))
+        for parts in zip(*found, strict=True)
+    ]
+
+
+CONTROL: dict[str, Importer] = {"If": _if, "Loop": _loop, "Scan": _scan}

@@ -1,0 +1,85 @@
+"""Import the graphs inside nodes: branches and the bodies of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+from xdsl.ir import SSAValue
+
+from ....dialects import nn
+from ....dialects.dtypes import numpy_dtype
+from ..errors import NotConstantError, UnsupportedError
+from .node import Held, Listed, Maybe, Names, Node, Value, shape_of
+
+MOST_NODES = 1 << 18
+"""The most nodes of graphs inside nodes, each as often as it is imported."""
+
+
+def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> list[Held]:
+    """Import a graph inside a node, in the place of the node, and return its outputs.
+
+    given: its inputs. Operations go to the block to which the node adds now.
+    Raises InputError for another number of inputs, and what importing its nodes raises.
+    """
+    if len(given) != len(graph.input):
+        raise node.bad(f"graph {graph.name!r} has {len(graph.input)} inputs; need {len(given)}")
+    outer = node.graph
+    if graph.sparse_initializer:
+        raise UnsupportedError(f"{outer.place}: sparse weights are not supported; need dense ones")
+    outer.count.inlined += len(graph.node)
+    if outer.count.inlined > MOST_NODES:
+        raise node.bad(
+            f"graphs inside nodes have more than {MOST_NODES} nodes altogether, each as often as "
+            "it is repeated; need fewer"
+        )
+    inner = outer.nested(dict(zip((each.name for each in graph.input), given, strict=True)))
+    for tensor in graph.initializer:
+        inner.add_weight(tensor)
+    names = Names()
+    for proto in graph.node:
+        # What a name outside stands for is hidden, as in a loop that is written out.
+        for name in proto.output:
+            inner.values.pop(name, None)
+            inner.lists.pop(name, None)
+        own = proto.name or next((name for name in proto.output if name), proto.op_type)
+        each = Node(proto, names.unique(f"{node.name}/{own}"), inner)
+        node.ops += inner.read(each)
+    return [inner.held(each.name, f"the graph {graph.name!r} of {node}") for each in graph.output]
+
+
+def tensors(node: Node, values: Sequence[Held], what: str) -> list[SSAValue]:
+    """Values as results of operations. Raises UnsupportedError for a sequence or an optional."""
+    found: list[SSAValue] = []
+    for value in values:
+        if isinstance(value, Listed | Maybe):
+            raise node.unsupported(f"{value} that {what}", "only tensors are")
+        found.append(node.graph.emitted(value))
+    return found
+
+
+def text_of(value: Value) -> str:
+    """The dtype and the shape of a value, for messages."""
+    dtype = value.dtype if not isinstance(value, SSAValue) else numpy_dtype(nn.element_of(value))
+    return f"{dtype.name}{list(shape_of(value))}"
+
+
+def truth(node: Node, value: Value, what: str) -> bool | None:
+    """Whether a condition holds; None if it depends on inputs. Raises InputError unless it is one
+    boolean."""
+    element = numpy_dtype(nn.element_of(value)) if isinstance(value, SSAValue) else value.dtype
+    shape = shape_of(value)
+    if element.kind != "b" or any(n != 1 for n in shape):
+        raise node.bad(f"{what} is {text_of(value)}; need one boolean")
+    array = node.graph.known(value)
+    return None if array is None else bool(array.reshape(()))
+
+
+def not_constant(node: Node, what: str, values: Sequence[Value], why: str) -> NotConstantError:
+    """The error for something that has to be known at import, but depends on inputs."""
+    inputs = dict.fromkeys(name for value in values for name in node.graph.inputs_behind(value))
+    return NotConstantError(
+        f"{node.graph.place}: {node}: {what} depends on inputs ({', '.join(inputs)}), which is not "
+        f"supported; {why}",
+        tuple(inputs),
+    )
