@@ -37,7 +37,7 @@ from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
 from .blob_attr import BlobAttr
 from .numbers import number_text, parse_number
-from .structured import Body, Stage
+from .structured import FURTHER, Body, Stage
 
 T = TypeVar("T")
 
@@ -293,17 +293,28 @@ def _print_parameters(values: Sequence[float]) -> str:
 def parse_stages(
     parser: AttrParser, delimiter: AttrParser.Delimiter = AttrParser.Delimiter.NONE
 ) -> tuple[Stage, ...]:
-    """Read the stages of a chain: add, sub at 1, clip [0.0, 6.0].
+    """Read what follows: add, sub at 1, clip [0.0, 6.0], mul(v0, v3), add(v1, in).
+
+    v0 is the value that the stages begin with, v1 that of the first stage, in a further operand.
 
     Raises ParseError for a stage that no chain can have, or no stage at all.
     """
 
+    def read() -> int:
+        name = parser.parse_identifier("v0, v1, ..., or in")
+        if name == "in":
+            return FURTHER
+        if name[:1] != "v" or not name[1:].isdecimal() or len(name) > 9:
+            parser.raise_error(f"{name}: need v0, v1, ..., or in")
+        return int(name[1:])
+
     def stage() -> Stage:
         function = parser.parse_identifier("a scalar function")
+        reads = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, read)
         at = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
         parameters = _parse_parameters(parser)
         try:
-            return Stage(function, parameters, at)
+            return Stage(function, parameters, at, tuple(reads or ()))
         except ValueError as error:
             parser.raise_error(str(error))
 
@@ -313,10 +324,16 @@ def parse_stages(
     return stages
 
 
+def _reads_text(reads: Sequence[int]) -> str:
+    names = ", ".join("in" if k == FURTHER else f"v{k}" for k in reads)
+    return f"({names})" if reads else ""
+
+
 def stages_text(stages: Sequence[Stage]) -> str:
     """The text that parse_stages reads."""
     return ", ".join(
         stage.function
+        + _reads_text(stage.reads)
         + (f" at {stage.at}" if stage.at else "")
         + _print_parameters(stage.parameters)
         for stage in stages
@@ -352,7 +369,8 @@ class BodyAttr(_Value[Body]):
     """What happens at each point of an iteration space.
 
     Example: #abele.body<mul sum>, #abele.body<leaky_relu [0.01]>, #abele.body<mul sum then add>,
-    #abele.body<mul sum narrow>, #abele.body<identity along sum reverse exclusive>,
+    #abele.body<mul sum then sigmoid, mul(v0, v1)>, #abele.body<mul sum narrow>,
+    #abele.body<identity along sum reverse exclusive>,
     #abele.body<identity argmax>, #abele.body<members moments resumes unfinished>
     """
 

@@ -53,8 +53,10 @@ class Mathematics:
     ends_decide: whether interval arithmetic may look at end points only. In each operand, the
     others fixed, the function is monotone, convex or concave, so that within an interval it
     deviates most from its middle at one of the ends. Poles and meets are exceptions.
-    chain: the operands that may be the value so far where the function follows in a chain. Needs
-    ends_decide, because error bounds of chains rest on it, and an operand without poles.
+    steepest: the largest slope in any operand, of a function whose ends do not decide; None if it
+    has none, or is not known.
+    chain: the operands that may be values computed before where the function follows. Needs
+    ends_decide or steepest, because error bounds rest on them.
     poles: the operands that an interval around 0 makes unbounded.
     positive: the operands that must be positive for ends_decide to hold.
     meets: whether the result jumps where two operands are equal, which no end point shows.
@@ -85,6 +87,7 @@ class Mathematics:
     values: int = 0
     commutative: bool = False
     ends_decide: bool = False
+    steepest: float | None = None
     chain: tuple[int, ...] = ()
     poles: tuple[int, ...] = ()
     positive: tuple[int, ...] = ()
@@ -121,16 +124,21 @@ class Mathematics:
                 f"scalar function {self.name!r}: identity of {unknown[0]!r}; need combiners of "
                 f"{', '.join(COMBINERS)}"
             )
-        if self.chain and (self.boolean or not self.ends_decide):
+        if self.chain and (self.boolean or not self.bounds_intervals):
             raise ValueError(
                 f"scalar function {self.name!r} in chains; need ends_decide, and a result that is "
                 "a number"
             )
-        if {*self.chain} & {*self.poles, *self.positive}:
+        if {*self.chain} & {*self.positive}:
             raise ValueError(
                 f"scalar function {self.name!r} in chains at {list(self.chain)}; need operands "
-                "without poles"
+                "that may have any sign"
             )
+
+    @property
+    def bounds_intervals(self) -> bool:
+        """Whether results can be bounded where operands are known to lie in intervals."""
+        return self.ends_decide or self.steepest is not None
 
 
 # Degrees
@@ -236,7 +244,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         whole=True,
     ),
     Mathematics(
-        "div", 2, ends_decide=True, chain=(0,), poles=(1,), degree=_quotient, rescales=True
+        "div", 2, ends_decide=True, chain=(0, 1), poles=(1,), degree=_quotient, rescales=True
     ),
     Mathematics(
         "max", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
@@ -268,6 +276,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         "reciprocal",
         1,
         ends_decide=True,
+        chain=(0,),
         poles=(0,),
         carries_identity_of=("prod",),
         degree=_to_the(-1),
@@ -391,8 +400,8 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     _step("round"),
     _rising("erf"),
     # These turn back inside an interval, so that no end point shows how far they go.
-    Mathematics("sin", 1, carries_identity_of=("sum",)),
-    Mathematics("cos", 1),
+    Mathematics("sin", 1, steepest=1.0, chain=(0,), carries_identity_of=("sum",)),
+    Mathematics("cos", 1, steepest=1.0, chain=(0,)),
     Mathematics("tan", 1, carries_identity_of=("sum",), far=True),
     _rising("asin"),
     Mathematics("acos", 1, ends_decide=True, chain=(0,)),

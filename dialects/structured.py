@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
@@ -20,20 +21,28 @@ from .along import Along
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind
 from .scalar_functions import COMBINERS, FUNCTIONS, chain_operands, chainable
 
+T = TypeVar("T")
+
+FURTHER = -1
+"""In the reads of a stage, the next further operand."""
+
 
 @dataclass(frozen=True)
 class Stage:
-    """A scalar function that follows in a chain.
+    """A scalar function that follows.
 
-    function: the name of a function that may be in a chain. parameters: its constants. at: which
-    operand of the function is the value so far; its other operands, in order, are further operands
-    of the operation.
-    Raises ValueError for a function, an operand or constants that a chain cannot have.
+    function: the name of a function that may follow. parameters: its constants. at: which operand
+    of the function is the value of the stage before; its other operands, in order, are further
+    operands of the operation. reads: if the function reads other values than that, what each of its
+    operands is: 0 for the value that the stages begin with, i for that of stage i, counted from 1,
+    and FURTHER for the next further operand.
+    Raises ValueError for a function, an operand or constants that no stage can have.
     """
 
     function: str
     parameters: tuple[float, ...] = ()
     at: int = 0
+    reads: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         allowed = chain_operands(self.function)
@@ -46,6 +55,12 @@ class Stage:
             raise ValueError(
                 f"{self.function} at {self.at} in a chain; need {' or '.join(map(str, allowed))}"
             )
+        arity, wrong = FUNCTIONS[self.function].arity, [k for k in self.reads if k < FURTHER]
+        if self.reads and (len(self.reads) != arity or self.at or wrong):
+            raise ValueError(
+                f"{self.function} of {len(self.reads)} operands; need {arity}: earlier values, "
+                "counted from 0, or further operands"
+            )
         count = FUNCTIONS[self.function].parameters
         if len(self.parameters) != count or any(p != p for p in self.parameters):
             raise ValueError(
@@ -57,13 +72,26 @@ class Stage:
         signs of zeros."""
         if not isinstance(other, Stage):
             return NotImplemented
-        same = (self.function, self.at) == (other.function, other.at)
+        same = (self.function, self.at, self.reads) == (other.function, other.at, other.reads)
         return same and same_numbers(self.parameters, other.parameters)
 
     @property
     def extras(self) -> int:
-        """Number of operands other than the value so far."""
-        return FUNCTIONS[self.function].arity - 1
+        """Number of further operands."""
+        return self.reads.count(FURTHER) if self.reads else FUNCTIONS[self.function].arity - 1
+
+    def arguments(self, values: Sequence[T], further: Sequence[T]) -> list[T]:
+        """The operands of the function, in order.
+
+        values: what the stages begin with, and the value of each stage before this one. further:
+        the stage's own further operands.
+        """
+        if not self.reads:
+            given = list(further)
+            given.insert(self.at, values[-1])
+            return given
+        rest = iter(further)
+        return [next(rest) if k == FURTHER else values[k] for k in self.reads]
 
 
 def extras_of(stages: Sequence[Stage]) -> int:
@@ -111,6 +139,12 @@ class Body:
             raise ValueError(
                 f"combiner {self.combiner!r} with a chain or narrow sums; need neither"
             )
+        for i, stage in enumerate(self.then, 1):
+            later = [k for k in stage.reads if k >= i]
+            if later:
+                raise ValueError(
+                    f"stage {i}, {stage.function}, reads value {later[0]}; need 0..{i - 1}"
+                )
         if self.combiner is not None and self.along is not None:
             raise ValueError(f"combiner {self.combiner} and {self.along.name} along; need one")
 

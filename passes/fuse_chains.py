@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xdsl.ir import Operation
@@ -24,7 +24,8 @@ class FuseChains(ModulePass):
     residual, is computed in that operation before it writes the result. This saves a compute set
     and a tensor. Of the two operands of a function, it is computed in a contraction if it can be,
     because these results are the largest and take longest to compute; else in the first that can
-    have it. Groups that a module has already stay, and may grow.
+    have it. A value that is read more than once is computed in the group that has all its readers.
+    Groups that a module has already stay, and may grow.
 
         %1 = nn.conv %x, %w stride [1] ...      %1 = nn.conv %x, %w stride [1] ... {group = 0}
         %2 = nn.add %1, %b                      %2 = nn.add %1, %b {group = 0}
@@ -40,13 +41,13 @@ class FuseChains(ModulePass):
         blocks = dict.fromkeys(each.parent for each in every)
         groups = [g for block in blocks if block is not None for g in nn.groups_of(block)]
         members = {each: group.members for group in groups for each in group.members}
+        order = {each: i for i, each in enumerate(every)}
         free = nn.free_number(every)
         for function in every:
-            for before in _candidates(function):
-                joined = (*members.get(before, (before,)), *members.get(function, (function,)))
-                if not _can_join(joined, before, function) or not may_rewrite():
-                    continue
-                grouped = next((each for each in (before, function) if each in members), None)
+            for joined in _wider(function, members, order):
+                if not may_rewrite():
+                    break
+                grouped = next((each for each in joined if each in members), None)
                 own = None if grouped is None else nn.number_of_group(grouped)
                 with Edit(FUSE, function) as edit:
                     nn.join(free if own is None else own, joined)
@@ -54,7 +55,42 @@ class FuseChains(ModulePass):
                         edit.modified(each)
                 members.update((each, joined) for each in joined)
                 free += own is None
-                break
+
+
+Members = Mapping[Operation, tuple[Operation, ...]]
+"""The members of the group of each operation that has one."""
+
+
+def _wider(
+    function: Operation, members: Members, order: Mapping[Operation, int]
+) -> Iterator[tuple[Operation, ...]]:
+    """Groups with a function, each of which contains the one before it.
+
+    order: the place of each operation in the program.
+    """
+    own = members.get(function, (function,))
+    for before in _candidates(function):
+        joined = _together(members.get(before, (before,)), own, order)
+        if joined is not None:
+            yield joined
+            own = joined
+            break
+    # A value that is read more than once can be computed in a group that has all its readers.
+    for value in dict.fromkeys(v for op in own for v in op.operands):
+        before = value.owner
+        if isinstance(before, Operation) and before not in own and value.has_more_than_one_use():
+            joined = _together(members.get(before, (before,)), own, order)
+            if joined is not None:
+                yield joined
+                own = joined
+
+
+def _together(
+    first: tuple[Operation, ...], second: tuple[Operation, ...], order: Mapping[Operation, int]
+) -> tuple[Operation, ...] | None:
+    """Two groups as one; None if they cannot be one."""
+    joined = tuple(sorted({*first, *second}, key=lambda op: order[op]))
+    return joined if joined != second and nn.is_group(joined) else None
 
 
 def _candidates(function: Operation) -> Iterator[Operation]:
@@ -62,15 +98,6 @@ def _candidates(function: Operation) -> Iterator[Operation]:
     if isinstance(function, ElementwiseOp):
         owners = [v.owner for v in function.operands if isinstance(v.owner, Operation)]
         yield from sorted(owners, key=lambda each: not isinstance(each, nn.CONTRACTIONS))
-
-
-def _can_join(joined: tuple[Operation, ...], before: Operation, function: Operation) -> bool:
-    place = joined.index(function)
-    return (
-        len(joined) <= nn.MOST_MEMBERS
-        and joined[place - 1] is before
-        and nn.can_follow(before, function)
-    )
 
 
 FUSE = source_at("fuse what follows", FuseChains.apply)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
-from xdsl.ir import Block, Operation, Region
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from abele.backends.check import OpCheck
 from abele.backends.evaluate.partition import run_partition
@@ -136,3 +136,51 @@ def test_a_planned_chain_runs_at_every_level(dtype: str):
     np.testing.assert_allclose(
         together["exchange"].astype(np.float64), together["nn"], rtol=2e-3, atol=2e-3
     )
+
+
+def gelu_and_more(x: SSAValue, w: SSAValue) -> list[Operation]:
+    """GELU of a product, divided by one more than its square, and a cosine of that."""
+    product = nn.MatMulOp(x, w)
+    scaled = nn.ScaleOp(product.result, 0.5**0.5)
+    erf = nn.ErfOp(scaled.result)
+    one = nn.ShiftOp(erf.result, 1.0)
+    both = nn.MulOp(product.result, one.result)
+    gelu = nn.ScaleOp(both.result, 0.5)
+    square = nn.SquareOp(gelu.result)
+    more = nn.ShiftOp(square.result, 1.0)
+    divided = nn.DivOp(gelu.result, more.result)
+    return [
+        *(product, scaled, erf, one, both, gelu, square, more, divided),
+        nn.CosOp(divided.result),
+    ]
+
+
+@pytest.mark.parametrize("split", [(2, 2, 1), (1, 2, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_body_that_reads_values_twice_is_computed_within_its_bound(split: tuple, dtype: str):
+    element = element_type(np.dtype(dtype))
+    block = Block(arg_types=[TensorType(element, (4, 6)), TensorType(element, (6, 8))])
+    ops = gelu_and_more(*block.args)
+    nn.join(0, ops)
+    combine = Plan((2, 2, 1)) if split[2] > 1 else None
+    ops[0].attributes["plan"] = PlanAttr(Plan(split, combine=combine))
+    block.add_ops([*ops, func.ReturnOp(ops[-1].results[0])])
+    main = func.FuncOp(
+        "main", ([a.type for a in block.args], [ops[-1].results[0].type]), Region(block)
+    )
+    main.attributes["arg_names"] = ArrayAttr(map(StringAttr, "xw"))
+    main.attributes["result_names"] = ArrayAttr([StringAttr("y")])
+    module = ModuleOp([main])
+    module.attributes["abele.target"] = StringAttr(TARGET)
+    random = np.random.default_rng(0)
+    inputs = {n: random.normal(size=s).astype(dtype) for n, s in (("x", (4, 6)), ("w", (6, 8)))}
+    found = results(module, context(), inputs)
+    assert found["check"].checked > 0
+    assert found["check"].first is None, str(found["check"].first)
+    assert found["check"].largest_ratio > 0.001
+    np.testing.assert_array_equal(found["partition"], found["exchange"], strict=True)
+    wide = found["nn"].astype(np.float64)
+    near = 3e-6 if dtype == "float32" else 4e-3
+    np.testing.assert_allclose(found["exchange"].astype(np.float64), wide, rtol=near, atol=near)
+    text = print_module(module)
+    assert "then scale [0.7071067811865476], erf, shift [1.0], mul(v0, v3)," in text

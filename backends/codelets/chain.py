@@ -7,12 +7,13 @@ an operand of a stage, the values stay in scratch until they are rounded.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ...dialects.structured import FURTHER, Stage
 from ...ir.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
@@ -32,23 +33,49 @@ def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
-    """The calls that apply the chain of cells to values in place, and put them into the result."""
-    del scratch
+    """The calls that apply the stages of cells to values, and put the last one into the result.
+
+    Values may be overwritten.
+    """
     stages, own = cells.body.then, cells.own_operands
     extras = [cells.once(a) for a in cells.operands[own:]]
     *others, value, result = coalesced(*extras, value, cells.result_once)
     is_elsewhere = address(value) != address(result)
+    places = places_of(stages)
     calls: list[Call] = []
     for index in chunks(result.shape, SCRATCH_BYTES // 4 // value.itemsize):
         piece, rest = value[index], [a[index] for a in others]
-        for stage in stages:
-            inputs, rest = rest[: stage.extras], rest[stage.extras :]
-            inputs.insert(stage.at, piece)
+        room = [piece]
+        values = [piece]
+        for stage, place in zip(stages, places, strict=True):
+            if place == len(room):
+                room.append(scratch.take(f"value {place}", piece.shape, piece.dtype))
+            further, rest = rest[: stage.extras], rest[stage.extras :]
             apply = scalar_function(stage.function).apply
-            calls.append((_apply, (apply, stage.parameters, inputs, piece)))
-        if is_elsewhere:
-            calls.append((convert_into, (piece, result[index])))
+            inputs = stage.arguments(values, further)
+            values.append(room[place])
+            calls.append((_apply, (apply, stage.parameters, inputs, room[place])))
+        if is_elsewhere or places[-1]:
+            calls.append((convert_into, (values[-1], result[index])))
     return calls
+
+
+def places_of(stages: Sequence[Stage]) -> list[int]:
+    """Where the value of each stage is kept, so that values that nobody reads any more make room.
+
+    The value that the stages begin with is kept at 0.
+    """
+    last = [0] * (1 + len(stages))
+    for i, stage in enumerate(stages, 1):
+        for k in stage.reads or (i - 1,):
+            if k != FURTHER:
+                last[k] = i
+    places, free = [0], list[int]()
+    for i in range(1, 1 + len(stages)):
+        free += [places[k] for k in range(i) if last[k] == i]
+        places.append(min(free, default=1 + max(places)))
+        free = [each for each in free if each != places[-1]]
+    return places[1:]
 
 
 def chained(

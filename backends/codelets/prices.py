@@ -206,6 +206,7 @@ def _is_scaled_add(work: Workload) -> bool:
         and body.along is None
         and first.function == "add"
         and first.extras == 1
+        and not first.reads
         and is_floating(work.operand)
         and space.operands[0].dims() == space.operands[1].dims() == space.results[0].dims()
     )

@@ -171,6 +171,8 @@ class Steps:
         """Add the steps of a chain on the total; False if kernels do not have one of them."""
         rest = list(extras)
         for stage in stages:
+            if stage.reads:
+                return False
             inputs: list[Array | None] = [*rest[: stage.extras]]
             rest = rest[stage.extras :]
             inputs.insert(stage.at, None)

@@ -11,8 +11,9 @@ for such operands), of the accumulator, or of the result.
 - a scan: as the sum or product of the elements up to each place; a maximum, a minimum or a sort has
   no error;
 - rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds;
-- a stage of a chain: its deviation at both ends of the interval v - e .. v + e that the value is in
-  (see `Mathematics.ends_decide`), and u times its condition there. Rounding changes no sign: the
+- a stage: its deviation at the values and ends of the intervals v - e .. v + e that its operands
+  are in (see `Mathematics.ends_decide`), or by the steepest slope of the function, and u times its
+  condition there. An interval around a pole has no bound. Rounding changes no sign: the
   interval ends at 0 if nothing before was negative, so that the square root of a sum of squares has
   a bound.
 """
@@ -22,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, product
 from math import prod
 from typing import Any, cast
 
@@ -109,10 +110,11 @@ def structure_value(
     with np.errstate(all="ignore"):
         parts = task.in_sequence(task.evaluate(bounded=False))
         value = _typed(parts.value, task.roles.result_dtype)
-        for stage, arrays in task.stages():
-            arrays.insert(stage.at, value)
-            value = scalar_function(stage.function).apply(stage.parameters, *arrays)
-    return _shaped(value, result_shape)
+        values = [value]
+        for stage, further in task.stages():
+            arguments = stage.arguments(values, further)
+            values.append(scalar_function(stage.function).apply(stage.parameters, *arguments))
+    return _shaped(values[-1], result_shape)
 
 
 def _seen_bits(task: _Task, shape: Sequence[int]) -> tuple[Array, Doubles]:
@@ -709,6 +711,25 @@ def _least(roles: _Roles, parts: _Parts) -> Doubles:
     return np.where(nothing_below, 0.0, -np.inf)
 
 
+@dataclass(frozen=True, eq=False)
+class _Within:
+    """A value that a correct machine has within an error, and is never below least."""
+
+    value: Doubles
+    error: Doubles
+    least: Doubles
+
+    @cached_property
+    def points(self) -> tuple[Doubles, ...]:
+        """The value, and the ends of its interval if it has an error anywhere."""
+        rough = self.error > 0
+        if not rough.any():
+            return (self.value,)
+        low = np.maximum(np.nextafter(self.value - self.error, -np.inf), self.least)
+        high = np.nextafter(self.value + self.error, np.inf)
+        return self.value, np.where(rough, low, self.value), np.where(rough, high, self.value)
+
+
 def _chained(
     roles: _Roles,
     stages: Sequence[tuple[Stage, list[Array]]],
@@ -725,32 +746,41 @@ def _chained(
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
     unknown = np.zeros(value.shape, bool)
-    for stage, extras in stages:
+    known = [_Within(value, error, least)]
+    for stage, further in stages:
         function = scalar_function(stage.function)
-        # What overflowed on the way may have become a NaN, whatever follows.
-        reach = np.abs(value) + error
-        lost = np.isinf(error) | (np.isfinite(value) & (reach >= limits.largest))
-        unknown |= lost & np.isfinite(value)
-        rough = error > 0
-        ends = (
-            np.where(rough, np.maximum(np.nextafter(value - error, -np.inf), least), value),
-            np.where(rough, np.nextafter(value + error, np.inf), value),
-        )
+        exact = [_Within(each, np.zeros(()), np.zeros(())) for each in further]
+        arguments = stage.arguments(known, exact)
+        lost, rough = np.zeros(value.shape, bool), np.zeros(value.shape, bool)
+        for at, each in enumerate(arguments):
+            if each in exact:
+                continue
+            # What overflowed on the way may have become a NaN, whatever follows.
+            reach = np.abs(each.value) + each.error
+            lost |= np.isinf(each.error) | (np.isfinite(each.value) & (reach >= limits.largest))
+            if at in function.poles:
+                lost |= (each.error > 0) & (np.abs(each.value) <= each.error)
+            unknown |= lost & np.isfinite(each.value)
+            rough |= each.error > 0
         results: list[Doubles] = []
         condition, nothing_below = np.zeros(value.shape), np.ones(value.shape, bool)
-        for point in (value, *ends):
-            arrays = [*extras]
-            arrays.insert(stage.at, point)
-            results.append(function.apply(stage.parameters, *arrays))
-            own_condition = function.condition(stage.parameters, *arrays, result=results[-1])
+        for points in product(*(each.points for each in arguments)):
+            results.append(function.apply(stage.parameters, *points))
+            own_condition = function.condition(stage.parameters, *points, result=results[-1])
             nothing_below &= results[-1] >= limits.roundoff * own_condition
             np.maximum(condition, own_condition, out=condition)
-        least = np.where(nothing_below, 0.0, -np.inf)
         value = results[0]
-        deviation = np.maximum(*(np.where(rough, np.abs(r - value), 0.0) for r in results[1:]))
+        deviation = np.zeros(value.shape)
+        if function.steepest is not None:
+            deviation = deviation + function.steepest * sum(each.error for each in arguments)
+            nothing_below &= False
+        else:
+            for there in results[1:]:
+                np.maximum(deviation, np.where(rough, np.abs(there - value), 0.0), out=deviation)
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
         error = (deviation + own * rounding) * slack
         error = np.where(lost | np.isnan(error), np.inf, error)
+        known.append(_Within(value, error, np.where(nothing_below, 0.0, -np.inf)))
     # An infinity or NaN is expected only if nothing that may have overflowed went into it.
     value = np.where(unknown & ~np.isfinite(value), 0.0, value)
     if roles.final_dtype == dtype:

@@ -6,8 +6,8 @@
 
 The members of a group are operations of one block that have the same number and read each other.
 The first one, the root, gives the group its space and carries its plan. The others are functions of
-elements; each reads the one before it, whose result nothing else reads. So only the result of the
-last one exists after conversion to partition.
+elements, each of one or more members before it. Only the result of the last one is read by others,
+so only that exists after conversion to partition.
 
 Numbers that describe no such group, because a rewrite has replaced a member or put an operation in
 between, have no effect.
@@ -15,17 +15,16 @@ between, have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import Commutative
 
 from ..scalar_functions import chain_operands
-from ..structured import Stage, Structure, Structured
+from ..structured import FURTHER, Stage, Structure, Structured
 from .base import shape_of
 from .chain import can_chain, extra_map
 from .elementwise import ElementwiseOp
@@ -57,12 +56,10 @@ class Group:
     @cached_property
     def stages(self) -> tuple[Stage, ...]:
         """The functions of the members after the root."""
-        found: list[Stage] = []
-        for before, op in pairwise(self.members):
-            stage = stage_of(op, list(op.operands).index(before.results[0]))
-            assert stage is not None
-            found.append(stage)
-        return tuple(found)
+        places: dict[SSAValue, int] = {op.results[0]: i for i, op in enumerate(self.members)}
+        stages = [_stage(op, places, i) for i, op in enumerate(self.members) if i]
+        assert all(stages)
+        return tuple(stage for stage in stages if stage is not None)
 
     @cached_property
     def operands(self) -> tuple[SSAValue, ...]:
@@ -97,59 +94,73 @@ def groups_of(block: Block) -> tuple[Group, ...]:
         number = number_of_group(op)
         if number is None:
             continue
+        owners = (value.owner for value in op.operands)
         read = [
-            lists[v.owner]
-            for v in op.operands
-            if isinstance(v.owner, Operation)
-            and v.owner in lists
-            and number_of_group(v.owner) == number
+            lists[owner]
+            for owner in owners
+            if isinstance(owner, Operation) and owner in lists and number_of_group(owner) == number
         ]
-        members = [op] if not read else read[0]
+        members = read[0] if read else []
         for other in read[1:]:
             if other is not members:
                 members += other
                 lists.update((each, members) for each in other)
-        if read:
-            members.append(op)
+        members.append(op)
         lists[op] = members
-    found = {id(members): Group(tuple(members)) for members in lists.values() if _is_group(members)}
+    found = {id(members): Group(tuple(members)) for members in lists.values() if is_group(members)}
     return tuple(found.values())
 
 
-def _is_group(members: Sequence[Operation]) -> bool:
-    follow = (can_follow(a, b) for a, b in pairwise(members))
-    return 2 <= len(members) <= MOST_MEMBERS and all(follow)
+def is_group(members: Sequence[Operation]) -> bool:
+    """Whether operations, in program order, can be the members of a group."""
+    root, *rest = members
+    if not rest or len(members) > MOST_MEMBERS or not can_chain(root):
+        return False
+    type_, block = root.results[0].type, root.parent
+    places: dict[SSAValue, int] = {root.results[0]: 0}
+    for i, op in enumerate(rest, 1):
+        if not isinstance(op, ElementwiseOp) or op.parent is not block or op.result.type != type_:
+            return False
+        if _stage(op, places, i) is None:
+            return False
+        places[op.result] = i
+    inside = set(members)
+    return all(use.operation in inside for op in members[:-1] for use in op.results[0].uses)
 
 
 def can_follow(before: Operation, op: Operation) -> bool:
-    """Whether an operation can be the member of a group that comes right after another one."""
-    places = [i for i, v in enumerate(op.operands) if v.owner is before]
-    return (
-        len(places) == 1
-        and can_chain(before)
-        and before.parent is op.parent
-        and before.results[0].has_one_use()
-        and stage_of(op, places[0]) is not None
-    )
+    """Whether two operations can be a group."""
+    return is_group((before, op))
+
+
+def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | None:
+    """The stage that a member of a group is; None if its function cannot be one.
+
+    places: the members before it, by result. i: its own place.
+    """
+    if not isinstance(op, ElementwiseOp) or not can_chain(op):
+        return None
+    reads = tuple([places.get(value, FURTHER) for value in op.operands])
+    inner = [at for at, k in enumerate(reads) if k != FURTHER]
+    allowed = chain_operands(op.function)
+    # Swapping the operands of a commutative function changes no bit.
+    swaps = op.has_trait(Commutative) and 0 in allowed
+    if not inner or not (swaps or set(inner) <= set(allowed)):
+        return None
+    if len(inner) == 1 and reads[inner[0]] == i - 1:
+        return Stage(op.function, op.parameters, 0 if swaps else inner[0])
+    return Stage(op.function, op.parameters, 0, reads)
 
 
 def stage_of(op: Operation, at: int) -> Stage | None:
     """The function that follows if an operation is computed together with its operand number at.
 
     The stage's extras are the other operands, in order. None if it cannot follow: its function may
-    not, or it has other element types, enlarges the value, or reads it twice.
+    not, or it has other element types, or it enlarges the value.
     """
-    if not isinstance(op, ElementwiseOp) or not can_chain(op):
+    if op.operands[at].type != op.results[0].type:
         return None
-    value = op.operands[at]
-    if value.type != op.result.type or list(op.operands).count(value) > 1:
-        return None
-    allowed = chain_operands(op.function)
-    # Swapping the operands of a commutative function changes no bit.
-    place = 0 if op.has_trait(Commutative) and 0 in allowed else at
-    if place not in allowed:
-        return None
-    return Stage(op.function, op.parameters, place)
+    return _stage(op, {op.operands[at]: 0}, 1)
 
 
 def join(number: int, members: Iterable[Operation]) -> None:

@@ -63,8 +63,7 @@ def test_a_function_of_two_joins_the_first_that_it_can():
 @pytest.mark.parametrize(
     "lines",
     [
-        (f"%0 = nn.abs %x : {ONE}", f"%1 = nn.relu %0 : {ONE}", f"%2 = nn.mul %0, %1 : {TWO}"),
-        (f"%0 = nn.exp %x : {ONE}", f"%2 = nn.div %x, %0 : {TWO}"),
+        (f"%0 = nn.exp %x : {ONE}", f"%2 = nn.pow %0, %x : {TWO}"),
         (
             f"%0 = nn.square %x : {ONE}",
             f"%2 = control.repeat 3 (%x) : ({MATRIX}) -> ({MATRIX}) {{",
@@ -74,12 +73,22 @@ def test_a_function_of_two_joins_the_first_that_it_can():
             "}",
         ),
     ],
-    ids=["two readers", "a divisor, which has a pole", "made before a loop"],
+    ids=["a base, which must be positive", "made before a loop"],
 )
 def test_what_cannot_be_one_codelet_is_not_grouped(lines: tuple[str, ...]):
     found = groups(f"%x: {MATRIX}", f"%2: {MATRIX}", *lines)
-    assert not any("nn.abs" in group for group in found)
     assert not any(g[0] in ("nn.exp", "nn.square") for g in found)
+
+
+def test_a_value_with_two_readers_is_computed_in_the_group_that_has_both():
+    lines = (
+        f"%0 = nn.abs %x : {ONE}",
+        f"%1 = nn.sigmoid %0 : {ONE}",
+        f"%2 = nn.mul %0, %1 : {TWO}",
+    )
+    assert groups(f"%x: {MATRIX}", f"%2: {MATRIX}", *lines) == [["nn.abs", "nn.sigmoid", "nn.mul"]]
+    both = groups(f"%x: {MATRIX}", f"%2: {MATRIX}, %0: {MATRIX}", *lines)
+    assert both == [["nn.sigmoid", "nn.mul"]]
 
 
 def test_a_group_that_is_long_enough_is_followed_by_the_next():

@@ -28,8 +28,7 @@ from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
-from ....dialects.nn import can_follow, element_of, free_number, join
-from ....dialects.nn.group import GROUP, number_of_group
+from ....dialects.nn import element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
@@ -73,17 +72,18 @@ ADDRESSED = 0.3
 def decide_groups(module: ModuleOp, random: Random) -> None:
     """Group some operations with what they read, as far as that is legal."""
     number = free_number(module.walk())
+    order = {op: i for i, op in enumerate(module.walk())}
+    members: dict[Operation, tuple[Operation, ...]] = {}
     for op in module.walk():
         for before in dict.fromkeys(value.owner for value in op.operands):
-            if (
-                isinstance(before, Operation)
-                and GROUP not in op.attributes
-                and random.random() < GROUPED
-                and can_follow(before, op)
-            ):
-                own = number_of_group(before)
-                join(number if own is None else own, (before, op))
-                number += own is None
+            if not isinstance(before, Operation) or random.random() >= GROUPED:
+                continue
+            joined = {*members.get(before, (before,)), *members.get(op, (op,))}
+            ordered = tuple(sorted(joined, key=lambda each: order[each]))
+            if is_group(ordered):
+                join(number, ordered)
+                number += 1
+                members.update((each, ordered) for each in ordered)
 
 
 def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:

@@ -249,16 +249,17 @@ def _propagated_error(
         # Near the largest finite number, one correct run may overflow where another does not.
         edge = np.abs(np.abs(value) - float_limits(before).largest)
         error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
+    values, value_errors = [value], [error]
     for stage in body.then:
         function = scalar_function(stage.function)
         taken, extras = extras[: stage.extras], extras[stage.extras :]
-        arrays: list[Array] = []
-        each: list[Errors] = []
-        for array, e, access in taken:
-            arrays.append(_in_result_shape(_points(array, access, space), space))
-            each.append(_in_result_shape(_points(e, replace(access, fill=0.0), space), space))
-        arrays.insert(stage.at, value)
-        each.insert(stage.at, error)
+        further = [_in_result_shape(_points(a, access, space), space) for a, _, access in taken]
+        further_errors = [
+            _in_result_shape(_points(e, replace(access, fill=0.0), space), space)
+            for _, e, access in taken
+        ]
+        arrays = stage.arguments(values, further)
+        each = stage.arguments(value_errors, further_errors)
         made, deviation = _corners(function, stage.parameters, arrays, each)
         u = float_limits(before).roundoff
         condition = function.condition(stage.parameters, *arrays, result=made)
@@ -266,7 +267,11 @@ def _propagated_error(
         reached = np.abs(made) + deviation >= float_limits(before).largest
         error = np.where(reached, np.inf, (u * condition + tiny) * SLACK + deviation)
         error = error + 2 * u * np.abs(made)
+        if any(np.isinf(e).any() for e in each):
+            error = np.where(np.logical_or.reduce([np.isinf(e) for e in each]), np.inf, error)
         value = made
+        values.append(value)
+        value_errors.append(error)
     if body.then:
         limits = float_limits(result.dtype)
         error = error + limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
@@ -294,7 +299,7 @@ def _operand_deviation(
         return _deviation_along(own, operands[0], errors[0])
     if space.relations:
         return _deviation_of_lookup(own, operands[body.function_arity :], errors)
-    if not FUNCTIONS[body.function].ends_decide:
+    if not FUNCTIONS[body.function].bounds_intervals:
         return np.full(shape, np.inf)
     if any(is_whole(a.dtype) and not (np.abs(_wide(a)) < LARGEST_EXACT).all() for a in operands):
         return np.full(shape, np.inf)
@@ -452,6 +457,8 @@ def _corners(
     inexact = [i for i, e in enumerate(errors) if e.any()]
     if not inexact:
         return made, np.zeros(made.shape)
+    if function.steepest is not None:
+        return made, np.zeros(made.shape) + function.steepest * sum(errors)
     ends = list(wide)
     for axis, i in enumerate(inexact):
         # Evaluate all corners at once: the two ends of each operand lie along a leading axis of

@@ -84,13 +84,15 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
     value = _function_degree(body.function, body.parameters, taken)
     if body.along is not None and body.along.name == "sort_indices":
         value = INDEPENDENT
+    values: list[Degree] = [value]
     for stage in body.then:
-        taken, given = given[: stage.extras], given[stage.extras :]
-        if value is None:
+        further: list[Degree] = [*given[: stage.extras]]
+        given = given[stage.extras :]
+        arguments = [each for each in stage.arguments(values, further) if each is not None]
+        if len(arguments) < FUNCTIONS[stage.function].arity:
             return None
-        taken.insert(stage.at, value)
-        value = _function_degree(stage.function, stage.parameters, taken)
-    return value
+        values.append(_function_degree(stage.function, stage.parameters, arguments))
+    return values[-1]
 
 
 def _function_degree(
