@@ -82,7 +82,11 @@ def _gather_elements(node: Node) -> Results:
 
 
 def _flat(node: Node, operand: int, shape: tuple[int, ...]) -> SSAValue:
-    """Row-major positions in a shape, from the coordinates along the last axis of an operand."""
+    """Row-major positions in a shape, from the coordinates along the last axis of an operand.
+
+    Coordinates of which one is out of range give a position that is out of range, so that the
+    lookup raises a fault.
+    """
     given = node.shape(operand)
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
     array = node.graph.known(node.value(operand))
@@ -99,11 +103,13 @@ def _flat(node: Node, operand: int, shape: tuple[int, ...]) -> SSAValue:
     def constant(values: np.ndarray) -> SSAValue:
         return node.graph.emitted(node.known(values))
 
-    zero = node.constant(0, indices)
-    turned = node.add(nn.AddOp(indices, constant(sizes)))
-    normal = node.add(nn.SelectOp(node.add(nn.LessOp(indices, zero)), turned, indices))
+    above = node.add(nn.MaxOp(indices, constant(-sizes)))
+    inside = node.add(nn.EqualOp(node.add(nn.MinOp(above, constant(sizes - 1))), indices))
+    normal = node.add(nn.ModOp(indices, constant(sizes)))
     weighted = node.add(nn.MulOp(normal, constant(np.array(weights, np.int64))))
-    return node.add(nn.ReduceOp(weighted, "sum", [len(given) - 1]))
+    # Positions are not negative, so that the sum is out of range too.
+    checked = node.add(nn.SelectOp(inside, weighted, node.constant(prod(shape), indices)))
+    return node.add(nn.ReduceOp(checked, "sum", [len(given) - 1]))
 
 
 def _gather_nd(node: Node) -> Results:

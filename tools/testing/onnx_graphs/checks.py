@@ -55,7 +55,10 @@ MOST_NODES = 8
 NO_MACHINE = "tiny:1"
 """The target of a program that is evaluated and not compiled. Any target would do."""
 
-OUT_OF_RANGE = ("out of data bounds", "out of bounds", "invalid index found", "Out of range value")
+OUT_OF_RANGE = (
+    *("out of data bounds", "out of bounds", "Out of range value"),
+    *("invalid index found", "invalid indice found"),
+)
 """What onnxruntime says about an index that is out of range."""
 
 NOT_COMPARED = ("refused", "unsupported", "undecided", "invalid")

@@ -35,8 +35,8 @@ def _astray(draw: Draw, indices: Array, sizes: Array | int) -> Array:
     """The same indices; in one case of twenty, one of them is out of range."""
     if not indices.size or not draw.chance(OUT_OF_RANGE):
         return indices
-    low, high = np.broadcast_arrays(-np.asarray(sizes) - 1, sizes)
-    wrong = np.broadcast_to(high if draw.chance(0.5) else low, indices.shape)
+    limits = np.asarray(sizes)
+    wrong = np.broadcast_to(limits if draw.chance(0.5) else -limits - 1, indices.shape)
     at = np.unravel_index(draw.random.randrange(indices.size), indices.shape)
     astray = np.array(indices)
     astray[at] = wrong[at]
@@ -123,7 +123,8 @@ def _gather_nd(draw: Draw) -> Form:
     each = draw.one_of((), (1,), (2,), (2, 2))
     shape = (*draw.shape[:batch], *each)
     places = _places(draw, indexed, prod(shape), once=False)
-    indices = _from_end(draw, places, np.array(indexed)).reshape(*shape, depth)
+    given = _from_end(draw, places, np.array(indexed)).reshape(*shape, depth)
+    indices = _astray(draw, given, np.array(indexed))
     return Form(parameters={"indices": indices, "batch_dims": batch or None})
 
 
@@ -132,7 +133,7 @@ def _scatter_nd(draw: Draw) -> Form:
     depth = draw.random.randint(1, draw.rank)
     indexed, reduction = draw.shape[:depth], _reduction(draw)
     places = _places(draw, indexed, draw.one_of(1, 2, 4), once=reduction in (None, "none"))
-    indices = _from_end(draw, places, np.array(indexed))
+    indices = _astray(draw, _from_end(draw, places, np.array(indexed)), np.array(indexed))
     if draw.chance(0.3):
         indices = indices[None]
     updates = (*indices.shape[:-1], *draw.shape[depth:])
