@@ -37,8 +37,9 @@ class SuperstepPrice:
     origin: the node that it came from. times: how often a run of the program executes it.
     sync_cycles: until all tiles have met. exchange_cycles: of the tile that receives or sends
     longest. compute_cycles: of the tile that computes longest, including copies within the tile and
-    padding that it fills. exchange_bytes: received from other tiles, summed over all tiles.
-    busiest_tile: the tile that exchanges and computes longest.
+    padding that it fills. worst_compute_cycles: the same, if the indices of each lookup all name
+    rows of one tile, instead of rows that are spread evenly. exchange_bytes: received from other
+    tiles, summed over all tiles. busiest_tile: the tile that exchanges and computes longest.
     """
 
     name: str
@@ -49,6 +50,7 @@ class SuperstepPrice:
     compute_cycles: int
     exchange_bytes: int
     busiest_tile: int
+    worst_compute_cycles: int
 
     @property
     def cycles(self) -> int:
@@ -58,7 +60,10 @@ class SuperstepPrice:
 
 @dataclass(frozen=True)
 class Totals:
-    """The sums over a run of a program: supersteps, cycles, and exchanged bytes."""
+    """The sums over a run of a program: supersteps, cycles, and exchanged bytes.
+
+    worst_cycles: the cycles if the indices of each lookup all name rows of one tile.
+    """
 
     supersteps: int
     cycles: int
@@ -66,6 +71,7 @@ class Totals:
     exchange_cycles: int
     compute_cycles: int
     exchange_bytes: int
+    worst_cycles: int
 
 
 def totals(prices: Sequence[SuperstepPrice]) -> Totals:
@@ -77,6 +83,9 @@ def totals(prices: Sequence[SuperstepPrice]) -> Totals:
         exchange_cycles=sum(p.times * p.exchange_cycles for p in prices),
         compute_cycles=sum(p.times * p.compute_cycles for p in prices),
         exchange_bytes=sum(p.times * p.exchange_bytes for p in prices),
+        worst_cycles=sum(
+            p.times * (p.cycles - p.compute_cycles + p.worst_compute_cycles) for p in prices
+        ),
     )
 
 
@@ -229,6 +238,7 @@ def superstep_price(
         compute_cycles=int(charge.compute.max(initial=0)),
         exchange_bytes=int(charge.received.sum()),
         busiest_tile=int(np.argmax(exchange + charge.compute)),
+        worst_compute_cycles=int((charge.compute + charge.crowded).max(initial=0)),
     )
 
 
@@ -259,18 +269,19 @@ class Charge:
     """What each tile does in a superstep; each array is (tiles,), and operations add to it.
 
     received, sent: bytes. arriving: received bytes, counted as bytes of the tile's own bus.
-    compute: cycles.
+    compute: cycles. crowded: further cycles if all indices of a lookup name rows of the tile.
     """
 
     received: Integers
     arriving: Integers
     sent: Integers
     compute: Integers
+    crowded: Integers
 
 
 def no_charge(tiles: int) -> Charge:
     """The charge of tiles that do nothing yet."""
-    return Charge(*(np.zeros(tiles, np.int64) for _ in range(4)))
+    return Charge(*(np.zeros(tiles, np.int64) for _ in range(5)))
 
 
 def charge_vertices(
@@ -279,10 +290,14 @@ def charge_vertices(
     """Add the cycles that each tile computes for a compute set."""
     dtypes = [v.dtype for v in operands_of(op, variables)]
     plan = op.plan.data
-    cycles = cells_cycles(Workload.of(op.structure(), dtypes, target), plan)
+    work = Workload.of(op.structure(), dtypes, target)
+    cycles = cells_cycles(work, plan)
     order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
     own = slice(plan.first_tile, plan.first_tile + cycles.size)
     charge.compute[own] += cycles.transpose(order).ravel()
+    if work.structure.space.relations:
+        crowded = cells_cycles(replace(work, lookups="together"), plan) - cycles
+        charge.crowded[own] += crowded.transpose(order).ravel()
 
 
 def charge_copy(

@@ -34,6 +34,8 @@ class OperationPrice:
     computes, copies within itself or fills padding longest for it. The busiest tile of a superstep
     may be another one, so these need not add up to the superstep's. exchange_bytes: received from
     other tiles, summed over all tiles. tile_bytes: of the result on the fullest tile.
+    worst_compute_cycles: those of a lookup whose indices all name rows of one tile, where
+    compute_cycles are those of indices that are spread evenly; equal for other operations.
     """
 
     operation: str
@@ -45,6 +47,7 @@ class OperationPrice:
     compute_cycles: int
     exchange_bytes: int
     tile_bytes: int
+    worst_compute_cycles: int
 
     @property
     def cycles(self) -> int:
@@ -96,5 +99,6 @@ def _priced(
                 int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize
                 for result in results
             ),
+            worst_compute_cycles=int((charge.compute + charge.crowded).max(initial=0)),
         )
         yield op, found

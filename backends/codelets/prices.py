@@ -107,10 +107,7 @@ def _turn_cycles(
 
 
 def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
-    """The cycles of a lookup, if indices are spread evenly over the rows of the whole table.
-
-    If instead all indices name rows of one cell, this cell takes the cycles of a table in one part.
-    """
+    """The cycles of a lookup, if indices are spread over the rows as the workload says."""
     space, body = work.structure.space, work.structure.body
     rows = {d for relation in space.relations for d, _ in relation.axis.terms}
     named = {d for r in space.relations for d in space.operands[r.operand].dims()}
@@ -119,7 +116,8 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
         reached = elements(shares, tuple(d for d, _ in relation.axis.terms))
         share *= np.minimum(reached / max(relation.axis.size, 1), 1.0)
     indices = elements(shares, tuple(sorted(named - rows))) * threads
-    found = np.ceil(indices * share).astype(np.int64)
+    here = share if work.lookups == "spread" else 1.0
+    found = np.ceil(indices * here).astype(np.int64)
     rest = tuple(d for d in range(len(space.dims)) if d not in named | rows)
     merges = body.combiner != "pick"
     cycles = cost.lookup_cycles(

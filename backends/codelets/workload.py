@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,12 +20,15 @@ class Workload:
     """One operator in given types on a target. Together with the sizes of a cell it has a price.
 
     operand: the dtype of the first operand that is a number. result: the dtype of the first result.
+    lookups: whether indices are spread evenly over the rows of a table, or all name rows of the
+    cell that is priced.
     """
 
     structure: Structure
     operand: np.dtype[Any]
     result: np.dtype[Any]
     target: Target
+    lookups: Literal["spread", "together"] = "spread"
 
     @classmethod
     def of(cls, structure: Structure, dtypes: Sequence[np.dtype[Any]], target: Target) -> Workload:

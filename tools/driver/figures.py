@@ -26,12 +26,20 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("vertices", f"{profile['vertices']:,}"),
         ("edges", f"{profile['edges']:,}"),
         ("supersteps", f"{profile['supersteps']:,}"),
-        ("cycles", f"{profile['cycles']:,}"),
+        ("cycles", f"{profile['cycles']:,}{_worst(profile)}"),
         ("of these", cycles),
         ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
         ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]
+
+
+def _worst(profile: Mapping[str, Any]) -> str:
+    """The cycles if lookups are not spread evenly, in words; "" if that costs nothing."""
+    worst = profile["worst_cycles"]
+    if worst == profile["cycles"]:
+        return ""
+    return f"; {worst:,} if the indices of each lookup all name rows of one tile"
 
 
 def html_table(title: str, rows: Iterable[tuple[str, str]]) -> str:

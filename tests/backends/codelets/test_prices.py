@@ -26,7 +26,7 @@ from abele.dialects.structured import (
     Structure,
     extras_of,
 )
-from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
 MK2 = resolve_target("mk2")
 F16, F32, F64, I32 = (np.dtype(n) for n in ("float16", "float32", "float64", "int32"))
@@ -237,3 +237,24 @@ def test_a_scaled_tensor_plus_another_is_one_loop():
     other = chained(scale, Stage("sub"))
     assert cycles(both, I32) > cost.scaled_add_cycles(96, "float32", MK2)
     assert cycles(other) == cycles(scale) + cost.following_cycles(96, 2, "sub", "float32", MK2)
+
+
+def test_lookups_in_one_row_s_tile_cost_as_much_as_a_table_in_one_part():
+    rows, n, width = 4000, 96, 4
+    dims = (Dim("n", n), Dim("k", width), Dim("row", rows))
+    table, updates = identity_map((2, 1), (rows, width)), identity_map((0, 1), (n, width))
+    own = (replace(dims[0], kind="reduction"), *dims[1:])
+    relation = Relation(AxisMap(rows, ((2, 1),)), 1)
+    space = Space(own, (updates, identity_map((0,), (n,))), (table,), (relation,))
+    spread = Workload(Structure(space, Body("identity", "sum")), F32, F32, MK2)
+    together = replace(spread, lookups="together")
+    parts = np.array([[n, width, rows // 10]])
+    even, worst = (compute_cycles(work, parts)[0][0] for work in (spread, together))
+    added = cost.lookup_cycles(
+        *(np.array([each]) for each in (n, n, width)), True, "float32", MK2
+    ) - cost.lookup_cycles(
+        *(np.array([each]) for each in (n, -(-n // 10), width)), True, "float32", MK2
+    )
+    assert worst - even == added[0] > 0
+    whole = np.array([[n, width, rows]])
+    assert compute_cycles(spread, whole)[0] == compute_cycles(together, whole)[0]
