@@ -218,6 +218,45 @@ def _scatter_nd(node: Node) -> Results:
     return node.reshape(_scattered(node, data, flat, updates, -1, _combiner(node)), shape)
 
 
+def _tensor_scatter(node: Node) -> Results:
+    """A cache in which each sample replaces elements along an axis, from its own index on."""
+    shape, update = node.shape(0), node.shape(1)
+    rank = len(shape)
+    axis = node.axis(node.integer("axis", -2), rank)
+    alike = [i for i in range(rank) if i != axis]
+    if len(update) != rank or axis == 0 or any(shape[i] != update[i] for i in alike):
+        raise node.bad(f"update of {list(update)} for a cache of {list(shape)} along axis {axis}")
+    size, length, batch = shape[axis], update[axis], shape[0]
+    if length > size:
+        raise node.bad(f"update of {length} elements for {size} along axis {axis}")
+    mode = node.text("mode", "linear")
+    if mode not in ("linear", "circular"):
+        raise node.bad(f"mode {mode!r}; need linear or circular")
+    if 0 in update:
+        return node.value(0)
+    place = node.graph.emitted(node.known(np.arange(size, dtype=np.int64)[None]))
+    if node.has(2):
+        first = node.reshape(node.cast(node[2], i64), (batch, 1))
+        place = node.add(nn.SubOp(place, first))
+    if mode == "circular":
+        place = node.add(nn.ModOp(place, node.constant(size, place)))
+    after = node.add(nn.GreaterEqualOp(place, node.constant(0, place)))
+    before = node.add(nn.LessOp(place, node.constant(length, place)))
+    replaced = node.add(nn.LogicalAndOp(after, before))
+    begin = node.known(np.arange(batch, dtype=np.int64)[:, None] * length)
+    row = node.add(nn.ClipOp(place, 0.0, float(length - 1)))
+    row = node.add(nn.AddOp(row, node.graph.emitted(begin)))
+    order = [0, axis, *(i for i in alike if i)]
+    rest = [shape[i] for i in order[2:]]
+    table = node.reshape(node.add(nn.TransposeOp(node[1], order)), (batch * length, *rest))
+    found = node.add(nn.GatherOp(table, row, 0))
+    found = node.add(nn.TransposeOp(found, [order.index(i) for i in range(rank)]))
+    # Without indices, all samples replace the same elements.
+    samples = nn.shape_of(replaced)[0]
+    mask = [samples if i == 0 else size if i == axis else 1 for i in range(rank)]
+    return node.add(nn.SelectOp(node.reshape(replaced, mask), found, node[0]))
+
+
 def _one_hot(node: Node) -> Results:
     depth = int(node.array_scalar(1, "depth"))
     if depth < 1:
@@ -263,6 +302,7 @@ INDEXED: dict[str, Importer] = {
     "Scatter": _scatter_elements,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TensorScatter": _tensor_scatter,
     "OneHot": _one_hot,
     "EyeLike": _eye_like,
     "Trilu": _trilu,

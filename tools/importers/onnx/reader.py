@@ -49,6 +49,7 @@ from .ops_indexed import INDEXED
 from .ops_learned import LEARNED
 from .ops_lists import LISTS
 from .ops_movement import MOVEMENTS
+from .ops_ngrams import NGRAMS
 from .ops_normalise import NORMALISATIONS
 from .ops_quantised import QUANTISED
 from .ops_random import RANDOM
@@ -77,7 +78,7 @@ SECTIONS: dict[str, dict[str, Importer]] = {
     "normalisation": NORMALISATIONS,
     "attention": ATTENTIONS,
     "movement and shapes": MOVEMENTS,
-    "indices": INDEXED,
+    "indices": {**INDEXED, **NGRAMS},
     "images": {**RESIZES, **SAMPLINGS},
     "scans and sorts": SEQUENCES,
     "signals": SIGNALS,

@@ -170,6 +170,44 @@ def _range(draw: Draw) -> Form:
     return Form(parameters={"start": start, "limit": limit, "delta": step})
 
 
+def _tensor_scatter(draw: Draw) -> Form:
+    """Updates that are inside of the cache, or go around its end."""
+    if 0 in draw.shape:
+        raise ValueError("an empty cache")
+    axis = draw.random.randrange(1, draw.rank)
+    size, mode = draw.shape[axis], draw.one_of(None, "linear", "circular")
+    length = draw.random.randint(1, size)
+    most = size - 1 if mode == "circular" else size - length
+    first = [draw.random.randint(0, most) for _ in range(draw.shape[0])]
+    parameters = {
+        "axis": axis - draw.rank,
+        "mode": mode,
+        "write_indices": draw.one_of(None, np.array(first)),
+    }
+    return Form([(*draw.shape[:axis], length, *draw.shape[axis + 1 :])], parameters)
+
+
+def _tf_idf(draw: Draw) -> Form:
+    """Counts of pairs of small numbers, and of single ones."""
+    if 0 in draw.shape:
+        raise ValueError("no items")
+    singles = draw.random.sample(range(-3, 4), 3)
+    pairs = draw.random.sample(range(-3, 4), 4)
+    columns = draw.random.sample(range(6), 5)
+    parameters = {
+        "mode": draw.one_of("TF", "IDF", "TFIDF"),
+        "min_gram_length": draw.one_of(1, 2),
+        "max_gram_length": 2,
+        "max_skip_count": draw.one_of(0, 1, 3),
+        "ngram_counts": [0, 3],
+        "ngram_indexes": columns,
+        "pool_int64s": [*singles, *pairs],
+        "pool_strings": None,
+        "weights": draw.one_of(None, [0.5, 1.0, 2.0, -1.0, 3.0]),
+    }
+    return Form(parameters=parameters)
+
+
 INDEXED: dict[str, Callable[[Draw], Form]] = {
     "Gather": _gather,
     "GatherElements": _gather_elements,
@@ -177,6 +215,8 @@ INDEXED: dict[str, Callable[[Draw], Form]] = {
     "Scatter": _scatter_elements,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TensorScatter": _tensor_scatter,
+    "TfIdfVectorizer": _tf_idf,
     "OneHot": _one_hot,
     "EyeLike": _eye_like,
     "Trilu": _trilu,

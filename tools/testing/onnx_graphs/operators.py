@@ -613,6 +613,8 @@ RANKS: dict[str, tuple[int, int]] = {
     "Scatter": (1, 4),
     "ScatterElements": (1, 4),
     "ScatterND": (1, 4),
+    "TensorScatter": (2, 4),
+    "TfIdfVectorizer": (1, 2),
     "GatherElements": (1, 4),
     "GatherND": (1, 4),
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
