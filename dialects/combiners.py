@@ -100,6 +100,7 @@ TUPLE_COMBINERS: dict[str, Combiner] = {
             ("wide", "wide"),
             "The mean, and the mean of squared deviations from it. The members are the count, the "
             "mean and the sum of squared deviations.",
+            reads_position=True,
             floats=True,
         ),
         Combiner(

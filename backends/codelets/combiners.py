@@ -1,8 +1,7 @@
 """Combiners of several values: the numerics and the price of each, in one record.
 
 A vertex has all of its elements in memory, so it lifts and merges them together: the moments of its
-elements take two passes, which is more exact than one. Sets of elements are merged pairwise, as a
-tree, whose shape depends on their number only.
+elements take two passes, which is more exact than one. All sets that it merges are in memory too.
 """
 
 from __future__ import annotations
@@ -51,27 +50,17 @@ class Numerics(ABC):
         """
 
     @abstractmethod
-    def merge(self, first: Members, second: Members) -> Members:
-        """The members of the sets of two, row by row."""
-
-    @abstractmethod
     def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
         """The members of no element. dtype: of elements."""
 
+    @abstractmethod
     def fold(self, members: Members) -> Members:
         """The members of all sets of a row: (sets, n) -> (sets, 1) each."""
-        count = members[0].shape[1]
-        while count > 1:
-            half = count // 2
-            merged = self.merge(
-                tuple(m[:, :half] for m in members), tuple(m[:, half : 2 * half] for m in members)
-            )
-            members = tuple(
-                np.concatenate((m, rest[:, 2 * half :]), axis=1) if count % 2 else m
-                for m, rest in zip(merged, members, strict=True)
-            )
-            count -= half
-        return members
+
+    def merge(self, first: Members, second: Members) -> Members:
+        """The members of the sets of two, row by row."""
+        both = zip(first, second, strict=True)
+        return self.fold(tuple(np.concatenate(each, axis=1) for each in both))
 
     def finish(self, members: Members) -> Members:
         """The results of members."""
@@ -109,9 +98,6 @@ class _Extremes(Numerics):
         values, positions = members
         return self._found(values, positions, None)
 
-    def merge(self, first: Members, second: Members) -> Members:
-        return self.fold(tuple(np.concatenate(m, axis=1) for m in zip(first, second, strict=True)))
-
     def _found(self, values: Array, positions: Array, counts: Array | None) -> Members:
         extreme = np.maximum if self.kind.largest else np.minimum
         best = extreme.reduce(values, axis=1, keepdims=True)
@@ -129,25 +115,36 @@ class _Extremes(Numerics):
 
 @dataclass(frozen=True)
 class _Moments(Numerics):
-    """Mean and variance by two passes in a vertex, and by Chan's update between sets."""
+    """Mean and variance by two passes, over elements or over the means of sets."""
 
     def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
         return 0.0, 0.0, 0.0
 
     def lift(self, values: Array, positions: Array | None) -> Members:
-        count = np.full((len(values), 1), values.shape[1], values.dtype)
-        mean = np.add.reduce(values, axis=1, keepdims=True) / count
-        deviation = values - mean
+        assert positions is not None
+        inside = positions != NO_INDEX
+        if inside.all():
+            count = np.full((len(values), 1), values.shape[1], values.dtype)
+            mean = np.add.reduce(values, axis=1, keepdims=True) / count
+            deviation = values - mean
+        else:
+            count = np.broadcast_to(inside, values.shape).sum(axis=1, keepdims=True)
+            count = count.astype(values.dtype)
+            total = np.add.reduce(np.where(inside, values, 0), axis=1, keepdims=True)
+            mean = np.divide(total, count, out=np.zeros_like(total), where=count > 0)
+            deviation = np.where(inside, values - mean, values.dtype.type(0))
         deviation *= deviation
         return count, mean, np.add.reduce(deviation, axis=1, keepdims=True)
 
-    def merge(self, first: Members, second: Members) -> Members:
-        (n, mean, squares), (m, other, further) = first, second
-        count = n + m
-        share = np.divide(m, count, out=np.zeros_like(count), where=count > 0)
-        delta = other - mean
-        between = delta * delta * (n * share)
-        return count, mean + delta * share, squares + further + between
+    def fold(self, members: Members) -> Members:
+        counts, means, squares = members
+        count = np.add.reduce(counts, axis=1, keepdims=True)
+        share = np.divide(counts, count, out=np.zeros_like(counts), where=count > 0)
+        mean = np.add.reduce(share * means, axis=1, keepdims=True)
+        between = means - mean
+        between *= between
+        between *= counts
+        return count, mean, np.add.reduce(squares + between, axis=1, keepdims=True)
 
     def finish(self, members: Members) -> Members:
         count, mean, squares = members
@@ -167,10 +164,11 @@ class _ExpSum(Numerics):
         terms[values == -np.inf] = 0
         return largest, np.add.reduce(terms, axis=1, keepdims=True)
 
-    def merge(self, first: Members, second: Members) -> Members:
-        (a, total), (b, further) = first, second
-        largest = np.maximum(a, b)
-        return largest, total * _exp_below(a, largest) + further * _exp_below(b, largest)
+    def fold(self, members: Members) -> Members:
+        values, sums = members
+        largest = np.maximum.reduce(values, axis=1, keepdims=True)
+        sums = sums * _exp_below(values, largest)
+        return largest, np.add.reduce(sums, axis=1, keepdims=True)
 
 
 def _exp_below(values: Array, largest: Array) -> Array:
@@ -186,8 +184,8 @@ def _extremes(kind: Extreme) -> _Extremes:
 
 NUMERICS: dict[str, Numerics] = {
     **{n: _extremes(kind) for n, kind in TUPLE_COMBINERS.items() if isinstance(kind, Extreme)},
-    "moments": _Moments(2, "sub square", "add div sub square mul mul add mul add add", "div"),
-    "exp_sum": _ExpSum(2, "sub exp", "max sub exp sub exp mul mul add"),
+    "moments": _Moments(2, "sub square", "add div mul add sub square mul add add", "div"),
+    "exp_sum": _ExpSum(2, "sub exp", "max sub exp mul add"),
 }
 """By name, how the combiners of dialects/combiners.py are computed."""
 

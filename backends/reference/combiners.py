@@ -310,10 +310,12 @@ def _extreme_deviation(structure: Structure, sets: _Sets, errors: _Sets) -> Sequ
 def _moment_columns(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
     """The counts, means and squared deviations of the columns; those of elements are one column."""
     if sets.lifts:
-        values = sets.members[0].astype(np.float64)
-        count = np.full((len(values), 1), float(values.shape[1]))
-        mean = values.mean(axis=1, keepdims=True) if values.shape[1] else np.zeros(count.shape)
-        squares = np.square(values - mean).sum(axis=1, keepdims=True)
+        assert sets.positions is not None
+        inside = sets.positions != NO_INDEX
+        values = np.where(inside, sets.members[0].astype(np.float64), 0.0)
+        count = inside.sum(axis=1, keepdims=True).astype(np.float64)
+        mean = values.sum(axis=1, keepdims=True) / np.where(count > 0, count, 1.0)
+        squares = np.where(inside, np.square(values - mean), 0.0).sum(axis=1, keepdims=True)
         columns = [(count, mean, squares)]
     else:
         columns = [tuple(sets.members)]
@@ -351,7 +353,9 @@ def _moments(structure: Structure, sets: _Sets, _: Any) -> Evaluated:
     columns = sets.members[0].shape[1] + len(sets.left[:1])
     growth = float(np.expm1((STEPS * columns + 10) * np.log1p(u)))
     largest = np.zeros(len(mean))
-    for each in (sets.members[0 if sets.lifts else 1], *sets.left[1:2]):
+    counts = True if sets.positions is None else sets.positions != NO_INDEX
+    own = np.where(counts, sets.members[0 if sets.lifts else 1].astype(np.float64), 0.0)
+    for each in (own, *sets.left[1:2]):
         largest = np.maximum(largest, np.abs(each.astype(np.float64)).max(axis=1, initial=0.0))
     tiny = sets.limits.smallest_normal * (columns + 1)
     e = growth * largest + tiny

@@ -48,7 +48,6 @@ from .group import (
     stage_of,
 )
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
-from .max_pool_indices import MaxPoolIndicesOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
 from .several import CombiningOp, SummarizeOp, SummarizeWindowsOp
@@ -69,7 +68,6 @@ COMPOSITES = (
     LogSoftmaxOp,
     LrnOp,
     AveragePoolOp,
-    MaxPoolIndicesOp,
     GemmOp,
 )
 
@@ -118,7 +116,6 @@ __all__ = [
     "LogSoftmaxOp",
     "LrnOp",
     "MatMulOp",
-    "MaxPoolIndicesOp",
     "PadOp",
     "PoolOp",
     "PureTensorOp",

@@ -197,9 +197,8 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
 
     Padding contributes nothing. An index counts row-major in the whole image.
 
-    image: [N, C, ...]. combiner: one that ignores padding, if there is padding: with an index, or
-    with an element that it ignores. column_major: in an index, the first spatial axis moves
-    fastest; batch and channels are counted as usual.
+    image: [N, C, ...]. combiner: one that ignores padding, if there is padding: with a position, or
+    with an element that it ignores.
 
     Example: %1, %2 = nn.summarize_windows "argmax" %0 window [2, 2] stride [2, 2] dilation [1, 1]
     pad [0, 0] to [0, 0] : (tensor<1x8x6x6xf32>) -> (tensor<1x8x3x3xf32>, tensor<1x8x3x3xi32>)
@@ -207,11 +206,9 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
 
     name = "nn.summarize_windows"
     image = operand_def(TensorType)
-    column_major = opt_prop_def(UnitAttr)
     assembly_format = (
         "$combiner $image `window` $window `stride` $stride `dilation` $dilation"
-        " `pad` $pad_low `to` $pad_high (`column_major` $column_major^)?"
-        " attr-dict `:` functional-type(operands, results)"
+        " `pad` $pad_low `to` $pad_high attr-dict `:` functional-type(operands, results)"
     )
 
     def __init__(
@@ -224,11 +221,9 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
         dilation: Sequence[int] | None = None,
         pad_low: Sequence[int] | None = None,
         pad_high: Sequence[int] | None = None,
-        column_major: bool = False,
     ):
         lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
-        properties = {"window": integers(window), **lists, **flags(column_major=column_major)}
-        super().__init__(image, combiner, properties)
+        super().__init__(image, combiner, {"window": integers(window), **lists})
 
     def result_shape(self) -> Shape:
         """[N, C, positions of the window...]."""
@@ -263,10 +258,9 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
         fills = any(axis.outside == "fill" for axis in spatial)
         fill = Body("identity", self.combiner.data).identity if fills else 0.0
         result = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(out))
-        counted = spatial[::-1] if self.column_major is not None else spatial
         return self._structure(
             dims,
             AccessMap((*first, *spatial), fill),
             AccessMap((*first, *result)),
-            AccessMap((*first, *counted)),
+            AccessMap((*first, *spatial)),
         )

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
+from ...dialects.combiners import MEMBERS
 from ..plans.derive import combine_structure, result_layout
 from .candidates import inherited
 from .choice import Choice, fitting, pareto, rank
@@ -61,7 +62,7 @@ def _combined(question: Question, first: Choice) -> Choice:
     if rest is None:
         return first
     combine = first.plan.combine
-    merge = fastest(rest) if combine is None else exact(rest, combine)
+    merge = _fastest_merge(rest) if combine is None else exact(rest, combine)
     copies = first.temporary_bytes - first.result_bytes
     return replace(
         first,
@@ -77,19 +78,29 @@ def _combined(question: Question, first: Choice) -> Choice:
     )
 
 
+def _fastest_merge(question: Question) -> Choice:
+    """The fastest way to combine partials, in one compute or, if the problem may be cut, in two."""
+    once = replace(question, problem=replace(question.problem, merges=False))
+    ways = [fastest(once)]
+    if question.problem.merges:
+        ways.append(fastest(question))
+    return min(ways, key=lambda choice: choice.cycles)
+
+
 def _combining(question: Question, plan: Plan) -> Question | None:
     """The question of how to combine the partials of a plan; None if it leaves none."""
     problem = question.problem
     combine = combine_structure(problem.structure, plan)
     if combine is None:
         return None
-    own = problem.structure.own_operands
+    own, body = problem.structure.own_operands, problem.structure.body
     merging = Problem(
         combine,
         (*problem.left_dtypes, *problem.operand_dtypes[own:]),
         problem.result_dtype,
         (False,) * len(problem.left_dtypes) + problem.resident[own:],
-        merges=False,
+        # Merging members takes long, so that it may be cut as well, but only once.
+        merges=bool(body.member_kinds) and body.function != MEMBERS,
         terms=Terms(tiles=problem.terms.tiles),
         further_dtypes=problem.further_dtypes,
     )

@@ -89,7 +89,7 @@ CASES = [
         nn.SummarizeWindowsOp,
         [t(1, 2, 6, 6)],
         lambda x: nn.SummarizeWindowsOp(
-            x, "argmax", [3, 3], stride=[2, 2], pad_low=[1, 1], column_major=True
+            x, "argmax", [3, 3], stride=[2, 2], pad_low=[1, 1]
         ),
         t(1, 2, 3, 3),
     ),
@@ -188,20 +188,6 @@ CASES = [
             x, [3, 3], pad_low=[1, 1], pad_high=[1, 1], count_include_pad=True
         ),
         IMAGE,
-    ),
-    (
-        nn.MaxPoolIndicesOp,
-        [IMAGE],
-        lambda x: nn.MaxPoolIndicesOp(
-            x, [3, 2], stride=[2, 1], dilation=[1, 3], pad_low=[1, 0], pad_high=[2, 1]
-        ),
-        t(2, 8, 5, 8, of=i64),
-    ),
-    (
-        nn.MaxPoolIndicesOp,
-        [t(1, 1, 4, 5, 6)],
-        lambda x: nn.MaxPoolIndicesOp(x, [2, 2, 2], column_major=True),
-        t(1, 1, 3, 4, 5, of=i64),
     ),
     (nn.GatherOp, [MATRIX, I3], lambda a, i: nn.GatherOp(a, i, 0), t(3, 5)),
     (nn.GatherOp, [IMAGE_1D, t(6, 7, of=i64)], lambda a, i: nn.GatherOp(a, i, -2), t(2, 6, 7, 9)),
@@ -354,14 +340,6 @@ def test_an_average_counts_the_elements_under_each_window(include: bool, ceil: b
     assert nn.shape_of(op.result)[2] == (4, 4)[ceil]
 
 
-def test_indices_are_built_from_one_vector_per_axis():
-    """No constant is as large as the image, however many windows it has."""
-    module, op = program([t(2, 3, 64, 48)], lambda x: nn.MaxPoolIndicesOp(x, [3, 3], stride=[2, 2]))
-    op.decompose(Builder(InsertPoint.before(op)))
-    constants = [each for each in module.walk() if isinstance(each, nn.ConstantOp)]
-    assert max(each.value.array.size for each in constants) == 64
-
-
 @pytest.mark.parametrize(
     ("size", "low", "high", "reach", "stride", "floor", "ceil"),
     [(6, 0, 0, 3, 2, 2, 3), (7, 0, 0, 3, 2, 3, 3), (2, 0, 1, 1, 2, 2, 1), (4, 1, 1, 2, 3, 2, 2)],
@@ -446,8 +424,26 @@ INVALID = [
     ([MATRIX], lambda x: nn.ExpandOp(x, [1, 5]), r"of shape \[4, 5\] does not broadcast to"),
     ([MATRIX], lambda x: nn.ReshapeOp(x, [3, 7]), r"20 elements of \[4, 5\] as \[3, 7\]"),
     ([IMAGE, t(7), t(8), t(8), t(8)], nn.BatchNormOp, r"scale of shape \[7\]; need \[8\]"),
-    ([t(1, 1, 4, of=i1)], lambda x: nn.MaxPoolIndicesOp(x, [2]), "maxima of i1; need numbers"),
-    ([IMAGE], lambda x: nn.MaxPoolIndicesOp(x, [99, 1]), "spatial axis 0: a window of 99 on 9"),
+    (
+        [t(1, 1, 4, of=i1)],
+        lambda x: nn.SummarizeWindowsOp(x, "argmax", [2]),
+        "argmax of i1; need numbers",
+    ),
+    (
+        [IMAGE],
+        lambda x: nn.SummarizeWindowsOp(x, "argmax", [99, 1]),
+        "spatial axis 0: a window of 99 on 9",
+    ),
+    (
+        [WHOLE],
+        lambda x: nn.SummarizeOp(x, "moments", [0]),
+        "moments of i.*; need floats",
+    ),
+    (
+        [t(2, 0)],
+        lambda x: nn.SummarizeOp(x, "argmin", [1]),
+        "axis 1 has no elements; need one or more",
+    ),
     ([t(4, of=i64)], lambda x: nn.SoftmaxOp(x, 0), "softmax of i64; need a floating-point type"),
     ([MATRIX, t(5, 3), t(7, 4, 3)], nn.GemmOp, r"bias of shape .* does not broadcast to \[4, 3\]"),
     ([ROW], lambda x: nn.ScaleOp(x, float("nan")).verify(), "need numbers"),

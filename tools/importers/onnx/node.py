@@ -606,6 +606,12 @@ class Node:
         self.ops.append(op)
         return op.result
 
+    def add_several(self, op: nn.CombiningOp) -> Sequence[SSAValue]:
+        """Append an operation with several results, as add does, and return them."""
+        self.graph.body.add_op(op)
+        self.ops.append(op)
+        return op.results
+
     def constant(self, value: float, like: SSAValue) -> SSAValue:
         """Append a constant without axes, and return it. like: a value of the same element type."""
         dtype = numpy_dtype(nn.element_of(like))

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Node, Results, is_float
+from .node import Importer, Node, Results
 
 
 def _positions(node: Node, shape: tuple[int, ...], axis: int) -> SSAValue:
@@ -28,15 +28,9 @@ def _where(node: Node, value: SSAValue, axis: int, combiner: str, *, last: bool)
         raise node.unsupported(
             f"axis {axis} of shape {list(shape)}, which has no elements", "need one or more"
         )
-    extreme = node.add(nn.ReduceOp(value, combiner, [axis], keep_dims=True))
-    found = node.add(nn.EqualOp(value, extreme))
-    if is_float(value):
-        # A NaN makes the extreme NaN, which equals nothing.
-        found = node.add(nn.LogicalOrOp(found, node.add(nn.IsNaNOp(value))))
-    index = _positions(node, shape, axis)
-    nowhere = node.constant(-1 if last else shape[axis], index)
-    index = node.add(nn.SelectOp(found, index, nowhere))
-    return node.add(nn.ReduceOp(index, "max" if last else "min", [axis], keep_dims=True))
+    kind = f"arg{combiner}" + ("_last" if last else "")
+    _, index = node.add_several(nn.SummarizeOp(value, kind, [axis], keep_dims=True))
+    return index
 
 
 def first_largest(node: Node, value: SSAValue, axis: int) -> SSAValue:

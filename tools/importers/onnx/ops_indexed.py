@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
+from operator import lt
 
 import numpy as np
 from xdsl.dialects.builtin import i64
@@ -15,6 +16,7 @@ from ....dialects.dtypes import numpy_dtype
 from ....dialects.scalar_functions import COMBINERS
 from ....ir.number_kinds import is_whole
 from .node import Importer, Node, Results, dtype_of
+from .window import explicit_pads
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
 """The operation that merges the data with what a scatter made of updates, by combiner."""
@@ -257,6 +259,29 @@ def _tensor_scatter(node: Node) -> Results:
     return node.add(nn.SelectOp(node.reshape(replaced, mask), found, node[0]))
 
 
+def _max_unpool(node: Node) -> Results:
+    """Zeros, but for the values at their indices in the smallest image that has such windows."""
+    shape, given = node.shape(0), node.shape(1)
+    window = node.integers("kernel_shape")
+    rank = len(window)
+    if len(shape) != rank + 2 or given != shape or not rank:
+        raise node.bad(f"values of {list(shape)}, indices of {list(given)}, window {window}")
+    stride = node.integers("strides", [1] * rank)
+    low, high = explicit_pads(node, rank)
+    lists = zip(shape[2:], window, stride, low, high, strict=True)
+    image = (*shape[:2], *((n - 1) * s - lo - hi + k for n, k, s, lo, hi in lists))
+    whole = tuple(node.array_integers(2, "output_shape")) if node.has(2) else image
+    if min(image) < 1 or len(whole) != len(image) or any(map(lt, whole, image)):
+        raise node.bad(f"output_shape {list(whole)}; need {list(image)} or more")
+    count, size = prod(shape), prod(image)
+    nothing = node.add(nn.ExpandOp(node.constant(0, node[0]), (size,)))
+    indices = node.reshape(_indices(node, 1, size), (count,))
+    updates = node.reshape(node[0], (count,))
+    found = node.reshape(_scattered(node, nothing, indices, updates, 0, ""), image)
+    more = [n - m for n, m in zip(whole, image, strict=True)]
+    return node.add(nn.PadOp(found, [0] * len(more), more)) if any(more) else found
+
+
 def _one_hot(node: Node) -> Results:
     depth = int(node.array_scalar(1, "depth"))
     if depth < 1:
@@ -303,6 +328,7 @@ INDEXED: dict[str, Importer] = {
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
     "TensorScatter": _tensor_scatter,
+    "MaxUnpool": _max_unpool,
     "OneHot": _one_hot,
     "EyeLike": _eye_like,
     "Trilu": _trilu,

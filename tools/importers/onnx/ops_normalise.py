@@ -77,6 +77,10 @@ def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon:
 
 def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A value minus its mean along axes, the mean, and the population's variance."""
+    if all(nn.shape_of(value)[axis] for axis in axes):
+        moments = nn.SummarizeOp(value, "moments", axes, keep_dims=True)
+        average, variance = node.add_several(moments)
+        return node.add(nn.SubOp(value, average)), average, variance
     average = mean(node, value, axes, keep_dims=True)
     centred = node.add(nn.SubOp(value, average))
     return centred, average, mean(node, node.add(nn.SquareOp(centred)), axes, keep_dims=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import f32
+from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
@@ -22,10 +22,25 @@ def _reach(window: Window, axis: int) -> int:
 def _max_pool(node: Node) -> Results:
     window = window_attributes(node, node.integers("kernel_shape"))
     high = _overhanging(node, window) if node.flag("ceil_mode") else list(window.high)
-    value = node.add(
-        nn.PoolOp(
+    if node.opset < 8 or not node.wants(1):
+        return node.add(
+            nn.PoolOp(
+                node[0],
+                "max",
+                window.size,
+                stride=window.stride,
+                dilation=window.dilation,
+                pad_low=window.low,
+                pad_high=high,
+            )
+        )
+    order = node.integer("storage_order", 0)
+    if order not in (0, 1):
+        raise node.bad(f"storage_order {order}; need 0 or 1")
+    value, index = node.add_several(
+        nn.SummarizeWindowsOp(
             node[0],
-            "max",
+            "argmax_number",
             window.size,
             stride=window.stride,
             dilation=window.dilation,
@@ -33,25 +48,24 @@ def _max_pool(node: Node) -> Results:
             pad_high=high,
         )
     )
-    if node.opset < 8 or not node.wants(1):
-        return value
-    order = node.integer("storage_order", 0)
-    if order not in (0, 1):
-        raise node.bad(f"storage_order {order}; need 0 or 1")
-    return [
-        value,
-        node.add(
-            nn.MaxPoolIndicesOp(
-                node[0],
-                window.size,
-                stride=window.stride,
-                dilation=window.dilation,
-                pad_low=window.low,
-                pad_high=high,
-                column_major=order == 1,
-            )
-        ),
-    ]
+    if order == 1:
+        index = _column_major(node, index, node.shape(0)[2:])
+    return [value, node.cast(index, i64)]
+
+
+def _column_major(node: Node, index: SSAValue, image: Sequence[int]) -> SSAValue:
+    """Row-major positions in planes of an image, counted with the first axis moving fastest."""
+
+    def by(kind: type[nn.MulOp | nn.DivOp | nn.ModOp], value: SSAValue, n: int) -> SSAValue:
+        return node.add(kind(value, node.constant(n, value)))
+
+    rest, size = index, prod(image)
+    plane = by(nn.MulOp, by(nn.DivOp, index, size), size)
+    for axis in reversed(range(len(image))):
+        along = by(nn.ModOp, rest, image[axis])
+        plane = node.add(nn.AddOp(plane, by(nn.MulOp, along, prod(image[:axis]))))
+        rest = by(nn.DivOp, rest, image[axis])
+    return plane
 
 
 def _average_pool(node: Node) -> Results:

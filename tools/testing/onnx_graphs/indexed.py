@@ -101,6 +101,20 @@ def _scatter_elements(draw: Draw) -> Form:
     return Form([None, tuple(shape)], parameters)
 
 
+def _max_unpool(draw: Draw) -> Form:
+    """Values that go to different elements of an image."""
+    count = draw.rank - 2
+    window = [draw.random.randint(1, 3) for _ in range(count)]
+    strides = [draw.random.randint(1, 3) for _ in range(count)]
+    lists = zip(draw.shape[2:], window, strides, strict=True)
+    image = [*draw.shape[:2], *((n - 1) * s + k for n, k, s in lists)]
+    if 0 in draw.shape:
+        return Form([None, tuple(draw.shape)], {"kernel_shape": window})
+    indices = _seeded(draw).permutation(prod(image))[: prod(draw.shape)].reshape(draw.shape)
+    given = _astray(draw, indices, prod(image))
+    return Form(parameters={"kernel_shape": window, "strides": strides, "I": given})
+
+
 def _places(draw: Draw, sizes: Sequence[int], count: int, once: bool) -> Array:
     """Coordinates [count, axes] of random elements of a shape.
 
@@ -217,6 +231,7 @@ INDEXED: dict[str, Callable[[Draw], Form]] = {
     "ScatterND": _scatter_nd,
     "TensorScatter": _tensor_scatter,
     "TfIdfVectorizer": _tf_idf,
+    "MaxUnpool": _max_unpool,
     "OneHot": _one_hot,
     "EyeLike": _eye_like,
     "Trilu": _trilu,

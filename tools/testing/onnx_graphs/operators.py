@@ -581,6 +581,7 @@ RANKS: dict[str, tuple[int, int]] = {
     "Conv": (3, 5),
     "ConvTranspose": (3, 5),
     "MaxPool": (3, 5),
+    "MaxUnpool": (3, 5),
     "AveragePool": (3, 5),
     "LpPool": (3, 5),
     "Col2Im": (3, 3),

@@ -19,6 +19,7 @@ from abele.dialects.structured import Structured
 from abele.ir.provenance import at, locate, origin
 from abele.ir.tensor_type import tensor_type
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes.eliminate_dead import EliminateDead
 from abele.tools.testing import (
     Miscompiled,
     Program,
@@ -258,6 +259,7 @@ def test_results_that_differ_from_run_to_run_are_found(monkeypatch: pytest.Monke
 def test_results_in_the_cache_are_not_computed_again():
     for i in range(60):
         program = build(random_sketch(Random(f"known {i}")), default_operators())
+        EliminateDead().apply(program.context, program.module)
         expected = bounded_run(program)
         if expected.fault is not None:
             continue
@@ -311,6 +313,7 @@ def test_the_cache_tells_zeros_of_both_signs_apart():
 def test_correct_results_are_neither_different_nor_coarse():
     for i in range(60):
         program = build(random_sketch(Random(f"oracles {i}")), default_operators())
+        EliminateDead().apply(program.context, program.module)
         expected = bounded_run(program)
         if expected.fault is not None:
             continue
