@@ -15,6 +15,7 @@ from ...backends.contractions.contraction import Contraction
 from ...backends.contractions.methods import PRICES
 from ...backends.dtype_kinds import Kind
 from ...backends.target import PRESETS, Target
+from ...dialects.along import SCANS, SORTS
 from ...dialects.combiners import TUPLE_COMBINERS, Combiner
 from ...dialects.scalar_functions import COMBINERS, chainable
 from .documents import document
@@ -34,6 +35,10 @@ Price = Callable[[Contraction, Target], object]
 
 ELEMENTS = 1 << 14
 """Elements per worker. The price of one element is measured between this number and its double."""
+
+
+ROW = 1024
+"""Elements of a row that is scanned or sorted."""
 
 
 def codelets_page() -> str:
@@ -75,6 +80,13 @@ def codelets_page() -> str:
             ("combiner", "members", "results", "ignores", "meaning"),
             map(_tuple_combiner, TUPLE_COMBINERS.values()),
         ),
+        "## Along a whole dimension",
+        "What a body computes from all elements along a dimension that no plan cuts, as in "
+        f"`along sum reverse exclusive`. Each worker takes whole rows. The price is that of one "
+        f"more row of {ROW:,} elements while all workers are busy, per element. *reverse* scans "
+        "from the last element, and sorts from the largest; *exclusive* leaves out the element "
+        "itself. NaN comes after all numbers, and equal elements keep their order.",
+        table(("along", "result", "cycles"), map(_along, (*SCANS, *SORTS))),
         "## Methods",
         "How a contraction, a sum of products, is computed: a plan's `method`. Rates are "
         "multiply-accumulates per cycle of a tile, on a very large cell.",
@@ -104,6 +116,25 @@ def _following(each: ScalarFunction, at: tuple[int, ...]) -> tuple[str, ...]:
 def _combiner(name: str, identity: float) -> tuple[str, ...]:
     prices = (_rates(lambda target, dtype=dtype: _merging(dtype, target)) for dtype in DTYPES)
     return code(name), f"{identity:g}", code(MERGE[name].__name__), *prices
+
+
+def _along(name: str) -> tuple[str, ...]:
+    def price(rows: int, target: Target) -> object:
+        if name in SCANS:
+            return cost.scan_cycles(rows, ROW, target)
+        return cost.sort_cycles(rows, ROW, target, indices=name == "sort_indices")
+
+    def of_one(target: Target) -> float:
+        once, twice = (int(np.asarray(price(n * target.workers, target))) for n in (1, 2))
+        return (twice - once) / ROW / target.workers
+
+    texts = {
+        "sort": "the elements in order",
+        "sort_indices": "the index of each element in order, i32",
+    }
+    text = texts.get(name, f"the {name} of all elements up to each one")
+    rates = _rates(of_one)
+    return code(name), text, f"*{rates}*" if name in SCANS else rates
 
 
 def _tuple_combiner(each: Combiner) -> tuple[str, ...]:
