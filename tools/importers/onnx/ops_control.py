@@ -20,7 +20,7 @@ from ....dialects import control, nn
 from ..errors import NotConstantError
 from .loops import Rows, collecting_loop, in_block, row_at
 from .node import Held, Importer, Listed, Maybe, Node, Results, Value, dtype_of, shape_of
-from .subgraphs import not_constant, read_graph, tensors, text_of, truth
+from .subgraphs import not_constant, of_fixed_size, read_graph, tensors, text_of, truth
 
 MOST_WRITTEN_OUT = 1024
 """The most turns of a loop that are written out."""
@@ -87,7 +87,7 @@ def _same_types(
     for before, after, name in zip(initial, values, names, strict=True):
         if isinstance(after, Listed | Maybe):
             raise NotInvariant(f"the loop carries {after}, {name!r}")
-        value = node.graph.emitted(after)
+        value = node.graph.emitted(of_fixed_size(node, after))
         if value.type != before.type:
             raise NotInvariant(
                 f"the loop carries {name!r}, which is {text_of(before)} before a turn and "
@@ -103,7 +103,7 @@ def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
     for value in values:
         if isinstance(value, Listed | Maybe):
             raise node.unsupported(f"{value} as a scan output", "only tensors are")
-        found.append(value)
+        found.append(of_fixed_size(node, value))
     return found
 
 

@@ -342,7 +342,7 @@ def _own(node: Node, importer: Importer) -> Results:
 
 
 SIZED: dict[str, Consumer] = {
-    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys(("Identity", *ELEMENTWISE), _elementwise),
     "ReduceSum": _reduction(0.0, since=13),
     "ReduceMax": _reduction(float("-inf")),
     "ReduceMin": _reduction(float("inf")),

@@ -54,8 +54,20 @@ def tensors(node: Node, values: Sequence[Held], what: str) -> list[SSAValue]:
     for value in values:
         if isinstance(value, Listed | Maybe):
             raise node.unsupported(f"{value} that {what}", "only tensors are")
-        found.append(node.graph.emitted(value))
+        found.append(node.graph.emitted(of_fixed_size(node, value)))
     return found
+
+
+def of_fixed_size(node: Node, value: Value) -> Value:
+    """A value that leaves a region of control flow, which has no room for a size beside it.
+
+    Raises NotConstantError if its size depends on values.
+    """
+    size = node.graph.sizes.get(value) if isinstance(value, SSAValue) else None
+    if size is not None:
+        what = f"the size of axis {size.axis} of a result of its graph"
+        raise not_constant(node, what, [size.count], "need a result of a fixed size")
+    return value
 
 
 def text_of(value: Value) -> str:

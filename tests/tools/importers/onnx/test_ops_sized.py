@@ -165,6 +165,17 @@ def test_what_cannot_keep_padding_from_its_result_names_the_inputs_that_decide_t
         import_onnx(model("y = LRN <size = 3> (p)"), new_context())
 
 
+def test_a_branch_does_not_return_a_result_of_an_open_size():
+    branch = "q = Compress <axis = 0> (d, c)"
+    body = (
+        "i = Constant <value_int = 0> () e = Gather <axis = 0> (c, i) "
+        f"y = If (e) <then_branch = a () => (float[N, 3] q) {{ {branch} }}, "
+        f"else_branch = b () => (float[N, 3] q) {{ {branch} }}>"
+    )
+    with pytest.raises(NotConstantError, match=r"size of axis 0 of a result of its graph .*\(c\)"):
+        import_onnx(model(body), new_context())
+
+
 def test_a_size_is_folded_where_the_values_that_decide_it_are_known():
     proto = model("y = Unique (p)", "float[N] y")
     module = import_onnx(proto, new_context(), values={"c": CONDITIONS[0]})
