@@ -108,6 +108,7 @@ def _given(node: Node, keys: int) -> SSAValue:
     mask, element = node[3], nn.element_of(node[0])
     if nn.element_of(mask) == i1:
         mask = attention.added(node, mask, element)
+    mask = node.cast(mask, element)
     shape = nn.shape_of(mask)
     if not shape or shape[-1] > keys:
         raise node.bad(f"attn_mask of {list(shape)}; the last axis may have {keys} at most")

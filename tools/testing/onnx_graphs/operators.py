@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from ...importers.onnx.ops_random import RANDOM
+from .attention import ATTENTION, ATTENTION_RANKS
 from .draw import Draw, Form, Parameter, Shape
 from .images import IMAGE_RANKS, IMAGE_SHAPES, IMAGES
 from .indexed import INDEXED
@@ -570,6 +571,7 @@ FORMS: dict[str, Callable[[Draw], Form]] = {
     **IMAGES,
     **quantised_forms(_conv, _matmul),
     **RECURRENT,
+    **ATTENTION,
     **SIGNALS,
     **SELECTED,
     **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), _whole_image),
@@ -621,6 +623,7 @@ RANKS: dict[str, tuple[int, int]] = {
     **dict.fromkeys(("Slice", "Pad", "Tile"), (1, 5)),
     **IMAGE_RANKS,
     **RECURRENT_RANKS,
+    **ATTENTION_RANKS,
     **SIGNAL_RANKS,
     **SELECTED_RANKS,
 }

@@ -65,6 +65,7 @@ FORMS: dict[str, tuple[dict[str, np.ndarray], int, dict[str, Any]]] = {
         {},
     ),
     "a query without keys": (heads(keys=1) | {"attn_mask": MASK}, 4, {"qk_matmul_output_mode": 3}),
+    "a mask of another type": (heads() | {"attn_mask": floats(Q, S, dtype=np.float16)}, 1, {}),
     "a short mask": (heads() | {"attn_mask": floats(Q, S - 1)}, 1, {"softcap": 2.0}),
     "a past": (
         heads() | {"past_key": floats(B, H, 4, D), "past_value": floats(B, H, 4, D + 2)},
