@@ -13,10 +13,10 @@ from itertools import groupby
 
 import numpy as np
 
-from ...dialects.structured import Body, Stage
+from ...dialects.structured import FURTHER, Body, Stage
 from ..codelets.calls import Array, Call, Scratch, address, coalesced
 from ..codelets.cells import Cells
-from ..codelets.chain import stage_calls
+from ..codelets.chain import places_of, stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode
 from ..codelets.stamps import Table
 from .calls import KernelCall, table_address
@@ -57,6 +57,7 @@ from .kernels.tables import (
     ROUND,
     SAVE,
     SAVED,
+    SAVED_PLACES,
     SIZES,
     SPAN,
     STARTS,
@@ -100,13 +101,18 @@ NEAR_BYTES = 1 << 13
 class _Step:
     """One step. op: as in tables. arrays: the operand in memory, and perhaps its factor.
 
-    kind, bits: what the operand is if it is not in memory, and the bits of a constant.
+    kind, bits: what the operand is if it is not in memory, and the bits of a constant or the place
+    of a saved total.
     """
 
     op: int
     arrays: tuple[Array, ...] = ()
     kind: int = NO_OPERAND
     bits: int = 0
+
+
+Input = Array | int | None
+"""What a step works on: memory, the total that is saved at a place, or the total itself."""
 
 
 @dataclass
@@ -120,43 +126,45 @@ class Steps:
         not the total."""
         self.made.append(_Step(op + REVERSED * is_left, memory))
 
-    def add_register(self, op: int, kind: int, is_left: bool = False) -> None:
-        """Add a step on the TOTAL itself, or on the SAVED one."""
-        self.made.append(_Step(op + REVERSED * is_left, kind=kind))
+    def add_register(self, op: int, kind: int, is_left: bool = False, place: int = 0) -> None:
+        """Add a step on the TOTAL itself, or on the one SAVED at a place."""
+        self.made.append(_Step(op + REVERSED * is_left, kind=kind, bits=place))
+
+    def add_input(self, op: int, given: Input, is_left: bool = False) -> None:
+        """Add a step on memory or on a total."""
+        if given is None:
+            self.add_register(op, TOTAL, is_left)
+        elif isinstance(given, int):
+            self.add_register(op, SAVED, is_left, given)
+        else:
+            self.add(op, given, is_left=is_left)
 
     def add_constant(self, op: int, value: float, is_left: bool) -> None:
         """Add a step on a constant."""
         bits = int(np.float32(value).view(np.int32))
         self.made.append(_Step(op + REVERSED * is_left, kind=CONSTANT, bits=bits))
 
-    def save(self) -> None:
+    def save(self, place: int = 0) -> None:
         """Add a step that saves the total."""
-        self.made.append(_Step(SAVE))
+        self.made.append(_Step(SAVE, bits=place))
 
-    def apply(
-        self, function: str, parameters: Sequence[float], inputs: Sequence[Array | None]
-    ) -> bool:
-        """Add the steps of a scalar function; False for one that kernels do not have.
-
-        An input that is None is the total so far.
-        """
+    def apply(self, function: str, parameters: Sequence[float], inputs: Sequence[Input]) -> bool:
+        """Add the steps of a scalar function; False for one that kernels do not have."""
         known = SCALAR_FUNCTIONS.get(function)
         if known is None or known.compiled is None:
             return False
         if len(inputs) == 2:
             (step,) = known.compiled
             a, b = inputs
-            if b is None:
-                if a is None:
-                    return False
-                self.add(OPERATIONS[step.opcode], a, is_left=True)
+            if b is None and a is not None:
+                self.add_input(OPERATIONS[step.opcode], a, is_left=True)
                 return True
             if a is not None:
-                self.add(TAKE, a)
-            self.add(OPERATIONS[step.opcode], b)
+                self.add_input(TAKE, a)
+            self.add_input(OPERATIONS[step.opcode], b)
             return True
         if inputs[0] is not None:
-            self.add(TAKE, inputs[0])
+            self.add_input(TAKE, inputs[0])
         rest = iter(parameters)
         for step in known.compiled:
             op = OPERATIONS[step.opcode]
@@ -170,14 +178,21 @@ class Steps:
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
         """Add the steps of a chain on the total; False if kernels do not have one of them."""
         rest = list(extras)
-        for stage in stages:
-            if stage.reads:
-                return False
-            inputs: list[Array | None] = [*rest[: stage.extras]]
+        kept, later = places_of(stages), _read_later(stages)
+        # Value i is the total until stage i + 1 is done, and saved if a later one reads it.
+        saved: list[Input] = []
+        for i, stage in enumerate(stages):
+            place = kept[i - 1] if i else 0
+            if i in later:
+                if place >= SAVED_PLACES:
+                    return False
+                self.save(place)
+            further: list[Input] = [*rest[: stage.extras]]
             rest = rest[stage.extras :]
-            inputs.insert(stage.at, None)
+            inputs = stage.arguments([*saved, None], further)
             if not self.apply(stage.function, stage.parameters, inputs):
                 return False
+            saved.append(place)
         return True
 
     @property
@@ -221,6 +236,13 @@ class Steps:
         head[list(tables)] = [table_address(each) for each in tables.values()]
         kept = [*arrays, *tables.values(), places, head]
         return KernelCall(compiled.chain, (table_address(head),), kept), ()
+
+
+def _read_later(stages: Sequence[Stage]) -> frozenset[int]:
+    """The values that stages read after the stage that comes right after them."""
+    return frozenset(
+        k for i, stage in enumerate(stages) for k in stage.reads if k not in (FURTHER, i)
+    )
 
 
 OPERANDS = (

@@ -57,6 +57,7 @@ from .tables import (
     ROUND,
     SAVE,
     SAVED,
+    SAVED_PLACES,
     SIZES,
     SPAN,
     STARTS,
@@ -177,7 +178,8 @@ class _Steps:
             for _ in range(2)
         )
         # One array, whose address is taken: rarely used, it stays out of registers.
-        saved = cgutils.alloca_once(builder, ir.ArrayType(self.vector, CHAIN_VECTORS))
+        places = ir.ArrayType(self.vector, SAVED_PLACES * CHAIN_VECTORS)
+        saved = cgutils.alloca_once(builder, places)
         self.saved = builder.ptrtoint(saved, I64)
         if n is not None:
             # The first elements of pairs end one element early.
@@ -221,7 +223,7 @@ class _Steps:
             in_turn = partial(self._merge_in_turn, op, operand, factor, counter.index)
             _switch(builder, code, direct, in_turn)
         store = partial(_switch, builder, operand.kind, self._stores(operand))
-        _switch(builder, op, {SAVE: self._save, STORE: store})
+        _switch(builder, op, {SAVE: partial(self._save, operand), STORE: store})
 
     def _merge_directly(self, op, kind, factor_kind, operand, factor, index):
         builder = self.builder
@@ -267,7 +269,7 @@ class _Steps:
                 **{kind: reader(operand, load_one, False) for kind, load_one in loads},
                 CONSTANT: finder(lambda row: self._constant(operand)),
                 TOTAL: finder(lambda row: builder.load(self.totals[row])),
-                SAVED: finder(lambda row: load(builder, self.vector, self._saved(row))),
+                SAVED: finder(lambda row: load(builder, self.vector, self._saved(operand, row))),
             },
         )
         loads = self._loads(factor).items()
@@ -363,13 +365,14 @@ class _Steps:
             STRIDED_HALVES: store(True, True),
         }
 
-    def _saved(self, row):
+    def _saved(self, operand, row):
         """The address where the total of a vector is saved."""
-        return self.builder.add(self.saved, ir.Constant(I64, 4 * LANES * row))
+        begin = plus(self.builder, self.saved, operand.column, 4 * LANES * CHAIN_VECTORS)
+        return self.builder.add(begin, ir.Constant(I64, 4 * LANES * row))
 
-    def _save(self):
+    def _save(self, operand):
         for row, total in enumerate(self.totals):
-            put(self.builder, self.builder.load(total), self._saved(row))
+            put(self.builder, self.builder.load(total), self._saved(operand, row))
 
 
 def _steps_of(is_whole):

@@ -36,13 +36,16 @@ if REVERSED is added."""
 
 REVERSED = 8
 SAVE, STORE = 15, 16
-"""Steps that copy the total: to a register that SAVED reads, or to memory. Their COUNT is 0."""
+"""Steps that copy the total: to a place that SAVED reads, or to memory. Their COUNT is 0."""
+
+SAVED_PLACES = 6
+"""Totals that SAVE can keep at a time."""
 
 NO_OPERAND, FLOATS, HALVES, FLOAT, HALF = range(5)
 EVERY_SECOND_FLOAT, STRIDED_FLOATS, STRIDED_HALVES = range(5, 8)
 CONSTANT, TOTAL, SAVED = range(8, 11)
 """What a step's operand is: contiguous floats or halves (float16), one value for all lanes, every
-second float, or elements at a stride, all of them in memory; a constant, the total, or the total
+second float, or elements at a stride, all of them in memory; a constant, the total, or a total
 that SAVE copied."""
 
 OP, COUNT, PLACES, KIND, STRIDE, COLUMN = range(6)
@@ -51,7 +54,7 @@ STEP_FIELDS = 10
 """Columns of a step: what it does, how many operands it merges one after another, the address of
 their offsets, and for each operand its kind, the bytes from element to element, and the column of
 the address table that it is relative to. The same follows for a factor, which the operand is
-multiplied by. COLUMN holds the bits of a CONSTANT."""
+multiplied by. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED."""
 
 SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, ROOM = range(10)
 STEPS_CODE, ALONG_CODE, ACROSS_CODE = range(10, 13)

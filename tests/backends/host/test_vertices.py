@@ -9,6 +9,7 @@ import pytest
 from abele.backends.codelets.calls import run_calls
 from abele.backends.codelets.numerics import Placed
 from abele.backends.codelets.stamps import History
+from abele.backends.host.calls import KernelCall
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.vertices import BoundVertices, bind_vertices
 from abele.dialects.abele import Plan
@@ -100,3 +101,35 @@ def test_a_chain_rounds_half_to_even_and_keeps_the_sign_of_zero():
     )
     run_calls(bound.calls)
     assert result.tobytes() == np.rint(x).tobytes()
+
+
+def test_values_that_later_stages_read_stay_in_registers():
+    """Hard swish of x, less its square, over one more than the square of x."""
+    x = RNG.normal(size=(1, 37)).astype(np.float32) * 4
+    result = np.empty_like(x)
+    access = identity_map((0, 1), x.shape)
+    space = Space((Dim("n", 1), Dim("m", x.shape[1])), (access,), (access,))
+    stages = (
+        Stage("shift", (3.0,)),
+        Stage("clip", (0.0, 6.0)),
+        Stage("mul", reads=(0, 2)),
+        Stage("square"),
+        Stage("sub", reads=(3, 4)),
+        Stage("square", reads=(0,)),
+        Stage("shift", (1.0,)),
+        Stage("div", reads=(5, 7)),
+        Stage("add", reads=(8, 8)),
+    )
+    bound = bind_vertices(
+        Structure(space, Body("identity", then=stages)),
+        Plan((1, 1)),
+        [tiles(x, 1)],
+        tiles(result, 1),
+        HostScratch(),
+    )
+    run_calls(bound.calls)
+    assert any(isinstance(call, KernelCall) for call, _ in bound.calls)
+    one, three, six = map(np.float32, (1, 3, 6))
+    swish = x * np.minimum(np.maximum(x + three, 0), six)
+    expected = (swish - swish * swish) / (x * x + one)
+    assert result.tobytes() == (expected + expected).tobytes()
