@@ -174,13 +174,18 @@ class Session(Protocol):
         ...
 
 
-def session(path: Path, threads: int) -> tuple[Session, list[str]]:
-    """A session with so many threads, and the names of its outputs."""
+def session(path: Path, threads: int, *, as_written: bool = False) -> tuple[Session, list[str]]:
+    """A session with so many threads, and the names of its outputs.
+
+    as_written: compute what the model says, without onnxruntime's graph optimizations.
+    """
     library = cast(Any, onnxruntime)
     options = library.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     # Only errors: some models make hundreds of warnings.
     options.log_severity_level = 3
+    if as_written:
+        options.graph_optimization_level = library.GraphOptimizationLevel.ORT_DISABLE_ALL
     made = library.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     return cast(Session, made), [str(each.name) for each in made.get_outputs()]
 
