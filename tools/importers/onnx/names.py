@@ -12,7 +12,7 @@ from ....ir.errors import InputError
 def check_names(model: onnx.ModelProto, place: str) -> None:
     """Raise InputError for a name that is not UTF-8. protobuf returns such names as bytes.
 
-    Functions are searched. Graphs inside nodes are not.
+    Functions are searched, and graphs inside nodes.
     """
     for what, name in _names(model):
         if isinstance(name, bytes):
@@ -29,6 +29,10 @@ def _names(model: onnx.ModelProto) -> Iterator[tuple[str, str | bytes]]:
         for value in (*function.input, *function.output):
             yield "value", value
         yield from _node_names(function.node)
+    yield from _graph_names(graph)
+
+
+def _graph_names(graph: onnx.GraphProto) -> Iterator[tuple[str, str | bytes]]:
     yield from _node_names(graph.node)
     for info in (*graph.input, *graph.output, *graph.value_info):
         yield "value", info.name
@@ -51,3 +55,5 @@ def _node_names(nodes: Iterable[onnx.NodeProto]) -> Iterator[tuple[str, str | by
         for attribute in node.attribute:
             yield "attribute", attribute.name
             yield "attribute", attribute.ref_attr_name
+            for inner in (attribute.g, *attribute.graphs):
+                yield from _graph_names(inner)
