@@ -189,8 +189,9 @@ class Body:
     def position_count(self) -> int:
         """How many positions the body reads at each point."""
         combiner = self.tuple_combiner
-        lifts = combiner is not None and self.function != MEMBERS
-        return int(lifts and combiner.reads_position)
+        if combiner is None or self.function == MEMBERS:
+            return 0
+        return int(combiner.reads_position)
 
     @property
     def identity(self) -> float:
@@ -264,7 +265,7 @@ class Structure:
         it writes any, so it may be written over the row.
         """
         space, body = self.space, self.body
-        if len(space.results) > 1 or (body.combiner is not None and self.own_operands > 1):
+        if body.result_count > 1 or (body.combiner is not None and self.own_operands > 1):
             return False
         if body.along is not None and body.along.name == "sort_indices":
             # The indices move with the elements.

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from abele.dialects import partition
 from abele.tools.driver.compile import compile_model
 
 SHAPE = (4, 24)
@@ -58,3 +59,24 @@ def test_every_plan_gives_the_same_results(tmp_path, combiner, plan):
             found.values(), EXPECTED[combiner](x.astype(float)), strict=True
         ):
             np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_merging_of_many_parts_is_cut_too(tmp_path):
+    path = tmp_path / "long.mlir"
+    path.write_text(
+        """builtin.module {
+  func.func @main(%x: tensor<1x100000xf32>) -> tensor<1xi32> {
+    %0, %1 = nn.summarize "argmax" %x axes [1]
+      : (tensor<1x100000xf32>) -> (tensor<1xf32>, tensor<1xi32>)
+    func.return %1 : tensor<1xi32>
+  }
+}"""
+    )
+    exe = compile_model(path, "mk2")
+    computes = [
+        op for op in exe.module_at("partition").walk() if isinstance(op, partition.ComputeOp)
+    ]
+    assert [op.body.data.unfinished for op in computes] == [True, True, False]
+    x = np.random.default_rng(6).standard_normal((1, 100000)).astype(np.float32)
+    (found,) = exe.run({exe.inputs[0].name: x}, at="partition").values()
+    assert found == x.argmax()

@@ -202,7 +202,7 @@ def _sets_of(
     lifted = scalar_function(body.function).apply(body.parameters, *values) if fills else values[0]
     places: Array | None = None
     if space.positions:
-        points = [
+        points: list[Array] = [
             np.arange(a, b).reshape([-1 if e == d else 1 for e in range(len(sizes))])
             for d, (a, b) in enumerate(box)
         ]
@@ -316,11 +316,11 @@ def _moment_columns(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
         count = inside.sum(axis=1, keepdims=True).astype(np.float64)
         mean = values.sum(axis=1, keepdims=True) / np.where(count > 0, count, 1.0)
         squares = np.where(inside, np.square(values - mean), 0.0).sum(axis=1, keepdims=True)
-        columns = [(count, mean, squares)]
+        columns: list[tuple[Array, ...]] = [(count, mean, squares)]
     else:
-        columns = [tuple(sets.members)]
+        columns = [sets.members]
     if sets.left:
-        columns.append(tuple(sets.left))
+        columns.append(sets.left)
     counts, means, squares = (
         np.concatenate(each, axis=1).astype(np.float64) for each in zip(*columns, strict=True)
     )

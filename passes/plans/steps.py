@@ -25,7 +25,7 @@ from ...dialects.combiners import TUPLE_COMBINERS
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout, canonical
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
 
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 """By combiner, the function that merges the result of a step with that of the steps before.
@@ -176,7 +176,8 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
     end of the space, p / steps rounds of `steps` tiles. The result gets axes for them.
     """
     dims, operands, results = space.dims, space.operands, space.results
-    relations, positions = space.relations, space.positions
+    relations: tuple[Relation, ...] = space.relations
+    positions = space.positions
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for d, r in rings.items():
         steps, parts = plan.steps[d], plan.split[r]
@@ -190,7 +191,8 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
         )
         operands = tuple(_with_terms(access, more) for access in operands)
         relations = tuple(
-            replace(r, axis=_with_terms(AccessMap((r.axis,)), more).axes[0]) for r in relations
+            replace(each, axis=_with_terms(AccessMap((each.axis,)), more).axes[0])
+            for each in relations
         )
         positions = tuple(_with_terms(access, more) for access in positions)
         results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
@@ -244,7 +246,6 @@ def adding(structure: Structure, chain: bool) -> Structure:
     The earlier result is an operand, after the structure's own; of a combiner of several values,
     each member is. chain: whether the structure's chain follows, or the results are finished.
     """
-    assert structure.body.combiner is not None
     own = structure.own_operands
     if structure.body.tuple_combiner is not None:
         ends = structure if chain else structure.partial
@@ -254,6 +255,7 @@ def adding(structure: Structure, chain: bool) -> Structure:
             replace(ends.body, resumes=True),
         )
     body, space = structure.body, structure.space
+    assert body.combiner is not None
     left = AccessMap(space.results[0].axes)
     extras, then = (space.operands[own:], body.then) if chain else ((), ())
     return Structure(
