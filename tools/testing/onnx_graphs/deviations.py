@@ -250,10 +250,14 @@ def _overflowed(case: Case) -> bool:
     return any(a is not None and a.dtype == np.float16 and np.isinf(a).any() for a in case.operands)
 
 
+def _activates_with(case: Case, name: str) -> bool:
+    """Whether a recurrent layer has an activation function. name: in lower case."""
+    return name in (each.decode().casefold() for each in case.attribute("activations", ()))
+
+
 def _overflows_in_softplus(case: Case) -> bool:
     """Whether a layer may have computed log(1 + exp(x)) of a large x as infinity."""
-    names = [each.decode().casefold() for each in case.attribute("activations", ())]
-    return "softplus" in names and not np.isfinite(case.theirs).all()
+    return _activates_with(case, "softplus") and not np.isfinite(case.theirs).all()
 
 
 def _approximates_activations(case: Case) -> bool:
@@ -358,6 +362,11 @@ DEVIATIONS: tuple[Deviation, ...] = (
         RECURRENT_LAYERS,
         _overflows_in_softplus,
         "Softplus is log(1 + exp(x)), which overflows for an x of 89 or more",
+    ),
+    Deviation(
+        RECURRENT_LAYERS,
+        lambda case: _activates_with(case, "thresholdedrelu"),
+        "ThresholdedRelu drops its threshold itself, which layers keep in the standard",
     ),
     Deviation(
         RECURRENT_LAYERS,
