@@ -237,6 +237,7 @@ def _tensor_scatter(node: Node) -> Results:
     if 0 in update:
         return node.value(0)
     place = node.graph.emitted(node.known(np.arange(size, dtype=np.int64)[None]))
+    first = place
     if node.has(2):
         first = node.reshape(node.cast(node[2], i64), (batch, 1))
         place = node.add(nn.SubOp(place, first))
@@ -248,6 +249,12 @@ def _tensor_scatter(node: Node) -> Results:
     begin = node.known(np.arange(batch, dtype=np.int64)[:, None] * length)
     row = node.add(nn.ClipOp(place, 0.0, float(length - 1)))
     row = node.add(nn.AddOp(row, node.graph.emitted(begin)))
+    if node.has(2) and mode == "linear":
+        # A run that leaves the cache names a row that the table does not have, which is a fault.
+        above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
+        below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
+        fits = node.add(nn.LogicalAndOp(above, below))
+        row = node.add(nn.SelectOp(fits, row, node.constant(batch * length, row)))
     order = [0, axis, *(i for i in alike if i)]
     rest = [shape[i] for i in order[2:]]
     table = node.reshape(node.add(nn.TransposeOp(node[1], order)), (batch * length, *rest))

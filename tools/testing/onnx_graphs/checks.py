@@ -58,6 +58,7 @@ NO_MACHINE = "tiny:1"
 OUT_OF_RANGE = (
     *("out of data bounds", "out of bounds", "Out of range value"),
     *("invalid index found", "invalid indice found"),
+    *("max_sequence_length - sequence_length was false", "wi >= 0 was false"),
 )
 """What onnxruntime says about an index that is out of range."""
 
