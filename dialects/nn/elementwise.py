@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import ClassVar
 
-from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, i1
+from xdsl.dialects.builtin import IntegerType, Signedness, TensorType, i1, i32
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
@@ -1002,10 +1002,10 @@ class RandomBitsOp(ElementwiseOp):
     step, 0] and the key [seed, key]. So they are the same however the operation is split, and in
     every run with the same operands.
 
-    index: of ui32, different for each element that shall have bits of its own. step: of ui32, such
-    as the number of the run; it broadcasts with the others. seed: of ui32. key: tells this
-    operation from others with the same operands, 0 to 2^32 - 1. Copies of the operation have the
-    same key, and so the same bits.
+    index: of ui32 or i32, different for each element that shall have bits of its own. step: of the
+    same type, such as the number of the run; it broadcasts with the others. seed: of the same type.
+    key: tells this operation from others with the same operands, 0 to 2^32 - 1. Copies of the
+    operation have the same key, and so the same bits.
 
     Example: %3 = nn.random_bits %index, %step, %seed key 0.0 : (tensor<4xui32>, tensor<ui32>,
     tensor<ui32>) -> tensor<4xui32>
@@ -1023,13 +1023,14 @@ class RandomBitsOp(ElementwiseOp):
         super().__init__([index, step, seed], {"key": number(key)})
 
     def result_element(self) -> Attribute:
-        """ui32, as of all operands."""
+        """That of all operands, which have integers of 32 bits."""
         for i, value in enumerate(self.operands):
-            if element_of(value) != UINT32:
+            if element_of(value) not in (UINT32, i32):
                 raise Unmet(
-                    f"operand {i} has elements {element_of(value)}; need ui32", f"operand {i}"
+                    f"operand {i} has elements {element_of(value)}; need ui32 or i32",
+                    f"operand {i}",
                 )
-        return UINT32
+        return same_element(*self.operands)
 
     def verify_(self) -> None:
         """As for all tensor operations; also, the key is a number of 32 bits."""

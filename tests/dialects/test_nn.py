@@ -396,9 +396,9 @@ INVALID = [
     ([MATRIX], lambda x: nn.SliceOp(x, [0, 0], [1, 0], [1, 1]), "axis 1: step 0"),
     ([MATRIX], lambda x: nn.SliceOp(x, [2, 0], [1, 1], [3, 1]), "axis 0: elements 2 to 4 of 4"),
     (
-        [t(4, of=i32), t(of=i32), t(of=i32)],
+        [t(4, of=i64), t(of=i64), t(of=i64)],
         lambda *x: nn.RandomBitsOp(*x, 1.0),
-        "operand 0 has elements i32; need ui32",
+        "operand 0 has elements i64; need ui32 or i32",
     ),
     (
         [t(4, of=UINT32)] * 3,

@@ -777,10 +777,6 @@ def test_a_dimension_needs_an_integer_of_elements(size: Any):
             "batch normalisation that learns is not supported; need the inference form",
         ),
         (
-            one("Dropout", [3], weights=[np.float32(0.5), np.bool_(True)]),
-            "dropping at random is not supported; need training_mode false, or ratio 0",
-        ),
-        (
             one("BatchNormalization", IMAGE, weights=CHANNELS, opset=15, outputs=("y", "m", "v")),
             "output 'm' reads 'm': the statistics of a batch normalisation that does not learn",
         ),
