@@ -690,4 +690,10 @@ def is_float(value: SSAValue) -> bool:
 Results = Held | Sequence[Held | str]
 """What an importer returns: a result or several; a text says why one is absent."""
 
+
+def listed(results: Results) -> list[Held | str]:
+    """The results of an importer, one by one."""
+    return [results] if isinstance(results, SSAValue | Known | Listed | Maybe) else [*results]
+
+
 Importer = Callable[[Node], Results]

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Known, Node, Results, Size, Value, is_float, shape_of
+from .node import Importer, Known, Node, Results, Size, Value, is_float, listed, shape_of
 from .ops_elementwise import ELEMENTWISE
 from .sizes import counted, depends, sized, without_padding
 
@@ -41,7 +41,7 @@ def _first_only(node: Node) -> Size:
 
 def _passed_on(node: Node, results: Results, size: Size, axis: int) -> Results:
     """The results of an importer, with the padding of an operand along one of their axes."""
-    for value in [results] if isinstance(results, SSAValue | Known) else results:
+    for value in listed(results):
         if isinstance(value, SSAValue):
             sized(node, value, axis, size.count)
     return results
@@ -70,9 +70,7 @@ def _elementwise(node: Node, importer: Importer) -> Results:
 
 
 def _only_shape(results: Results) -> tuple[int, ...]:
-    first = results if isinstance(results, SSAValue | Known) else results[0]
-    assert not isinstance(first, str)
-    return shape_of(first)
+    return shape_of(_value(results))
 
 
 def _axes(node: Node, since: int) -> list[int]:
@@ -220,8 +218,8 @@ def _made(node: Node, importer: Importer) -> SSAValue:
 
 
 def _value(results: Results) -> Value:
-    first = results if isinstance(results, SSAValue | Known) else results[0]
-    assert not isinstance(first, str)
+    first = listed(results)[0]
+    assert isinstance(first, SSAValue | Known)
     return first
 
 

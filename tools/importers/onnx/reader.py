@@ -35,7 +35,7 @@ from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_function, identity, inlined, is_function, model_functions
 from .names import check_names
-from .node import Graph, Held, Importer, Known, Listed, Maybe, Names, Node, Results, Value
+from .node import Graph, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
 from .node import known as known_array
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
@@ -615,7 +615,7 @@ def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
 
 def _import_node(node: Node, declared: Declared) -> None:
     results = _results(node)
-    values = [results] if isinstance(results, SSAValue | Known | Listed | Maybe) else [*results]
+    values = listed(results)
     first = values[0] if values else ""
     node.locate(None if isinstance(first, str) else first)
     tensors = [str(each) if isinstance(each, Listed | Maybe) else each for each in values]
