@@ -26,7 +26,6 @@ from xdsl.irdl.declarative_assembly_format import (
     CustomDirective,
     ParsingState,
     PrintingState,
-    VariadicOperandVariable,
     irdl_custom_directive,
 )
 from xdsl.irdl.dominance import DominanceInfo
@@ -84,7 +83,6 @@ __all__ = [
     "Universe",
     "UnknownLoc",
     "UnregisteredOp",
-    "VariadicOperandVariable",
     "VerifyException",
     "get_all_passes",
     "irdl_custom_directive",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dialects.levels import NN
+from ..dialects.levels import NN, PLANNED
 from ..dialects.nn.group import GROUP
 from ..ir.edit import Edit, source_at
 from ..ir.rewriting import may_rewrite
@@ -24,6 +24,7 @@ class Unfuse(ModulePass):
 
     name = "unfuse"
     takes = NN
+    decided = PLANNED
     skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
