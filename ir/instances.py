@@ -29,6 +29,9 @@ from .upstream import UNKNOWN_LOC
 
 FIRST_TRIES = 4000
 """Operations to try until one of a class verifies for the first time."""
+FLOAT_TRIES = 600
+"""Operations to try until one of a class verifies that begins with a float, if the first one did
+not. The updates of a scatter are of floats, its indices are not."""
 TRIES_PER_KIND = 10
 """Operations to try after that, for each rank and element type of the first operand."""
 RECIPES_PER_KIND = 4
@@ -246,6 +249,8 @@ class Instances:
         for element in ELEMENTS.values():
             for rank in RANKS:
                 self._of_kind(found, (rank, element), random)
+        if not any(isinstance(element, AnyFloat) for _, element in found.by_kind):
+            self._floats(found, random)
         return found
 
     def _first(self, found: _Found, random: Random) -> bool:
@@ -254,6 +259,16 @@ class Instances:
             self._explore(found, None, climb.step(random), random, climb)
             for _ in range(FIRST_TRIES)
         )
+
+    def _floats(self, found: _Found, random: Random) -> None:
+        """Look for operations that begin with a float, without the recipes for integers."""
+        climb = Climb()
+        for _ in range(FLOAT_TRIES):
+            kind = int(random.choice(_LIKELY_RANKS)), f16
+            if self._explore(found, kind, climb.step(random), random, climb):
+                for rank in RANKS:
+                    self._of_kind(found, (rank, f16), random)
+                return
 
     def _of_kind(self, found: _Found, kind: _Kind, random: Random) -> None:
         climb = Climb()
