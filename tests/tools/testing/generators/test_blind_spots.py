@@ -1,4 +1,4 @@
-"""Bugs that only one shape of program can show are found within the default number of programs."""
+"""Bugs that only one shape of program can show are found within a few hundred programs."""
 
 from pathlib import Path
 
@@ -11,7 +11,10 @@ from abele.tools.testing.search.failures import Wrong
 
 from ..blind_passes import BLIND
 
-DEFAULT = 100
+MOST_PROGRAMS = 200
+"""Programs to find a bug in. The more operators there are, the rarer are two equal ones on the same
+operands: merge-permuted was found within 100 before whole dimensions, random bits and quantisation
+came, and takes 161 now."""
 
 
 class Found(Exception):
@@ -32,12 +35,12 @@ def _unreduced(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.parametrize("tested", [each for some in BLIND.values() for each in some])
 def test_a_bug_that_one_shape_of_program_shows_is_found(tested: type[ModulePass], seed: int):
     with pytest.raises(Found):
-        check_pass(tested(), "nn", examples=DEFAULT, seed=seed)
+        check_pass(tested(), "nn", examples=MOST_PROGRAMS, seed=seed)
 
 
 @pytest.mark.parametrize("tested", [BLIND["permuted operands"][0], BLIND["constants alone"][0]])
 def test_such_a_failure_is_made_small(tested: type[ModulePass], tmp_path: Path):
     with pytest.raises(Miscompiled) as caught:
-        check_pass(tested(), "nn", examples=DEFAULT, seed=0, folder=tmp_path)
+        check_pass(tested(), "nn", examples=MOST_PROGRAMS, seed=0, folder=tmp_path)
     made = [op for op in caught.value.program.module.walk() if op.name.startswith("nn.")]
     assert len(made) <= 6
