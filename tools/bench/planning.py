@@ -32,6 +32,7 @@ from ...passes.planner.graph import read_graph
 from ...passes.planner.limits import Limits
 from ...passes.planner.network import Network, plan_network
 from ...passes.planner.serial import plans
+from ...passes.plans.fused import FusedGroups
 from ..driver.compile import compile_model
 from ..driver.extensions.load import load_extensions
 from ..driver.program import plan_target, read_program
@@ -108,6 +109,8 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
     machine = plan_target(program.module, target, program.path)
     passes = parse_pipeline(",".join(DOWN[NN]), extensions.passes)
     PassManager(passes, ()).run(context, program.module)
+    # A group has one plan, which is applied to it as to one operation.
+    FusedGroups(program.module).fuse()
     return program.module, machine
 
 
