@@ -21,7 +21,7 @@ TEXTS = [
     "#abele.body<mul sum then add, sub at 1, clip [0.0, inf], relu>",
     "#abele.body<scale [0.5] then exp>",
     "#abele.body<relu then max at 1>",
-    "#abele.chain<leaky_relu [0.1], div>",
+    "#abele.body<exp then leaky_relu [0.1], div>",
     "#abele.plan<split [6, 2] order [1, 0] at 8 method amp workers [1, 6] combine split [1]>",
 ]
 
@@ -49,12 +49,12 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
         ("#abele.plan<split [2, 0]>", r"split .2, 0.; need 1 or more parts"),
         ("#abele.plan<split [2] workers [0]>", r"workers .0.; need 1 or more parts"),
         ("#abele.plan<split [2] at -8>", "at -8; need 0 or more"),
-        ("#abele.chain<>", "a scalar function"),
-        ("#abele.chain<reciprocal>", "function 'reciprocal' in a chain; need one of abs, .*add, "),
-        ("#abele.chain<div at 1>", "div at 1 in a chain; need 0"),
-        ("#abele.chain<sub at 2>", "sub at 2 in a chain; need 0 or 1"),
-        ("#abele.chain<clip [0.0]>", r"clip with parameters .0.0.; need 2 numbers"),
-        ("#abele.chain<scale [nan]>", r"scale with parameters .nan.; need 1 numbers"),
+        ("#abele.body<exp then >", "a scalar function"),
+        ("#abele.body<exp then equal>", "function 'equal' in a chain; need one of abs, .*add, "),
+        ("#abele.body<exp then mul at 1>", "mul at 1 in a chain; need 0"),
+        ("#abele.body<exp then sub at 2>", "sub at 2 in a chain; need 0 or 1"),
+        ("#abele.body<exp then clip [0.0]>", r"clip with parameters .0.0.; need 2 numbers"),
+        ("#abele.body<exp then scale [nan]>", r"scale with parameters .nan.; need 1 numbers"),
         ("#abele.body<mul average>", "combiner 'average'; need one of sum, max, min, prod"),
     ],
 )

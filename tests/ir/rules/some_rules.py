@@ -1,5 +1,7 @@
 """A small dialect with every feature that rules can use, and programs in it."""
 
+from typing import ClassVar
+
 from xdsl.dialects.builtin import (
     ArrayAttr,
     Builtin,
@@ -12,9 +14,10 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.dialects.func import Func
-from xdsl.ir import Dialect
+from xdsl.ir import Data, Dialect
 from xdsl.irdl import (
     IRDLOperation,
+    irdl_attr_definition,
     irdl_op_definition,
     operand_def,
     opt_prop_def,
@@ -24,7 +27,10 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, Pure
+from xdsl.utils.exceptions import VerifyException
 
 from abele.dialects.levels import LEVELS
 from abele.dialects.nn import NN
@@ -75,6 +81,46 @@ class TunedOp(IRDLOperation):
     traits = traits_def(Pure())
 
 
+@irdl_attr_definition
+class WordsAttr(Data[tuple[str, ...]]):
+    """Some words, of which a rule writes a list."""
+
+    name = "try.words"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
+        raise NotImplementedError
+
+    def print_parameter(self, printer: Printer) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def from_plain(cls, value: object) -> "WordsAttr | None":
+        if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
+            return None
+        if "bad" in value:
+            raise ValueError("no bad words")
+        return cls(value) if value else None
+
+
+@irdl_op_definition
+class FollowedOp(IRDLOperation):
+    """Further operands, which come only with an attribute."""
+
+    name = "try.followed"
+    operand = operand_def(TensorType)
+    extras = var_operand_def(TensorType)
+    result = result_def(TensorType)
+    then = opt_prop_def(StringAttr)
+    words = opt_prop_def(WordsAttr)
+    traits = traits_def(Pure())
+    COMPANIONS: ClassVar = {"extras": "then"}
+
+    def verify_(self) -> None:
+        if self.extras and self.then is None:
+            raise VerifyException("extras without then")
+
+
 @irdl_op_definition
 class OtherOp(IRDLOperation):
     """Some of tuned's attributes."""
@@ -117,7 +163,9 @@ class KeepOp(IRDLOperation):
     operands_ = var_operand_def()
 
 
-TRY = Dialect("try", [SplitOp, CutOp, TunedOp, OtherOp, LoopOp, BlockOp, KeepOp], [])
+TRY = Dialect(
+    "try", [SplitOp, CutOp, TunedOp, FollowedOp, OtherOp, LoopOp, BlockOp, KeepOp], [WordsAttr]
+)
 
 
 def some_context() -> AbeleContext:

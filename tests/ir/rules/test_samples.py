@@ -74,10 +74,17 @@ def test_a_name_stands_for_one_value():
         assert sample.root.operands[1] is sample.root.operands[0].owner.operands[0]
 
 
-def test_operands_of_a_chain_exist_only_with_the_chain():
-    law = "rule r: nn.neg(nn.relu(x, ...more) {then = t} as c) => c(x, ...more) {then = t}"
-    counts = {len(each.match.env["more"]) for each in of(law, 24)}
-    assert counts >= {0, 1}
+def test_operands_that_come_with_an_attribute_exist_only_with_it():
+    law = "rule r: nn.neg(try.followed(x, ...more) {then = t} as c) => c(x, ...more) {then = t}"
+    found = [each.match.env for each in of(law, 24)]
+    assert {len(env["more"]) for env in found} >= {0, 1}
+    assert {env["t"] is None for env in found} == {False, True}
+    assert not any(env["more"] for env in found if env["t"] is None)
+
+
+def test_an_optional_operand_is_there_or_not():
+    law = "rule r: nn.gemm(x, y, ...more) as g => g(x, y, ...more)"
+    assert {len(each.match.env["more"]) for each in of(law, 24)} == {0, 1}
 
 
 def test_constants_are_made():

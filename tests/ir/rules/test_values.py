@@ -14,12 +14,11 @@ from xdsl.dialects.builtin import (
     i1,
     i64,
 )
-from xdsl.ir import Data
-from xdsl.irdl import AnyAttr, BaseAttr, irdl_attr_definition
-from xdsl.parser import AttrParser
-from xdsl.printer import Printer
+from xdsl.irdl import AnyAttr, BaseAttr
 
 from abele.ir.rules.values import attribute_of, element_type, equal_values, kind_of, plain
+
+from .some_rules import WordsAttr
 
 ALIKE = [
     (IntegerAttr(3, i64), 3),
@@ -72,28 +71,6 @@ def test_a_word_is_an_element_type_or_a_name():
     assert element_type("f32") == f32
     assert element_type("element") is None
     assert element_type("f") is None
-
-
-@irdl_attr_definition
-class WordsAttr(Data[tuple[str, ...]]):
-    """Some words, of which a rule writes a list."""
-
-    name = "try.words"
-
-    @classmethod
-    def parse_parameter(cls, parser: AttrParser) -> tuple[str, ...]:
-        raise NotImplementedError
-
-    def print_parameter(self, printer: Printer) -> None:
-        raise NotImplementedError
-
-    @classmethod
-    def from_plain(cls, value: object) -> "WordsAttr | None":
-        if not isinstance(value, tuple) or not all(isinstance(each, str) for each in value):
-            return None
-        if "bad" in value:
-            raise ValueError("no bad words")
-        return cls(value) if value else None
 
 
 WORDS = BaseAttr(WordsAttr)
