@@ -26,6 +26,10 @@ SEEDED_INTEGERS = 4
 
 _BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
+_REGISTERED = 2
+"""dtype.isbuiltin of the types of ml_dtypes. NumPy's own types have 1, but copies of them, such as
+those of an array from another process, have 0."""
+
 
 @dataclass(frozen=True)
 class Tensor:
@@ -150,7 +154,10 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
         stored = tensor.dtype
         # NumPy's format has no types of ml_dtypes: it stores their bytes without a type.
         size = stored.itemsize
-        if stored.isbuiltin != 1 and dtype in (np.dtype(f"V{size}"), np.dtype(f"<u{size}")):
+        if stored.isbuiltin == _REGISTERED and dtype in (
+            np.dtype(f"V{size}"),
+            np.dtype(f"<u{size}"),
+        ):
             dtype = stored
         _check_kind(shape, dtype.newbyteorder("="), tensor)
         count = int(np.prod(shape, dtype=np.int64))
@@ -177,7 +184,7 @@ def _header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 def _untyped(array: Array) -> Array:
     """An array that NumPy's format can keep: elements of ml_dtypes as bytes without a type."""
     array = np.asanyarray(array)
-    if array.dtype.isbuiltin == 1:
+    if array.dtype.isbuiltin != _REGISTERED:
         return array
     return np.ascontiguousarray(array).view(f"V{array.itemsize}").reshape(array.shape)
 

@@ -1,7 +1,9 @@
 import os
+import pickle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -12,7 +14,7 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.tools.cli import app
-from abele.tools.driver.arrays import write_npz
+from abele.tools.driver.arrays import Tensor, read_npz, write_npz
 from abele.tools.driver.member_names import LONGEST, member_names
 
 PIECES = st.sampled_from(["y", "a", "..", "/", "\\", ".npy", "\0", "C:", ".", "é", "\n", "\ud800"])
@@ -88,3 +90,13 @@ def test_run_refuses_a_name_before_it_runs(tmp_path: Path):
     assert result.exit_code == 2
     assert "the name '../../y' cannot be stored" in result.stderr
     assert not (tmp_path / "y.npz").exists()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.bool_, ml_dtypes.bfloat16])
+def test_an_array_from_another_process_is_read_back_with_its_type(dtype, tmp_path: Path):
+    """NumPy does not count the type of an unpickled array as a type of its own."""
+    array = pickle.loads(pickle.dumps(np.array([1, 0, 1], dtype)))
+    write_npz(tmp_path / "x.npz", {"x": array})
+    found = read_npz(tmp_path / "x.npz", [Tensor("x", array.shape, np.dtype(dtype))])["x"]
+    assert found.dtype == dtype
+    assert found.tobytes() == array.tobytes()

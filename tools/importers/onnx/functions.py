@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 import onnx
@@ -240,6 +241,14 @@ def _read(node: onnx.NodeProto) -> Iterator[str]:
             yield from _read(inner)
 
 
+def _nodes_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes, and those of the graphs in them."""
+    for node in nodes:
+        yield node
+        for graph in graphs_in(node.attribute):
+            yield from _nodes_in(graph.node)
+
+
 def graphs_in(attributes: Iterable[onnx.AttributeProto]) -> Iterator[onnx.GraphProto]:
     """The graphs in attributes of a node."""
     for attribute in attributes:
@@ -280,6 +289,19 @@ def _bind(node: onnx.NodeProto, binding: _Binding) -> None:
     for graph in graphs_in(node.attribute):
         for inner in graph.node:
             _bind(inner, binding)
+
+
+def check_calls(functions: Mapping[Function, onnx.FunctionProto], place: str) -> None:
+    """Raise InputError for a function that calls itself, even if no node calls it."""
+    calls = {
+        name: {identity(node) for node in _nodes_in(function.node)} & functions.keys()
+        for name, function in functions.items()
+    }
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError as error:
+        chain = " calls ".join(name for _, name, _ in reversed(error.args[1]))
+        raise InputError(f"{place}: the function calls itself: {chain}") from None
 
 
 def check_function(function: onnx.FunctionProto, place: str) -> None:

@@ -33,7 +33,7 @@ from ..huge_weights import WeightCheck
 from .batching import Batch, Shapes
 from .binding import Sizes, bound_value
 from .declared import Declared
-from .functions import check_function, identity, inlined, is_function, model_functions
+from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
 from .names import check_names
 from .node import Graph, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
 from .node import known as known_array
@@ -244,6 +244,7 @@ def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None =
     for function in model.functions:
         check_function(function, place)
     graph.functions = model_functions(model)
+    check_calls(graph.functions, place)
     graph.read = partial(_read_node, lenient=lenient)
     names = _node_names(proto)
     nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]

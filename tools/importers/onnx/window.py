@@ -23,11 +23,16 @@ class Window:
     high: tuple[int, ...]
 
 
+_MOST_SHOWN = 16
+"""Sizes of a window that a message shows, at most. A damaged attribute may have any number."""
+
+
 def window_attributes(node: Node, size: Sequence[int]) -> Window:
     """The window of a node whose operand 0 is [N, C, ...], with computed pads."""
     rank, image = len(size), node.shape(0)[2:]
     if len(image) != rank or not rank:
-        raise node.bad(f"window {list(size)} on an image of shape {list(node.shape(0))}")
+        window = list(size) if rank <= _MOST_SHOWN else f"of {rank} axes"
+        raise node.bad(f"window {window} on an image of shape {list(node.shape(0))}")
     stride = node.integers("strides", [1] * rank)
     dilation = node.integers("dilations", [1] * rank)
     for what, values in (("window", size), ("strides", stride), ("dilations", dilation)):

@@ -17,8 +17,9 @@ from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
 from .graph import Graph
 from .node import MOST_RESULT, NodeDraw, NotDrawn
-from .operators import DRAWING, NOT_INFERRED
+from .operators import DRAWING, NOT_GENERATED, NOT_INFERRED
 from .pool import TYPES, Pool, Value
+from .runtimes import EXPANDED_UNTIL
 from .runtimes import OPSETS as RUN
 from .selected import OPEN_SIZES
 
@@ -35,7 +36,7 @@ convolution, this is the number of multiplications."""
 ALL_SHOWN = 0.7
 """How often all results are outputs of the model. Otherwise, only unused results and a few others
 are."""
-MOST_LIKELY = 5
+MOST_LIKELY = 10
 """How much more likely than others an operator that few opsets contain is, at most."""
 LATEST_FORMAT = 10
 """The latest version of the ONNX file format that models use."""
@@ -45,15 +46,16 @@ LATEST_FORMAT = 10
 def operators_of(opset: int) -> tuple[str, ...]:
     """The names of the operators that the reader supports and an opset contains, sorted.
 
-    Those that draw random numbers are left out.
+    Those that draw random numbers are left out, those that are not generated yet, and those that
+    onnxruntime does not run in this opset.
     """
     found: list[str] = []
-    for name in sorted(OPERATORS.keys() - DRAWING):
+    for name in sorted(OPERATORS.keys() - DRAWING - NOT_GENERATED):
         try:
             schema = onnx.defs.get_schema(name, opset)
         except onnx.defs.SchemaError:
             continue
-        if not schema.deprecated:
+        if not schema.deprecated and opset <= EXPANDED_UNTIL.get(name, opset):
             found.append(name)
     return tuple(found)
 

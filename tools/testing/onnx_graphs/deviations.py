@@ -461,6 +461,11 @@ DEVIATIONS: tuple[Deviation, ...] = (
         ),
         "SAME padding is negative where a window is shorter than its stride",
     ),
+    Deviation(
+        ("MatMulInteger", "QLinearMatMul"),
+        _is_empty,
+        "a sum without terms is what the memory of the result held before",
+    ),
     Deviation(REDUCTIONS, _is_empty, "axes of size 0 are not reduced to size 1"),
     Deviation(
         ("Dropout",),

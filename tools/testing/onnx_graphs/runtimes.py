@@ -28,6 +28,12 @@ NO_LAST_VERSION = (1 << 31) - 1
 
 PROVIDER = "CPUExecutionProvider"
 
+EXPANDED_UNTIL = {"Swish": 24}
+"""The latest opset in which onnxruntime replaces an operator by those that define it.
+
+In later ones, it finds no kernel. An operator that is not listed is replaced in every opset.
+"""
+
 ANSWER_SECONDS = 10.0
 """Clock seconds that onnxruntime may take for one model."""
 

@@ -167,6 +167,11 @@ def test_an_unsupported_node_of_a_body_is_named_below_the_outer_node():
             "y = own.A (x)",
             r"the function calls itself: A calls B calls A",
         ),
+        (
+            HEAD + "A (a) => (b) { b = own.A (a) }",
+            "y = Relu (x)",
+            r"the function calls itself: A calls A",
+        ),
         (TWICE, "y = own.Twice (x, x)", r"operand 1 'x': the function has 1"),
         (
             HEAD + "Leaky <alpha> (a) => (b) {" + LEAK + "}",
