@@ -144,7 +144,7 @@ def test_a_strategy_gives_models_of_the_operators_that_are_asked_for(graph: Grap
 
 def test_models_compute_the_same_as_onnxruntime():
     report = check_import(examples=150, seed=5)
-    assert report.examples > 140
+    assert report.examples > 135
     assert report.not_compared["invalid"] == 0
     assert report.exercised["Conv"] > 0
 
