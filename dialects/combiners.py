@@ -98,8 +98,8 @@ TUPLE_COMBINERS: dict[str, Combiner] = {
             "moments",
             ("wide", "wide", "wide"),
             ("wide", "wide"),
-            "The mean, and the mean of squared deviations from it. The members are the count, the "
-            "mean and the sum of squared deviations.",
+            "The mean, and the mean of squared deviations from it; of no elements, both are 0. The "
+            "members are the count, the mean and the sum of squared deviations.",
             reads_position=True,
             floats=True,
         ),

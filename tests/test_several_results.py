@@ -80,3 +80,18 @@ def test_merging_of_many_parts_is_cut_too(tmp_path):
     x = np.random.default_rng(6).standard_normal((1, 100000)).astype(np.float32)
     (found,) = exe.run({exe.inputs[0].name: x}, at="partition").values()
     assert found == x.argmax()
+
+
+def test_mean_and_variance_of_no_elements_are_0(tmp_path):
+    path = tmp_path / "padding.mlir"
+    path.write_text("""
+func.func @main(%x: tensor<1x1x2xf32>) -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>) {
+  %0, %1 = nn.summarize_windows "moments" %x window [1] stride [1] dilation [1] pad [0] to [2]
+    : (tensor<1x1x2xf32>) -> (tensor<1x1x4xf32>, tensor<1x1x4xf32>)
+  func.return %0, %1 : tensor<1x1x4xf32>, tensor<1x1x4xf32>
+}""")
+    exe = compile_model(path, "tiny:4")
+    for level in exe.levels:
+        mean, variance = exe.run({"arg0": np.array([[[3, 5]]], np.float32)}, at=level).values()
+        assert mean.ravel().tolist() == [3, 5, 0, 0]
+        assert variance.ravel().tolist() == [0, 0, 0, 0]

@@ -148,7 +148,7 @@ class _Moments(Numerics):
 
     def finish(self, members: Members) -> Members:
         count, mean, squares = members
-        return mean, squares / count
+        return mean, np.divide(squares, count, out=np.zeros_like(squares), where=count > 0)
 
 
 @dataclass(frozen=True)

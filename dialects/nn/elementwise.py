@@ -212,6 +212,17 @@ def _need_booleans(values: Sequence[SSAValue]) -> Attribute:
     return i1
 
 
+def _need_numbers(values: Sequence[SSAValue]) -> Attribute:
+    """The element type of operands that agree. Raises VerifyException for truth values.
+
+    As in NumPy, they have no difference: in i1, 1 + (-1) would be 1, and 1 - 1 is 0.
+    """
+    element = same_element(*values)
+    if element == i1:
+        raise Unmet("operands of i1, which has no negative numbers; need numbers", "elements i1")
+    return element
+
+
 class LogicalOp(BinaryOp, ABC):
     """A truth function of two tensors of i1."""
 
@@ -239,6 +250,10 @@ class SubOp(BinaryOp):
     """
 
     name = "nn.sub"
+
+    def result_element(self) -> Attribute:
+        """That of the operands, which are numbers."""
+        return _need_numbers(self.operands)
 
 
 @irdl_op_definition
@@ -445,6 +460,10 @@ class NegOp(UnaryOp):
     """
 
     name = "nn.neg"
+
+    def result_element(self) -> Attribute:
+        """That of the operand, which is a number."""
+        return _need_numbers(self.operands)
 
 
 @irdl_op_definition

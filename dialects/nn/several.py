@@ -24,6 +24,7 @@ from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..combiners import TUPLE_COMBINERS, Combiner
+from ..dtypes import STORED
 from ..structured import Body, Structure, Structured
 from .base import (
     INTEGERS,
@@ -97,6 +98,8 @@ class CombiningOp(IRDLOperation, Structured, ABC):
         kind, element = self.kind, element_of(self.operands[0])
         if element == i1:
             raise VerifyException(f"{kind.name} of i1; need numbers")
+        if element in STORED:
+            raise VerifyException(f"{kind.name} of {element}, which is only stored; need a cast")
         if kind.floats and not isinstance(element, AnyFloat):
             raise VerifyException(f"{kind.name} of {element}; need floats")
         shape = self.result_shape()

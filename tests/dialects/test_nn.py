@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -577,3 +578,24 @@ def test_an_operators_constants_are_in_its_result_if_its_function_says_so(
     op = CapOp(*values(ROW), 3.0)
     assert op.parameters == (3.0,)
     assert op.result_numbers == numbers
+
+
+@pytest.mark.parametrize(
+    ("operation", "elements", "message"),
+    [
+        (nn.NegOp, i1, "i1, which has no negative numbers"),
+        (lambda x: nn.SubOp(x, x), i1, "i1, which has no negative numbers"),
+        (lambda x: nn.AbsOp(x).verify(), IntegerType(4), "i4, which are only stored"),
+        (
+            lambda x: nn.SummarizeOp(x, "argmax", [0]),
+            IntegerType(4),
+            "argmax of i4, which is only stored",
+        ),
+    ],
+)
+def test_elements_that_a_function_cannot_compute_with_are_refused(
+    operation: Callable[[SSAValue], object], elements: Attribute, message: str
+):
+    block = Block(arg_types=[nn.tensor([2], elements)])
+    with pytest.raises(VerifyException, match=message):
+        operation(block.args[0])

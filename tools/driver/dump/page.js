@@ -217,7 +217,8 @@ function diffOf(stage) {
   return stage.diff = { rows, added, removed, renamed };
 }
 
-/** The words of two lines that are not in both: two sets of indices, or null where little is shared. */
+/** The words of two lines that are not in both: two sets of indices, or null where words were
+    replaced and little is shared. */
 function changedWords(a, b, renamed) {
   const was = wordsOf(a), is = wordsOf(b), w = is.length + 1;
   if (was.length * is.length > 250000) return null;
@@ -232,7 +233,7 @@ function changedWords(a, b, renamed) {
     else if (x < was.length && (y >= is.length || best[(x + 1) * w + y] >= best[x * w + y + 1])) { if (!isSpace(was[x])) left.add(x); x++; }
     else { if (!isSpace(is[y])) right.add(y); y++; }
   }
-  if (shared < Math.max(left.size, right.size)) return null;
+  if (left.size && right.size && shared < Math.max(left.size, right.size)) return null;
   for (const [words, marks] of [[was, left], [is, right]])
     words.forEach((word, at) => { if (isSpace(word) && marks.has(at - 1) && marks.has(at + 1)) marks.add(at); });
   return [left, right];

@@ -114,7 +114,8 @@ class Outcome:
     fault: the fault that ends the run, for an index that is out of range; None if it ends with
     results. There are no outputs then. A pass may drop a fault only together with an operation
     whose value reaches neither an output nor a state, and the fault of a run may be any of its
-    faults.
+    faults. dead_fault: whether the run ended with a fault of operations that compute nothing which
+    reaches an output or a state. The results are those without them.
     cache: the results of the operations of an nn program.
     """
 
@@ -125,6 +126,7 @@ class Outcome:
     exact: dict[str, Array] = field(default_factory=dict[str, "Array"])
     cache: ResultCache = field(default_factory=ResultCache, repr=False)
     fault: IndexFault | None = None
+    dead_fault: bool = False
 
     def named(self) -> dict[str, Array]:
         """Outputs and states, by the names that errors uses."""
@@ -178,7 +180,7 @@ def bounded_run(program: Program) -> Outcome:
     EliminateDead().apply(living.context, living.module)
     tracker = _ErrorTracker(_unadjusted)
     try:
-        return _bounded_nn(living, _unadjusted, tracker)
+        return replace(_bounded_nn(living, _unadjusted, tracker), dead_fault=True)
     except IndexFault as fault:
         return Outcome({}, {}, {}, tracker.decided, fault=fault)
 

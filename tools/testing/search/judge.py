@@ -249,7 +249,7 @@ def disagreement(
     except MemoryError:
         raise
     except IndexFault as fault:
-        if expected.fault is not None or not expected.decided:
+        if expected.fault is not None or expected.dead_fault or not expected.decided:
             return None
         return Wrong("fault", f"the program cannot be run: {fault}", error="IndexFault")
     except Exception as error:
