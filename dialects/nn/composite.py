@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import TensorType, UnitAttr
@@ -24,7 +25,6 @@ from .base import (
     element_of,
     flags,
     integer,
-    integers,
     need_at_least,
     normal_axis,
     number,
@@ -51,7 +51,7 @@ from .elementwise import (
 from .movement import ReshapeOp
 from .state import ConstantOp
 from .window import PoolOp, ReduceOp
-from .windowed import Windowed, window_lists
+from .windowed import Windowed, WindowLists, window_properties
 
 
 class CompositeOp(PureTensorOp, Composite, ABC):
@@ -336,54 +336,19 @@ class LrnOp(CompositeOp):
         return made.narrow(made("multiply", MulOp(image, back)))
 
 
-class WindowOp(CompositeOp, Windowed, ABC):
-    """An operation on the elements under a window that moves over the spatial axes.
-
-    image: [N, C, ...].
-    """
-
-    image = operand_def(TensorType)
-
-    def __init__(
-        self,
-        image: SSAValue,
-        window: Sequence[int],
-        *,
-        stride: Sequence[int] | None = None,
-        dilation: Sequence[int] | None = None,
-        pad_low: Sequence[int] | None = None,
-        pad_high: Sequence[int] | None = None,
-        **given: bool,
-    ):
-        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
-        super().__init__([image], {"window": integers(window), **lists, **flags(**given)})
-
-    def window_shape(self) -> tuple[int, ...]:
-        """[N, C, positions of the window...]. Raises VerifyException if it fits nowhere."""
-        return self.shape_over(shape_of(self.image))
-
-    def reached(self, axis: int) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
-        """Elements of a spatial axis that each position reads: (positions, window).
-
-        Indices below 0 or past the last element are padding.
-        """
-        window, stride, dilation, low, _ = (values[axis] for values in self.parameters())
-        positions = np.arange(self.window_shape()[2 + axis])
-        return positions[:, None] * stride - low + np.arange(window) * dilation
-
-
 @irdl_op_definition
-class AveragePoolOp(WindowOp):
+class AveragePoolOp(CompositeOp, Windowed):
     """The mean of the elements under a window that moves over the spatial axes of [N, C, ...].
 
-    count_include_pad: padding counts as zeros. ceil_mode: a last window may overhang the padded
-    image; elements past its end never count.
+    image: [N, C, ...]. count_include_pad: padding counts as zeros. ceil_mode: a last window may
+    overhang the padded image; elements past its end never count.
 
     Example: %1 = nn.average_pool %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [1, 1] to
     [1, 1] count_include_pad : (tensor<1x8x9x9xf32>) -> tensor<1x8x5x5xf32>
     """
 
     name = "nn.average_pool"
+    image = operand_def(TensorType)
     count_include_pad = opt_prop_def(UnitAttr)
     ceil_mode = opt_prop_def(UnitAttr)
     assembly_format = (
@@ -398,23 +363,12 @@ class AveragePoolOp(WindowOp):
         image: SSAValue,
         window: Sequence[int],
         *,
-        stride: Sequence[int] | None = None,
-        dilation: Sequence[int] | None = None,
-        pad_low: Sequence[int] | None = None,
-        pad_high: Sequence[int] | None = None,
         count_include_pad: bool = False,
         ceil_mode: bool = False,
+        **lists: Unpack[WindowLists],
     ):
-        super().__init__(
-            image,
-            window,
-            stride=stride,
-            dilation=dilation,
-            pad_low=pad_low,
-            pad_high=pad_high,
-            count_include_pad=count_include_pad,
-            ceil_mode=ceil_mode,
-        )
+        given = flags(count_include_pad=count_include_pad, ceil_mode=ceil_mode)
+        super().__init__([image], {**window_properties(window, **lists), **given})
 
     @property
     def overhangs(self) -> bool:
@@ -424,18 +378,19 @@ class AveragePoolOp(WindowOp):
     def infer(self) -> TensorType[Attribute]:
         """[N, C, positions of the window...]."""
         _need_float(self.image, "average pooling")
-        return tensor(self.window_shape(), element_of(self.image))
+        return tensor(self.shape_over(shape_of(self.image)), element_of(self.image))
 
     def counts(self) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
         """How many elements each position averages: (positions...)."""
         image, out = shape_of(self.image)[2:], shape_of(self.result)[2:]
-        _, _, _, low, high = self.parameters()
         padding = self.count_include_pad is not None
         total = np.ones(out, np.int64)
-        for i, n in enumerate(image):
-            first, last = (-low[i], n + high[i]) if padding else (0, n)
-            reached = self.reached(i)
-            count = ((reached >= first) & (reached < last)).sum(1)
+        lists = zip(image, *self.parameters(), strict=True)
+        for i, (n, window, stride, dilation, low, high) in enumerate(lists):
+            first, last = (-low, n + high) if padding else (0, n)
+            begins = np.arange(out[i], dtype=np.int64)[:, None] * stride - low
+            reached = begins + np.arange(window, dtype=np.int64) * dilation
+            count = ((reached >= first) & (reached < last)).sum(1, dtype=np.int64)
             total *= count.reshape([-1 if j == i else 1 for j in range(len(out))])
         return total
 

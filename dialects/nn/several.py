@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Unpack
 
 from xdsl.dialects.builtin import AnyFloat, StringAttr, TensorType, UnitAttr, i1, i32
 from xdsl.ir import Attribute, OpResult, SSAValue
@@ -40,7 +41,7 @@ from .base import (
     tensor,
     values_of,
 )
-from .windowed import Windowed, window_lists, windowed_axes
+from .windowed import Windowed, WindowLists, window_properties, windowed_axes
 
 Types = tuple[TensorType[Attribute], ...]
 
@@ -219,14 +220,9 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
         image: SSAValue,
         combiner: str,
         window: Sequence[int],
-        *,
-        stride: Sequence[int] | None = None,
-        dilation: Sequence[int] | None = None,
-        pad_low: Sequence[int] | None = None,
-        pad_high: Sequence[int] | None = None,
+        **lists: Unpack[WindowLists],
     ):
-        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
-        super().__init__(image, combiner, {"window": integers(window), **lists})
+        super().__init__(image, combiner, window_properties(window, **lists))
 
     def result_shape(self) -> Shape:
         """[N, C, positions of the window...]."""

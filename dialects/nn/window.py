@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Unpack
 
 from xdsl.dialects.builtin import StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
@@ -26,7 +27,7 @@ from .base import (
     values_of,
 )
 from .chain import CHAIN, ChainableOp
-from .windowed import Windowed, window_lists, windowed_axes
+from .windowed import Windowed, WindowLists, window_properties, windowed_axes
 
 
 @irdl_op_definition
@@ -54,15 +55,10 @@ class PoolOp(ChainableOp, Windowed):
         image: SSAValue,
         combiner: str,
         window: Sequence[int],
-        *,
-        stride: Sequence[int] | None = None,
-        dilation: Sequence[int] | None = None,
-        pad_low: Sequence[int] | None = None,
-        pad_high: Sequence[int] | None = None,
+        **lists: Unpack[WindowLists],
     ):
-        lists = window_lists(len(window), stride, dilation, pad_low=pad_low, pad_high=pad_high)
         super().__init__(
-            [image], {"combiner": StringAttr(combiner), "window": integers(window), **lists}
+            [image], {"combiner": StringAttr(combiner), **window_properties(window, **lists)}
         )
 
     def infer(self) -> TensorType[Attribute]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Sequence
+from typing import TypedDict, Unpack
 
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, prop_def
@@ -25,6 +26,28 @@ def window_lists(
         **{name: integers([1] * rank if v is None else v) for name, v in ones.items()},
         **{name: integers([0] * rank if v is None else v) for name, v in padding.items()},
     }
+
+
+class WindowLists(TypedDict, total=False):
+    """How a window moves, one entry per spatial axis: see Windowed. Left out, a stride or dilation
+    is 1 and padding 0."""
+
+    stride: Sequence[int] | None
+    dilation: Sequence[int] | None
+    pad_low: Sequence[int] | None
+    pad_high: Sequence[int] | None
+
+
+def window_properties(window: Sequence[int], **lists: Unpack[WindowLists]) -> dict[str, Attribute]:
+    """The properties of Windowed."""
+    found = window_lists(
+        len(window),
+        lists.get("stride"),
+        lists.get("dilation"),
+        pad_low=lists.get("pad_low"),
+        pad_high=lists.get("pad_high"),
+    )
+    return {"window": integers(window), **found}
 
 
 def window_reach(window: int, dilation: int) -> int:
