@@ -345,7 +345,7 @@ def _attempt(
 
     begin: the type of the operand with which it begins. texts: candidates for string attributes.
     """
-    counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n, False, ())]
+    counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n)]
     if not counts:
         return Failure()
     count = int(draws.way("operands", counts))
@@ -364,8 +364,6 @@ def _attempt(
     properties: dict[str, Attribute] = {}
     attributes: dict[str, Attribute] = {}
     for name, known in info.attributes.items():
-        if known.is_optional and name in info.companions:
-            continue
         if known.is_optional or known.default is not None:
             if draws.way(f"{name} is there", ("no", "yes")) == "no":
                 if known.default is not None:

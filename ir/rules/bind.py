@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NoReturn
 
@@ -169,14 +169,12 @@ class _Bound:
     """A name of a rule.
 
     uses: how often the name occurs. infos: the definitions of the operation that it names.
-    mentioned: the attributes that its pattern mentions; all other optional ones are absent.
     """
 
     kind: str
     place: Place
     uses: int = 1
     infos: tuple[OpInfo, ...] = ()
-    mentioned: frozenset[str] = frozenset()
 
     @property
     def is_value(self) -> bool:
@@ -295,7 +293,6 @@ class _Binder:
             self._field(each.place, each.name, each.value, each.is_note, infos, heads)
         if pattern.name and pattern.name != ANY:
             self._name(pattern.place, pattern.name, "op", infos)
-            self.names[pattern.name].mentioned = frozenset(each.name for each in pattern.fields)
         for each in pattern.types:
             self._type(each)
         if pattern.types and any(
@@ -310,8 +307,7 @@ class _Binder:
             for info in infos
             for name, known in info.attributes.items()
             if known.is_property and known.is_optional and known.default is None
-            # An attribute that brings operands with it changes their count, so `...` excludes it.
-            if not pattern.others or name in info.companions
+            if not pattern.others
         }
         return BoundPattern(
             pattern.place,
@@ -330,11 +326,10 @@ class _Binder:
         if len(rests) > 1:
             self.refuse(rests[1].place, "more than one ... among the operands; need at most one")
         given = len(pattern.operands) - len(rests)
-        mentioned = frozenset(each.name for each in pattern.fields)
-        if not any(info.takes(given, bool(rests), mentioned) for info in infos):
+        if not any(info.takes(given, bool(rests)) for info in infos):
             self.refuse(
                 pattern.place,
-                f"{heads} with {_counted(given)}; it has {_range(infos, mentioned)}",
+                f"{heads} with {_counted(given)}; it has {_range(infos)}",
             )
 
     def _operand(self, operand: Variable | Rest | Nested) -> BoundOperand:
@@ -650,14 +645,10 @@ class _Binder:
     def _operand_count(self, build: Build, infos: tuple[OpInfo, ...]) -> None:
         given = sum(not isinstance(each, Rest) for each in build.operands)
         several = given < len(build.operands)
-        mentioned = frozenset(each.name for each in build.settings)
-        model = build.like or ("" if "." in build.head else build.head)
-        if model:
-            mentioned |= self.names[model].mentioned
-        if not any(info.takes(given, several, mentioned) for info in infos):
+        if not any(info.takes(given, several) for info in infos):
             self.refuse(
                 build.place,
-                f"{build.head} with {_counted(given)}; it has {_range(infos, mentioned)}",
+                f"{build.head} with {_counted(given)}; it has {_range(infos)}",
             )
         if any(info.segmented for info in infos):
             self.refuse(
@@ -760,9 +751,9 @@ def _operand(expression: Expression) -> str:
     return f"({text})" if isinstance(expression, Operator) else text
 
 
-def _range(infos: Sequence[OpInfo], mentioned: Collection[str]) -> str:
+def _range(infos: Sequence[OpInfo]) -> str:
     """The number of operands that operations can have, in words."""
-    return _ranges((info.least, info.most_with(mentioned)) for info in infos)
+    return _ranges((info.least, info.most) for info in infos)
 
 
 def _ranges(ranges: Iterable[tuple[int, int | None]]) -> str:

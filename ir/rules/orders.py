@@ -30,7 +30,6 @@ def orders_of(pattern: BoundPattern) -> Sequence[BoundPattern]:
 def swaps(pattern: BoundPattern) -> bool:
     """Whether the two operands of a pattern's root are tried in both orders."""
     commutes = all(cls.has_trait(Commutative) for cls in pattern.classes)
-    # With more than two operands, the last may belong to a chain, and does not commute.
     operands = pattern.operands
     two = len(operands) == 2 and not any(isinstance(each, Rest) for each in operands)
     return commutes and two and operands[0] != operands[1]

@@ -206,14 +206,13 @@ class Sampler:
         )
 
     def _classes(self, pattern: BoundPattern) -> list[type[Operation]]:
-        mentioned = [each.name for each in pattern.fields]
         infos = [self.vocabulary.info(cls) for cls in pattern.classes]
         return [
             info.cls
             for info in sorted(infos, key=lambda info: info.name)
             if not info.regions
             and not info.segmented
-            and info.takes(pattern.fixed, pattern.takes_more, mentioned)
+            and info.takes(pattern.fixed, pattern.takes_more)
         ]
 
     # One operation
@@ -359,8 +358,7 @@ class _Trial:
     def _spare(self, info: OpInfo) -> int | None:
         """The number of operands that `...` stands for; None if the class allows no such number."""
         fixed = self.pattern.fixed
-        mentioned = [each.name for each in self.pattern.fields]
-        allowed = [n for n in range(5) if info.takes(fixed + n, False, mentioned)]
+        allowed = [n for n in range(5) if info.takes(fixed + n)]
         return self.random.choice(allowed) if allowed else None
 
     def _rest(

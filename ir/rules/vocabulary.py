@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -55,10 +55,6 @@ class OpInfo:
     """The definition of an operation.
 
     least, most: the fewest and the most operands; None for no limit. The same holds for results.
-
-    companions: some operands exist only together with an attribute, as a class declares with
-    COMPANIONS = {"extras": "then"}. For each such attribute: the most operands without it; None
-    without a limit.
     """
 
     cls: type[Operation]
@@ -69,18 +65,10 @@ class OpInfo:
     attributes: dict[str, Attributed]
     regions: int
     segmented: bool
-    companions: Mapping[str, int | None] = field(default_factory=dict[str, "int | None"])
 
-    def takes(self, count: int, or_more: bool, mentioned: Collection[str]) -> bool:
-        """True if the operation can have this many operands. mentioned: attributes that may be
-        present."""
-        most = self.most_with(mentioned)
-        return (most is None or count <= most) and (or_more or count >= self.least)
-
-    def most_with(self, mentioned: Collection[str]) -> int | None:
-        """The most operands that an operation with only these attributes can have."""
-        bounds = [most for name, most in self.companions.items() if name not in mentioned]
-        return min((each for each in (self.most, *bounds) if each is not None), default=None)
+    def takes(self, count: int, or_more: bool = False) -> bool:
+        """Whether the operation can have this many operands. or_more: or more than that."""
+        return (self.most is None or count <= self.most) and (or_more or count >= self.least)
 
     @property
     def name(self) -> str:
@@ -98,13 +86,7 @@ def _info(cls: type[Operation]) -> OpInfo:
         return OpInfo(cls, 0, None, 0, None, {}, 0, segmented=False)
     definition = cls.get_irdl_definition()
     results = [each for _, each in definition.results]
-    operands = dict(definition.operands)
-    least, most = _operand_counts(operands.values())
-    companions: Mapping[str, str] = getattr(cls, "COMPANIONS", {})
-    without = {
-        attribute: _operand_counts(each for name, each in operands.items() if name != group)[1]
-        for group, attribute in companions.items()
-    }
+    least, most = _operand_counts(each for _, each in definition.operands)
     fixed = sum(not isinstance(each, VarResultDef) for each in results)
     several = any(
         isinstance(each, VarResultDef) and not isinstance(each, OptResultDef) for each in results
@@ -122,7 +104,6 @@ def _info(cls: type[Operation]) -> OpInfo:
         attributes,
         len(definition.regions),
         any(isinstance(each, AttrSizedOperandSegments) for each in definition.options),
-        without,
     )
 
 

@@ -1,7 +1,5 @@
 """A small dialect with every feature that rules can use, and programs in it."""
 
-from typing import ClassVar
-
 from xdsl.dialects.builtin import (
     ArrayAttr,
     Builtin,
@@ -114,7 +112,6 @@ class FollowedOp(IRDLOperation):
     then = opt_prop_def(StringAttr)
     words = opt_prop_def(WordsAttr)
     traits = traits_def(Pure())
-    COMPANIONS: ClassVar = {"extras": "then"}
 
     def verify_(self) -> None:
         if self.extras and self.then is None:

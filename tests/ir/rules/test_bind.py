@@ -197,11 +197,6 @@ BAD = [
         8,
     ),
     (
-        "rule r: try.followed(x, y) => nn.add(x, y)",
-        "1:9: try.followed with 2 operands; it has 1",
-        18,
-    ),
-    (
         "guard nosuch(x: value)\n",
         "1:7: no guard nosuch is written in Python; decorate it with @guard and load its "
         "file first",

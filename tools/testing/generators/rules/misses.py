@@ -155,7 +155,7 @@ def _with_other_class(copy: Copy, pattern: BoundPattern, op: Operation) -> bool:
 def _of_class(cls: type[Operation], op: Operation, copy: Copy) -> Operation | None:
     """An operation of another class on the same operands, with a result of the same type."""
     info = copy.vocabulary.info(cls)
-    if info.regions or info.segmented or not info.takes(len(op.operands), False, ()):
+    if info.regions or info.segmented or not info.takes(len(op.operands)):
         return None
     properties: dict[str, Attribute] = {}
     for name, known in info.attributes.items():

@@ -79,8 +79,7 @@ class Reading:
         self.claim(alone or op.parent is self.root.parent, f"{op.name} is in the root's block")
         self.stands(pattern.name, op)
         info = self.vocabulary.info(type(op))
-        # A pattern may allow other attributes, except those that come with operands.
-        let = info.attributes.keys() - info.companions.keys() if pattern.others else set[str]()
+        let = info.attributes.keys() if pattern.others else set[str]()
         mentioned = {each.name for each in pattern.fields} | let
         for name, known in info.attributes.items():
             optional = known.is_property and known.is_optional and known.default is None
