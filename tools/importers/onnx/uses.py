@@ -128,7 +128,7 @@ class Tolerant:
             names = [name for name in node.proto.output if name]
             reason = refused.get(id(node), "")
             if not reason and any(name in node.graph.absent for name in node.proto.input):
-                # Nothing is known of what it reads, so nothing can be said of it.
+                # Without the types of its operands, nobody can say whether it is supported.
                 self._leave_out(node, names)
                 continue
             if not reason:
