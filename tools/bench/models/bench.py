@@ -125,11 +125,7 @@ def run_model(name: str, path: Path, target: str) -> Result:
     with threadpool_limits(1):
         start = perf_counter()
         try:
-            exe = compile_model(
-                path,
-                target,
-                dims=model.dims,
-            )
+            exe = compile_model(path, target, dims=model.dims, values=values, lenient=model.lenient)
             compiled = perf_counter() - start
             results = exe.run(inputs)
             verdict = check_run(exe, inputs, results, "exchange")

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Make = Callable[[np.random.Generator], Array]
 
+LINE = 32
+"""Rows from one line of a page to the next. Half of them are white."""
+
 RATE = 16_000
 """Samples per second of the recordings that models of speech expect."""
 
@@ -25,6 +28,19 @@ def uniform(*shape: int) -> Make:
 def centred(*shape: int) -> Make:
     """Numbers between -1 and 1, such as pixels without their mean."""
     return lambda random: random.random(shape, np.float32) * np.float32(2) - np.float32(1)
+
+
+def page(*shape: int) -> Make:
+    """Lines of dark strokes on white, between -1 and 1. The last axes are rows and columns."""
+
+    def make(random: np.random.Generator) -> Array:
+        rows, columns = shape[-2:]
+        line = np.arange(rows) % LINE < LINE // 2
+        stroke = random.random(columns) < 0.5
+        image = np.where(line[:, None] & stroke, np.float32(-1), np.float32(1))
+        return np.broadcast_to(image, shape).copy()
+
+    return make
 
 
 def below(limit: int, *shape: int, dtype: str = "int64") -> Make:

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from ....ir.errors import InputError
-from .inputs import RATE, Make, below, centred, constant, one_hot, tone, uniform
+from .inputs import RATE, Make, below, centred, constant, one_hot, page, tone, uniform
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class Published:
 
     what: the kind of network. package: name==version. file: inside the package. dims: free sizes,
     by their name or as input:axis. values: inputs whose value is bound before the model is
-    compiled. inputs: how to make an input; the others are standard normal numbers.
+    compiled. inputs: how to make an input; the others are standard normal numbers. lenient: the
+    file declares a shape that its output does not have.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Published:
     dims: Mapping[str, int] = field(default_factory=dict[str, int])
     values: Mapping[str, int] = field(default_factory=dict[str, int])
     inputs: Mapping[str, Make] = field(default_factory=dict[str, Make])
+    lenient: bool = False
 
 
 OPENWAKEWORD, OPENWAKEWORD_FOLDER = "openwakeword==0.4.0", "openwakeword/resources/models"
@@ -69,7 +71,7 @@ PUBLISHED: tuple[Published, ...] = (
             "p2o.DynamicDimension.1": 160,
             "p2o.DynamicDimension.2": 160,
         },
-        inputs={"x": centred(1, 3, 160, 160)},
+        inputs={"x": page(1, 3, 160, 160)},
     ),
     Published(
         "ppocr_cls",
@@ -94,6 +96,7 @@ PUBLISHED: tuple[Published, ...] = (
         "ddddocr/common.onnx",
         {"image_width": 128},
         inputs={"input1": centred(1, 1, 64, 128)},
+        lenient=True,
     ),
     Published(
         "silero_v6",
@@ -168,6 +171,7 @@ PUBLISHED: tuple[Published, ...] = (
         "speechmos/aecmos_models/Run_1663829550_Stage_0.onnx",
         {"batch_size": 1, "frames": 100},
         inputs={"h0": constant(0, 4, 1, 64)},
+        lenient=True,
     ),
     Published(
         "smart_turn",

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 from some_models import model, node, random
 
 from abele.ir.errors import InputError
 from abele.tools.bench.models import bench, published
-from abele.tools.bench.models.inputs import below, fed, one_hot, tone
+from abele.tools.bench.models.inputs import below, constant, fed, one_hot, page, tone
 from abele.tools.bench.models.published import Published, chosen, model_bytes
 
 SMALL = Published("small", "a product", "Small-Package==1.2.0", "small/model.onnx")
@@ -55,6 +56,10 @@ def test_inputs_of_a_model_follow_its_sizes():
     random = np.random.default_rng(0)
     assert below(7, 100)(random).max() < 7
     assert tone(1, 800)(random).shape == (1, 800)
+    lines = page(1, 3, 64, 40)(random)
+    assert lines.shape == (1, 3, 64, 40)
+    assert set(lines[0, 0, 0]) == {-1, 1}
+    assert set(lines[0, 0, 20]) == {1}
 
 
 def test_a_model_is_compared_operation_by_operation(
@@ -83,3 +88,18 @@ def test_a_model_that_cannot_be_compiled_says_why(tmp_path: Path, monkeypatch: p
     assert result.verdict == "refused"
     assert "StringNormalizer" in result.why
     assert bench.results_table([result]).row_count == 1
+
+
+def test_a_value_is_bound_before_a_model_is_compiled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    small = Published(
+        "small", "", "a==1", "a", values={"n": 2}, inputs={"n": constant(0, 1, dtype="int64")}
+    )
+    monkeypatch.setattr(published, "PUBLISHED", (small,))
+    monkeypatch.setattr(published, "NAMES", ("small",))
+    made = model([node("Tile", "x n", "y")], {"x": [3]}, ["y"])
+    made.graph.input.append(helper.make_tensor_value_info("n", TensorProto.INT64, [1]))
+    path = tmp_path / "small.onnx"
+    path.write_bytes(made.SerializeToString())
+    assert bench.run_model("small", path, "tiny:4").verdict == "agrees"
