@@ -1,11 +1,11 @@
 """Random valid operations of any class, generated from its definition and its verifier alone.
 
-Each class is explored once, by trial and error. Every choice (an operand's type, an attribute, the
-number of operands) has several named ways to make it. When the verifier rejects an operation, its
-error decides what to choose differently next. Choices that worked are kept as recipes, by the rank
-and element type of the operand with which they began. After that, generating an operation for a
-given operand takes a few tries, with new sizes and attributes each time. A new class of operations
-needs no code here.
+Each class is explored once, by trial and error; what that finds is kept for other processes. Every
+choice (an operand's type, an attribute, the number of operands) has several named ways to make it.
+When the verifier rejects an operation, its error decides what to choose differently next. Choices
+that worked are kept as recipes, by the rank and element type of the operand with which they began.
+After that, generating an operation for a given operand takes a few tries, with new sizes and
+attributes each time. A new class of operations needs no code here.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from math import prod
 from random import Random
 from typing import cast
+from weakref import WeakKeyDictionary
 
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
+from .recipes import Kind, Recipes, Ways, keep_recipes, kept_recipes
 from .rules.build import has_infer, has_infer_all, with_inferred_types
 from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from .rules.climb import Climb, Failure, without_some
@@ -49,10 +51,10 @@ RARE = 0.4
 _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
 """Weights of element types; all others have weight 1. Floats reveal most mistakes."""
 
-_Kind = tuple[int, Attribute]
-"""The rank and element type of an operand."""
+_EXPLORED_WITH = frozenset(ELEMENTS.values())
 
-_EXPLORED = frozenset(ELEMENTS.values())
+_EXPLORED: WeakKeyDictionary[type[Operation], Recipes] = WeakKeyDictionary()
+"""What exploring each class has found in this process."""
 
 
 def _stands_for(element: Attribute) -> Attribute:
@@ -60,12 +62,8 @@ def _stands_for(element: Attribute) -> Attribute:
     return f16 if isinstance(element, AnyFloat) else i32
 
 
-def _stand_in(kind: _Kind) -> _Kind:
+def _stand_in(kind: Kind) -> Kind:
     return kind[0], _stands_for(kind[1])
-
-
-_Ways = Mapping[str, str]
-"""The way of making each choice, by the choice's name: a recipe."""
 
 
 def _last(choices: Choices, shape: Shape) -> Shape:
@@ -151,20 +149,10 @@ class _Draws(Choices):
 
 
 @dataclass
-class _Found:
-    """What exploring a class has found.
+class _Found(Recipes):
+    """What exploring a class has found, with its definition."""
 
-    by_kind: its recipes, by the kind of the operand with which each begins. texts: strings that its
-    verifier has listed as allowed.
-    """
-
-    info: OpInfo
-    by_kind: dict[_Kind, list[_Ways]] = field(default_factory=dict[_Kind, "list[_Ways]"])
-    texts: tuple[str, ...] = ()
-
-    @property
-    def recipes(self) -> list[_Ways]:
-        return [each for some in self.by_kind.values() for each in some]
+    info: OpInfo = field(kw_only=True)
 
 
 @dataclass
@@ -201,7 +189,7 @@ class Instances:
         whether the caller can use an operation that verifies.
         """
         found = self._found(cls)
-        rare = tuple(each for each in elements if each not in _EXPLORED)
+        rare = tuple(each for each in elements if each not in _EXPLORED_WITH)
         for tried in range(TRIES):
             if first is None:
                 kinds = [k for k in found.by_kind if not elements or k[1] in elements or k[1] == i1]
@@ -234,24 +222,29 @@ class Instances:
     def _found(self, cls: type[Operation]) -> _Found:
         found = self._known.get(cls)
         if found is None:
-            found = self._known[cls] = self._explored(cls)
+            info = self.vocabulary.info(cls)
+            known = _EXPLORED.get(cls) or kept_recipes(cls)
+            if known is None:
+                known = self._explored(info)
+                keep_recipes(cls, known)
+            _EXPLORED[cls] = known
+            found = self._known[cls] = _Found(known.by_kind, known.texts, info=info)
         return found
 
-    def _explored(self, cls: type[Operation]) -> _Found:
-        info = self.vocabulary.info(cls)
-        found = _Found(info)
+    def _explored(self, info: OpInfo) -> Recipes:
+        found, cls = _Found(info=info), info.cls
         gives = info.one_result or has_infer_all(cls)
         if info.regions or info.segmented or not gives or info.most == 0:
-            return found
+            return Recipes(found.by_kind, found.texts)
         random = Random(cls.name)
         if not self._first(found, random):
-            return found
+            return Recipes(found.by_kind, found.texts)
         for element in ELEMENTS.values():
             for rank in RANKS:
                 self._of_kind(found, (rank, element), random)
         if not any(isinstance(element, AnyFloat) for _, element in found.by_kind):
             self._floats(found, random)
-        return found
+        return Recipes(found.by_kind, found.texts)
 
     def _first(self, found: _Found, random: Random) -> bool:
         climb = Climb()
@@ -270,9 +263,9 @@ class Instances:
                     self._of_kind(found, (rank, f16), random)
                 return
 
-    def _of_kind(self, found: _Found, kind: _Kind, random: Random) -> None:
+    def _of_kind(self, found: _Found, kind: Kind, random: Random) -> None:
         climb = Climb()
-        known = found.recipes
+        known = found.all
         for tried in range(TRIES_PER_KIND):
             # A recipe for another rank or element type may work for this one.
             ways = random.choice(known)
@@ -283,7 +276,7 @@ class Instances:
                 return
 
     def _explore(
-        self, found: _Found, kind: _Kind | None, ways: _Ways, random: Random, climb: Climb
+        self, found: _Found, kind: Kind | None, ways: Ways, random: Random, climb: Climb
     ) -> bool:
         """Try one operation and learn from the outcome; returns whether it verified.
 
@@ -307,7 +300,7 @@ class Instances:
         return False
 
 
-def _kind(type_: Attribute) -> _Kind | None:
+def _kind(type_: Attribute) -> Kind | None:
     if not isinstance(type_, TensorType):
         return None
     tensor = cast("TensorType[Attribute]", type_)

@@ -17,7 +17,6 @@ cached; the weights are drawn again from the seed each time.
 
 from __future__ import annotations
 
-import os
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping
@@ -30,6 +29,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
+from ...ir.cache_folder import cache_folder
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 
@@ -75,7 +75,7 @@ def seeded(name: str, seed: int = 0) -> onnx.ModelProto:
     Raises InputError.
     """
     graph = _LightGraph(_load(name), name, seed)
-    path = _cache_folder() / f"light-{VERSION}-{name}-{seed}.npz"
+    path = cache_folder() / f"light-{VERSION}-{name}-{seed}.npz"
     found = _read_cache(path)
     if found is None or set(found) != set(graph.calibrated):
         found = graph.calibrate()
@@ -440,15 +440,6 @@ EVALUATE: Mapping[str, Callable[[list[Array], Mapping[str, Any]], Array]] = {
 
 
 # The cache: a few kilobytes per network.
-
-
-def _cache_folder() -> Path:
-    """`$ABELE_CACHE`, else abele's folder in the user's cache."""
-    given = os.environ.get("ABELE_CACHE")
-    if given:
-        return Path(given)
-    shared = os.environ.get("XDG_CACHE_HOME")
-    return (Path(shared) if shared else Path.home() / ".cache") / "abele"
 
 
 def _read_cache(path: Path) -> dict[str, Array] | None:

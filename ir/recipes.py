@@ -1,0 +1,140 @@
+"""What exploring classes of operations has found, kept in a file for later processes.
+
+Exploring abele's own classes takes 6 s, in each process of a test suite or of `abele fuzz` anew.
+What it finds follows from the sources of abele's definitions, so the file is named after their
+digest. Each class is a line: processes add theirs at any time, and a damaged line counts as none.
+Classes of other packages are explored in each process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, cast
+
+from xdsl.ir import Attribute, Operation
+
+from .cache_folder import cache_folder
+from .rules.choices import ELEMENTS
+
+Kind = tuple[int, Attribute]
+"""The rank and element type of an operand."""
+
+Ways = Mapping[str, str]
+"""The way of making each choice, by the choice's name: a recipe."""
+
+ROOT = Path(__file__).parent.parent
+"""The folder of abele's packages."""
+
+DEFINING = ("ir", "dialects")
+"""The packages whose sources decide what exploring a class finds."""
+
+_NAMES = {element: name for name, element in ELEMENTS.items()}
+
+
+@dataclass
+class Recipes:
+    """What exploring a class has found.
+
+    by_kind: its recipes, by the kind of the operand with which each begins. texts: strings that its
+    verifier has listed as allowed.
+    """
+
+    by_kind: dict[Kind, list[Ways]] = field(default_factory=dict[Kind, "list[Ways]"])
+    texts: tuple[str, ...] = ()
+
+    @property
+    def all(self) -> list[Ways]:
+        """The recipes of every kind."""
+        return [each for some in self.by_kind.values() for each in some]
+
+    def line(self, name: str) -> bytes:
+        """The line that keeps the recipes of the class with a name."""
+        kinds = [(rank, _NAMES[element], some) for (rank, element), some in self.by_kind.items()]
+        return json.dumps([name, self.texts, kinds]).encode() + b"\n"
+
+
+@dataclass
+class _Kept:
+    """A file of recipes. read: how many of its bytes have been read. found: by the class's name."""
+
+    path: Path
+    read: int = 0
+    found: dict[str, Recipes] = field(default_factory=dict[str, Recipes])
+
+    def get(self, name: str) -> Recipes | None:
+        """The recipes of a class, which another process may have added by now."""
+        if name not in self.found:
+            self.found.update(self._more())
+        return self.found.get(name)
+
+    def _more(self) -> Iterator[tuple[str, Recipes]]:
+        try:
+            with open(self.path, "rb") as stream:
+                stream.seek(self.read)
+                text = stream.read()
+        except OSError:
+            return
+        whole = text[: text.rfind(b"\n") + 1]
+        self.read += len(whole)
+        for line in whole.splitlines():
+            try:
+                name, texts, kinds = cast("tuple[str, Any, Any]", json.loads(line))
+                by_kind = {(int(rank), ELEMENTS[element]): some for rank, element, some in kinds}
+            except (ValueError, TypeError, KeyError):
+                continue
+            yield name, Recipes(cast("dict[Kind, list[Ways]]", by_kind), tuple(texts))
+
+    def add(self, name: str, recipes: Recipes) -> None:
+        """Add a class, if the file can be written."""
+        self.found[name] = recipes
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            # One write at the end of the file, so that lines of several processes stay whole.
+            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        except OSError:
+            return
+        try:
+            os.write(descriptor, recipes.line(name))
+        except OSError:
+            return
+        finally:
+            os.close(descriptor)
+
+
+def kept_recipes(cls: type[Operation]) -> Recipes | None:
+    """The recipes of a class that a process has kept; None if there are none."""
+    return _file(cache_folder()).get(cls.name) if _is_own(cls) else None
+
+
+def keep_recipes(cls: type[Operation], recipes: Recipes) -> None:
+    """Keep the recipes of a class for other processes, if it is one of abele's own."""
+    if _is_own(cls):
+        _file(cache_folder()).add(cls.name, recipes)
+
+
+@cache
+def _file(folder: Path) -> _Kept:
+    return _Kept(folder / f"recipes-{_digest()}.jsonl")
+
+
+@cache
+def _digest() -> str:
+    """A digest of all that decides what exploring one of abele's classes finds."""
+    found = sha256(f"{sys.version_info[:2]} {version('xdsl')}\n".encode())
+    for package in DEFINING:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            found.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
+            found.update(path.read_bytes())
+    return found.hexdigest()[:24]
+
+
+def _is_own(cls: type[Operation]) -> bool:
+    return cls.__module__.startswith("abele.")
