@@ -5,7 +5,8 @@ choice (an operand's type, an attribute, the number of operands) has several nam
 When the verifier rejects an operation, its error decides what to choose differently next. Choices
 that worked are kept as recipes, by the rank and element type of the operand with which they began.
 After that, generating an operation for a given operand takes a few tries, with new sizes and
-attributes each time. A new class of operations needs no code here.
+attributes each time. A new class of operations needs no code here. A class whose attributes fit
+each other only if they are drawn together has a class method `sample`, which draws an operation.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from .rules.climb import Climb, Failure, without_some
 from .rules.values import Plain
 from .rules.vocabulary import OpInfo, Vocabulary
 from .tensor_type import tensor_type
-from .upstream import UNKNOWN_LOC
+from .upstream import UNKNOWN_LOC, VerifyException
 
 FIRST_TRIES = 4000
 """Operations to try until one of a class verifies for the first time."""
@@ -169,6 +170,8 @@ class Instances:
     def takes(self, cls: type[Operation], type_: Attribute) -> bool:
         """Whether a class has recipes that begin with an operand of this rank and element type."""
         kind = _kind(type_)
+        if _samples(cls) is not None:
+            return kind is not None and kind[0] in RANKS
         known = self._found(cls).by_kind
         return kind is not None and (kind in known or _stand_in(kind) in known)
 
@@ -188,6 +191,9 @@ class Instances:
         elements: the element types that operands may have, besides i1; any if empty. accepts:
         whether the caller can use an operation that verifies.
         """
+        sample = _samples(cls)
+        if sample is not None:
+            return _sampled(sample, random, sizes, first, elements, accepts)
         found = self._found(cls)
         rare = tuple(each for each in elements if each not in _EXPLORED_WITH)
         for tried in range(TRIES):
@@ -298,6 +304,42 @@ class Instances:
         climb.failed(made, draws)
         found.texts = tuple(dict.fromkeys((*found.texts, *made.allowed)))
         return False
+
+
+_Sample = Callable[
+    [Random, Sequence[int], "TensorType[Attribute] | None", Sequence[Attribute]], Operation
+]
+"""Draws an operation for sizes of axes, the type of an operand, and element types."""
+
+
+def _samples(cls: type[Operation]) -> _Sample | None:
+    """The function of a class that draws an operation; None if there is none."""
+    return getattr(cls, "sample", None)
+
+
+def _sampled(
+    sample: _Sample,
+    random: Random,
+    sizes: Sequence[int],
+    first: TensorType[Attribute] | None,
+    elements: Sequence[Attribute],
+    accepts: Callable[[Operation], bool],
+) -> Operation | None:
+    """An operation of a class that draws its own, because no choice of it fits without the others.
+
+    None if TRIES tries find none.
+    """
+    for _ in range(TRIES):
+        try:
+            op = sample(random, sizes, first, elements)
+            op.verify(verify_nested_ops=False)
+        except (VerifyException, ValueError):
+            continue
+        given = first is None or any(value.type == first for value in op.operands)
+        if given and _is_small(op, elements) and accepts(op):
+            return op
+        op.operands = []
+    return None
 
 
 def _kind(type_: Attribute) -> Kind | None:

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from ..dialects import nn
 from ..dialects.levels import NN
-from ..dialects.nn.elementwise import ElementwiseOp
+from ..dialects.nn.group import is_pointwise
 from ..ir.edit import Edit, source_at
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass
@@ -95,7 +95,7 @@ def _together(
 
 def _candidates(function: Operation) -> Iterator[Operation]:
     """The operations whose results a function reads, those first in which it is best computed."""
-    if isinstance(function, ElementwiseOp):
+    if is_pointwise(function):
         owners = [v.owner for v in function.operands if isinstance(v.owner, Operation)]
         yield from sorted(owners, key=lambda each: not isinstance(each, nn.CONTRACTIONS))
 

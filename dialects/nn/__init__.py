@@ -36,6 +36,7 @@ from .composite import (
 )
 from .contraction import ConvInputGradOp, ConvOp, ConvWeightGradOp, MatMulOp
 from .elementwise import *  # noqa: F403 - an operation is defined and exported in one file
+from .generic import ComputeOp, compute
 from .group import (
     MOST_MEMBERS,
     Group,
@@ -47,6 +48,7 @@ from .group import (
     number_of_group,
     stage_of,
 )
+from .index import At, Index, at, dim
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
@@ -77,6 +79,7 @@ CORE = (
     *CONTRACTIONS,
     *REDUCTIONS,
     *INDEXED,
+    ComputeOp,
     *SEQUENCES,
     *MOVEMENTS,
     *REINTERPRETATIONS,
@@ -97,11 +100,13 @@ __all__ = [
     "REINTERPRETATIONS",
     "COMPOSITES",
     "MOST_MEMBERS",
+    "At",
     "AveragePoolOp",
     "BatchNormOp",
     "ChainableOp",
     "CombiningOp",
     "CompositeOp",
+    "ComputeOp",
     "ConcatOp",
     "ConstantOp",
     "ConvInputGradOp",
@@ -112,6 +117,7 @@ __all__ = [
     "GatherOp",
     "GemmOp",
     "Group",
+    "Index",
     "LoadOp",
     "LogSoftmaxOp",
     "LrnOp",
@@ -135,9 +141,12 @@ __all__ = [
     "SummarizeWindowsOp",
     "TensorOp",
     "TransposeOp",
+    "at",
     "broadcast",
     "can_chain",
     "can_follow",
+    "compute",
+    "dim",
     "element_of",
     "flags",
     "free_number",

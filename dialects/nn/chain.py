@@ -7,6 +7,8 @@ meaning.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
+from math import prod
 from typing import final
 
 from xdsl.dialects.builtin import AnyFloat
@@ -21,8 +23,17 @@ CHAIN = " attr-dict `:` functional-type(operands, results)"
 """The end of the assembly format of every structured operation."""
 
 
-class ChainableOp(PureTensorOp, Structured, ABC):
+class Followed(Structured, ABC):
     """An operation with a space and a body, in which functions of its result may be computed."""
+
+    @property
+    def is_of_one_type(self) -> bool:
+        """Whether the result has the type that the body is computed in: it is not a cast."""
+        return True
+
+
+class ChainableOp(PureTensorOp, Followed, ABC):
+    """An operation with one result whose type and structure follow from its definition."""
 
     @abstractmethod
     def core_structure(self) -> Structure:
@@ -37,20 +48,37 @@ class ChainableOp(PureTensorOp, Structured, ABC):
 
 def can_chain(op: Operation) -> bool:
     """Whether functions of an operation's result may be computed in the operation itself."""
-    return isinstance(op, ChainableOp) and isinstance(element_of(op.result), AnyFloat)
+    if not isinstance(op, Followed) or len(op.results) != 1:
+        return False
+    return op.is_of_one_type and isinstance(element_of(op.results[0]), AnyFloat)
 
 
-def extra_map(shape: Shape, result_shape: Shape, result: AccessMap) -> AccessMap:
-    """The map of a further operand: the result's axes without those that it broadcasts over.
+def composed(access: AccessMap, own: AccessMap, shape: Shape, result: AccessMap) -> AccessMap:
+    """The map of a further operand, over the dimensions of the operation that it follows.
 
-    The result's map may view one axis of the tensor as several, such as (group, channel).
+    access, own: the maps of the operand and of the result, over the follower's own dimensions.
+    shape: of that result. result: the map of the result of the operation that it follows, which may
+    view one axis of the tensor as several, such as (group, channel).
     """
+    viewed = _axes_of(shape, result)
+    of_dim = {d: viewed[i] for i, axis in enumerate(own.axes) for d, _ in axis.terms}
     axes: list[AxisMap] = []
-    skip = len(result_shape) - len(shape)
-    for i, viewed in enumerate(_axes_of(result_shape, result)):
-        if i >= skip:
-            axes += viewed if shape[i - skip] != 1 else (AxisMap(1),)
-    return AccessMap(tuple(axes))
+    for axis in access.axes:
+        own_parts = of_dim.get(axis.terms[0][0], ()) if axis.terms else ()
+        is_dim = axis.terms and axis == AxisMap(axis.size, ((axis.terms[0][0], 1),))
+        if is_dim and prod(each.size for each in own_parts) == axis.size:
+            axes += own_parts
+            continue
+        terms: dict[int, int] = {}
+        for d, coefficient in axis.terms:
+            step = coefficient
+            for part in reversed(of_dim.get(d, ())):
+                for e, c in part.terms:
+                    terms[e] = terms.get(e, 0) + step * c
+                step *= part.size
+        kept = tuple((e, c) for e, c in terms.items() if c)
+        axes.append(replace(axis, terms=kept))
+    return AccessMap(tuple(axes), access.fill)
 
 
 def _axes_of(shape: Shape, access: AccessMap) -> list[tuple[AxisMap, ...]]:

@@ -21,13 +21,13 @@ from functools import cached_property
 
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
-from xdsl.traits import Commutative
 
-from ..scalar_functions import chain_operands
+from ..scalar_functions import FUNCTIONS, chain_operands
 from ..structured import FURTHER, Stage, Structure, Structured
 from .base import shape_of
-from .chain import can_chain, extra_map
+from .chain import can_chain, composed
 from .elementwise import ElementwiseOp
+from .generic import ComputeOp
 
 GROUP = "group"
 """The attribute of a group's members. Its value tells the groups of a block apart."""
@@ -75,10 +75,29 @@ class Group:
         core = self.root.structure()
         (access,) = core.space.results
         shape = shape_of(self.result)
-        extras = self.operands[len(self.root.operands) :]
-        maps = (extra_map(shape_of(value), shape, access) for value in extras)
+        inner = {op.results[0] for op in self.members}
+        maps = [
+            composed(read, own.space.results[0], shape, access)
+            for op in self.members[1:]
+            for own in [_structure(op)]
+            for value, read in zip(op.operands, own.space.operands, strict=True)
+            if value not in inner
+        ]
         space = replace(core.space, operands=(*core.space.operands, *maps))
-        return Structure(space, replace(core.body, then=self.stages))
+        first = len(core.body.then)
+        stages = (*core.body.then, *(_after(stage, first) for stage in self.stages))
+        return Structure(space, replace(core.body, then=stages))
+
+
+def _structure(op: Operation) -> Structure:
+    assert isinstance(op, Structured)
+    return op.structure()
+
+
+def _after(stage: Stage, count: int) -> Stage:
+    """A stage that follows some stages which are the root's own."""
+    reads = tuple(k if k == FURTHER else k + count for k in stage.reads)
+    return replace(stage, reads=reads)
 
 
 def number_of_group(op: Operation) -> int | None:
@@ -119,13 +138,27 @@ def is_group(members: Sequence[Operation]) -> bool:
     type_, block = root.results[0].type, root.parent
     places: dict[SSAValue, int] = {root.results[0]: 0}
     for i, op in enumerate(rest, 1):
-        if not isinstance(op, ElementwiseOp) or op.parent is not block or op.result.type != type_:
+        if op.parent is not block or [r.type for r in op.results] != [type_]:
             return False
         if _stage(op, places, i) is None:
             return False
-        places[op.result] = i
+        places[op.results[0]] = i
     inside = set(members)
     return all(use.operation in inside for op in members[:-1] for use in op.results[0].uses)
+
+
+def is_pointwise(op: Operation) -> bool:
+    """Whether an operation is a function of elements on floats, which may follow another one.
+
+    Each element of its result must be computed from one element of each operand.
+    """
+    if isinstance(op, ElementwiseOp):
+        return can_chain(op)
+    if not isinstance(op, ComputeOp) or not can_chain(op):
+        return False
+    space, body = op.space.data, op.body.data
+    is_alone = body.combiner is None and body.along is None and not body.then
+    return is_alone and not space.of_kind("whole") and not space.positions
 
 
 def can_follow(before: Operation, op: Operation) -> bool:
@@ -138,18 +171,22 @@ def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | Non
 
     places: the members before it, by result. i: its own place.
     """
-    if not isinstance(op, ElementwiseOp) or not can_chain(op):
+    if not is_pointwise(op):
         return None
+    structure = _structure(op)
+    space, body = structure.space, structure.body
     reads = tuple([places.get(value, FURTHER) for value in op.operands])
     inner = [at for at, k in enumerate(reads) if k != FURTHER]
-    allowed = chain_operands(op.function)
+    if any(space.operands[at] != space.results[0] for at in inner):
+        return None
+    allowed = chain_operands(body.function)
     # Swapping the operands of a commutative function changes no bit.
-    swaps = op.has_trait(Commutative) and 0 in allowed
+    swaps = FUNCTIONS[body.function].commutative and 0 in allowed
     if not inner or not (swaps or set(inner) <= set(allowed)):
         return None
     if len(inner) == 1 and reads[inner[0]] == i - 1:
-        return Stage(op.function, op.parameters, 0 if swaps else inner[0])
-    return Stage(op.function, op.parameters, 0, reads)
+        return Stage(body.function, body.parameters, 0 if swaps else inner[0])
+    return Stage(body.function, body.parameters, 0, reads)
 
 
 def stage_of(op: Operation, at: int) -> Stage | None:

@@ -4,7 +4,8 @@ from xdsl.dialects.builtin import ModuleOp, TensorType, f16, f32, i32
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from abele.dialects import nn
-from abele.dialects.nn.chain import extra_map
+from abele.dialects.nn.chain import composed
+from abele.dialects.nn.elementwise import broadcast_space
 from abele.dialects.structured import Stage
 from abele.ir.geometry.space import AxisMap
 from abele.ir.text import parse_module, print_module
@@ -112,7 +113,9 @@ def test_copies_of_a_group_are_groups_of_their_own():
 )
 def test_a_further_operand_is_viewed_like_the_result(shape, viewed):
     space = conv(groups=2).structure().space
-    access = extra_map(shape, (2, 4, 3, 3), space.results[0])
+    result = (2, 4, 3, 3)
+    own = broadcast_space((shape,), result)
+    access = composed(own.operands[0], own.results[0], result, space.results[0])
     assert access.shape == viewed
     assert access.dims() <= space.results[0].dims()
 

@@ -70,6 +70,20 @@ BITS = (nn.BitwiseAndOp, nn.BitwiseOrOp, nn.BitwiseXorOp, nn.ShiftLeftOp, nn.Shi
 WHOLE = t(4, 5, of=i64)
 COMPARE = (nn.LessOp, nn.LessEqualOp, nn.GreaterOp, nn.GreaterEqualOp, nn.EqualOp)
 
+Y, X, K = nn.dim("y", 4), nn.dim("x", 5), nn.dim("k", 5, "reduction")
+
+
+def product(a: SSAValue, b: SSAValue) -> nn.ComputeOp:
+    """A matrix product."""
+    o = nn.dim("o", nn.shape_of(b)[1])
+    return nn.compute("mul", [nn.at(a, Y, K), nn.at(b, K, o)], [Y, o], combiner="sum")
+
+
+def columns_of_less(a: SSAValue, b: SSAValue) -> nn.ComputeOp:
+    """Where a is less than the first element of b's row, with the axes exchanged."""
+    return nn.compute("less", [nn.at(a, Y, X), nn.at(b, Y, 0)], [X, Y])
+
+
 CASES = [
     *((op, [MATRIX], op, MATRIX) for op in UNARY),
     *((op, [MATRIX, ROW], op, MATRIX) for op in BINARY),
@@ -206,6 +220,8 @@ CASES = [
         lambda a, i: nn.ScatterAlongOp(a, i, "max", 0, 9),
         t(9, 5),
     ),
+    (nn.ComputeOp, [MATRIX, t(5, 3)], product, t(4, 3)),
+    (nn.ComputeOp, [MATRIX, MATRIX], columns_of_less, t(5, 4, of=i1)),
     (nn.ScanOp, [MATRIX], lambda x: nn.ScanOp(x, "sum", -1, exclusive=True), MATRIX),
     (nn.ScanOp, [I3], lambda x: nn.ScanOp(x, "prod", 0, reverse=True), I3),
     (nn.SortOp, [MATRIX], lambda x: nn.SortOp(x, 0, descending=True), MATRIX),

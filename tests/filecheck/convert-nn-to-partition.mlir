@@ -5,6 +5,7 @@
 // CHECK-DAG:   #[[SWAP:space[0-9]+]] = {{.*}} (d1, d0) of [4, 6] -> (d0, d1) of [6, 4]>
 // CHECK-DAG:   #[[PARTS:space[0-9]+]] = {{.*}}d1 = 2 reduction, d1p = 3] {{.*}} -> (d1p, d0) of [3, 4]>
 // CHECK-DAG:   #[[MERGE:space[0-9]+]] = {{.*}}d1p = 3 reduction] (d1p, d0) of [3, 4] -> (d0) of [4]>
+// CHECK-DAG:   #[[WINDOW:space[0-9]+]] = #abele.space<[i = 6, k = 3 reduction] (i + k - 1 wrap) of [6] -> (i) of [6]>
 
 builtin.module attributes {abele.target = "tiny:4"} {
   // The plan of each operation gives its operands and its result their layouts, and the program's
@@ -53,5 +54,16 @@ builtin.module attributes {abele.target = "tiny:4"} {
     %1 = nn.neg %x {plan = #abele.plan<split [2]>} : (tensor<24xf32>) -> tensor<24xf32>
     %2 = nn.exp %x {plan = #abele.plan<split [3]>} : (tensor<24xf32>) -> tensor<24xf32>
     func.return %0, %1, %2 : tensor<24xf32>, tensor<24xf32>, tensor<24xf32>
+  }
+
+  // An operation of any space keeps its space; its plan cuts it, and the layouts follow.
+  //
+  // CHECK-LABEL: func.func @any_space
+  // CHECK:         partition.compute({{.*}}) space #[[WINDOW]] body <identity sum> plan <split [3, 1]>
+  // CHECK-NEXT:      (!partition.tensor<6xf32, [6 by 3, 3] (d0 + d1 - 1 wrap) of [6]>)
+  func.func @any_space(%x: tensor<6xf32>) -> tensor<6xf32> {
+    %0 = nn.compute(%x) space <[i = 6, k = 3 reduction] (i + k - 1 wrap) of [6] -> (i) of [6]>
+      body <identity sum> {plan = #abele.plan<split [3, 1]>} : (tensor<6xf32>) -> tensor<6xf32>
+    func.return %0 : tensor<6xf32>
   }
 }

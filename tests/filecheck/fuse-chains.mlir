@@ -42,3 +42,19 @@ func.func @two_readers_of_two_operands(
   %2 = nn.sub %b, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   func.return %1, %2 : tensor<2x4xf32>, tensor<2x4xf32>
 }
+
+// An operation of any space can be the first of a group, and a function of elements a later one,
+// also if it reads its further operand backwards.
+//
+// CHECK-LABEL: func.func @any_space
+// CHECK-NEXT:    nn.compute(%x) {{.*}} body <identity sum> {group = [[GROUP:[0-9]+]] : i64}
+// CHECK-NEXT:    nn.compute(%0, %b) {{.*}} body <sub> {group = [[GROUP]] : i64}
+// CHECK-NEXT:    nn.relu %1 {group = [[GROUP]] : i64}
+func.func @any_space(%x: tensor<6xf32>, %b: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = nn.compute(%x) space <[i = 6, k = 3 reduction] (i + k - 1 wrap) of [6] -> (i) of [6]>
+    body <identity sum> : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = nn.compute(%0, %b) space <[i = 6] (i) of [6], (-i + 5) of [6] -> (i) of [6]>
+    body <sub> : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  %2 = nn.relu %1 : (tensor<6xf32>) -> tensor<6xf32>
+  func.return %2 : tensor<6xf32>
+}

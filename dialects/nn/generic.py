@@ -1,0 +1,414 @@
+"""The operation for any space and body, which means exactly these two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from random import Random
+
+from xdsl.dialects.builtin import AnyFloat, IntegerType, TensorType, f32, i1, i32
+from xdsl.ir import Attribute, Block, OpResult, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
+from xdsl.traits import Pure
+
+from ...ir.geometry.space import AccessMap, Relation, Space
+from ...ir.number_kinds import bit_width, is_whole
+from ...ir.upstream import VerifyException
+from ...ir.xdsl.cached_by_form import cached_by_form
+from ..abele import BodyAttr, SpaceAttr, verify_chain
+from ..along import Along
+from ..combiners import MEMBERS
+from ..dtypes import STORED, numpy_dtype
+from ..scalar_functions import FUNCTIONS
+from ..structured import Body, Structure
+from ..verify_structure import verify_results_cover, verify_structure
+from .base import (
+    NOT_YET,
+    Shape,
+    element_of,
+    number,
+    same_element,
+    shape_of,
+    tensor,
+    tensor_of,
+    wide_element,
+)
+from .chain import Followed
+from .contraction import WIDEST_FACTOR_BITS
+from .elementwise import ELEMENTWISE, ElementwiseOp
+from .index import At, Index, dims_of
+from .random_structure import random_structure
+
+MOST_POSITIONS = (1 << 31) - 1
+"""The most elements of a tensor in which positions are counted, as i32."""
+
+
+@irdl_op_definition
+class ComputeOp(IRDLOperation, Followed):
+    """Any iteration space with any body: what no other operation of nn is.
+
+    inputs: one for each operand of the space, in the order that the body takes them. space: where
+    each point reads and writes. body: what happens at each point. made: one for each result of the
+    space. A tensor may be viewed in another shape, in which its axes are split into several.
+
+    Example: %2 = nn.compute(%x, %w)
+    space <[y = 3, k = 2 reduction] (2 * y + k - 1 fill) of [5], (k) of [2] -> (y) of [3]>
+    body <mul sum> : (tensor<5xf32>, tensor<2xf32>) -> tensor<3xf32>
+    """
+
+    name = "nn.compute"
+    inputs = var_operand_def(TensorType)
+    space = prop_def(SpaceAttr)
+    body = prop_def(BodyAttr)
+    made = var_result_def(TensorType)
+    assembly_format = (
+        "`(` $inputs `)` `space` $space `body` $body attr-dict `:` functional-type($inputs, $made)"
+    )
+    traits = traits_def(Pure())
+
+    def __init__(
+        self,
+        inputs: Sequence[SSAValue],
+        structure: Structure,
+        *types: TensorType[Attribute],
+        elements: Sequence[Attribute] = (),
+    ):
+        """types: of the results; they are inferred if none is given. elements: their element types,
+        if the shapes alone are to be inferred.
+
+        Raises VerifyException if the operands do not fit the structure.
+        """
+        count = structure.body.result_count
+        super().__init__(
+            operands=[inputs],
+            properties={"space": SpaceAttr(structure.space), "body": BodyAttr(structure.body)},
+            result_types=[types or [NOT_YET] * count],
+        )
+        try:
+            if not types:
+                found = self._inferred()
+                kinds = elements or [each.element_type for each in found]
+                for result, type_, kind in zip(self.made, found, kinds, strict=True):
+                    result._type = tensor(shape_of(type_), kind)  # pyright: ignore[reportPrivateUsage]
+            self.verify_()
+        except VerifyException:
+            self.drop_all_references()
+            raise
+
+    @property
+    def result(self) -> OpResult:
+        """The first result."""
+        return self.results[0]
+
+    @property
+    def is_of_one_type(self) -> bool:
+        """Whether all operands that are numbers have elements of the result's type."""
+        body = self.body.data
+        numbers = self.inputs[FUNCTIONS[body.function].values : body.function_arity]
+        return all(element_of(value) == element_of(self.result) for value in numbers)
+
+    def structure(self) -> Structure:
+        """The space and the body."""
+        return Structure(self.space.data, self.body.data)
+
+    def infer_all(self) -> Sequence[TensorType[Attribute]]:
+        """The types that the results have if nothing else is said.
+
+        Their shapes are those of the space. Their elements are what the body's function gives for
+        the operands; the types of sums of narrower floats are those of the operands. Other types
+        may be right too: see verify_.
+        """
+        self._verify_operands()
+        space, body = self.space.data, self.body.data
+        first = self._value_element()
+        indices = body.along is not None and body.along.name == "sort_indices"
+        kinds = body.result_kinds or (("index",) if indices else ("element",))
+        element = {"index": i32, "element": first, "wide": first}
+        pairs = zip(space.results, kinds, strict=True)
+        return [tensor(access.shape, element[kind]) for access, kind in pairs]
+
+    def verify_(self) -> None:
+        """The space fits the tensors, and the body the space and the element types.
+
+        The result of a cast has any element type, that of a sum or product of floats the type of
+        the operands or f32, and that of a sum of products of integers may be i32.
+        """
+        inferred = self._inferred()
+        if len(self.made) != len(inferred):
+            raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
+        for i, (value, type_) in enumerate(zip(self.made, inferred, strict=True)):
+            shape, need = shape_of(value), shape_of(type_)
+            if not _is_view(shape, need):
+                raise VerifyException(
+                    f"result type {value.type} of result {i}; need the shape {list(need)}, or one "
+                    "of which that is a view"
+                )
+            allowed = self._allowed(element_of(type_))
+            if allowed and element_of(value) not in allowed:
+                raise VerifyException(
+                    f"result type {value.type} of result {i}; need elements "
+                    f"{' or '.join(map(str, allowed))}"
+                )
+        self._verify_stored()
+        verify_chain(self.body.data.then, element_of(self.result))
+        own = self.structure().own_operands
+        for i, value in enumerate(self.inputs[own:], own):
+            if element_of(value) != element_of(self.result):
+                raise VerifyException(
+                    f"operand {i}, of the chain, has elements {element_of(value)}; need "
+                    f"{element_of(self.result)}, as the result"
+                )
+
+    @classmethod
+    def sample(
+        cls,
+        random: Random,
+        sizes: Sequence[int],
+        first: TensorType[Attribute] | None,
+        elements: Sequence[Attribute],
+    ) -> ComputeOp:
+        """A random operation, whose operands are arguments of a detached block.
+
+        sizes: of axes; any if empty. first: the type that an operand may have. elements: the
+        element types of operands; any if empty. Raises VerifyException or ValueError if what was
+        drawn does not fit.
+        """
+        structure, types, results = random_structure(random, sizes, first, elements)
+        return cls(Block(arg_types=types).args, structure, *results)
+
+    @cached_by_form
+    def _inferred(self) -> Sequence[TensorType[Attribute]]:
+        return self.infer_all()
+
+    def _verify_operands(self) -> None:
+        """Check all but the results."""
+        structure = self.structure()
+        space, body = structure.space, structure.body
+        if body.function == MEMBERS or body.resumes or body.unfinished:
+            raise VerifyException(
+                f"members of {body.combiner}, which steps leave each other; need elements, and "
+                "finished results"
+            )
+        verify_structure(structure)
+        verify_results_cover(structure)
+        if len(space.operands) != len(self.inputs):
+            raise VerifyException(
+                f"{len(self.inputs)} operands for a space of {len(space.operands)}"
+            )
+        for i, (value, access) in enumerate(zip(self.inputs, space.operands, strict=True)):
+            if not _is_view(shape_of(value), access.shape):
+                raise VerifyException(
+                    f"operand {i}: {tensor_of(value)}, which the space reads as "
+                    f"{list(access.shape)}; need a view of its axes, split or as they are"
+                )
+        _verify_rules(space)
+        _verify_combiner(structure)
+        for relation in space.relations:
+            element = element_of(self.inputs[relation.operand])
+            if not isinstance(element, IntegerType) or element.width.data < 8:
+                raise VerifyException(
+                    f"operand {relation.operand}, of a relation, has elements {element}; need "
+                    "integers of 8 bits or more"
+                )
+
+    def _value_element(self) -> Attribute:
+        """The element type of the body's function. Raises VerifyException for wrong operands."""
+        body = self.body.data
+        given = [element_of(value) for value in self.inputs[: body.function_arity]]
+        if self._multiplies_integers() and len(set(given)) > 1:
+            return i32
+        element = _element(body.function, body.parameters, tuple(given))
+        combiner = body.tuple_combiner
+        if combiner is not None and combiner.floats and not isinstance(element, AnyFloat):
+            raise VerifyException(f"{combiner.name} of {element}; need floats")
+        merges = body.combiner != "pick" if self.space.data.relations else combiner is not None
+        scans = body.along is not None and not body.along.sorts
+        if element == i1 and (merges or scans):
+            name = body.along.name if body.along is not None else body.combiner
+            raise VerifyException(f"{name} of i1; need numbers")
+        return element
+
+    def _multiplies_integers(self) -> bool:
+        """Whether the body adds up products of integers that i32 can hold."""
+        body = self.body.data
+        dtypes = [numpy_dtype(element_of(v)) for v in self.inputs[: body.function_arity]]
+        is_product = (body.function, body.combiner) == ("mul", "sum")
+        return is_product and all(
+            is_whole(d) and 8 <= bit_width(d) <= WIDEST_FACTOR_BITS for d in dtypes
+        )
+
+    def _allowed(self, inferred: Attribute) -> tuple[Attribute, ...]:
+        """The element types that a result may have, which is inferred to be this; () for any."""
+        body = self.body.data
+        if body.function == "bitcast":
+            source = element_of(self.inputs[0])
+            for value in self.made:
+                bits = [bit_width(numpy_dtype(each)) for each in (source, element_of(value))]
+                if bits[0] != bits[1] or bits[0] % 8:
+                    raise VerifyException(
+                        f"elements {source} as {element_of(value)}; need types of as many bits, "
+                        "8 or more"
+                    )
+            return ()
+        if body.function == "identity" and body.combiner is None and body.along is None:
+            return ()
+        further: list[Attribute] = [inferred]
+        if body.combiner in ("sum", "prod"):
+            further.append(wide_element(inferred))
+        if self._multiplies_integers():
+            further.append(i32)
+        return tuple(dict.fromkeys(further))
+
+    def _verify_stored(self) -> None:
+        """Check that nothing computes with elements that are only stored."""
+        body = self.body.data
+        moves = FUNCTIONS[body.function].stored and body.combiner in (None, "pick")
+        if moves and not body.then and body.along is None:
+            return
+        for i, value in enumerate((*self.inputs, *self.made)):
+            if element_of(value) in STORED:
+                count = len(self.inputs)
+                what = f"operand {i}" if i < count else f"result {i - count}"
+                raise VerifyException(
+                    f"{what} has elements {element_of(value)}, which are only stored; need a cast "
+                    "to and from a type to compute in"
+                )
+
+
+def _is_view(shape: Shape, view: Shape) -> bool:
+    """Whether a view has the axes of a tensor, each as it is or split into several."""
+    at = 0
+    for n in shape:
+        size, first = 1, at
+        while at < len(view) and (at == first or size != n):
+            size *= view[at]
+            at += 1
+        if at == first or size != n:
+            return False
+    return prod(view[at:]) == 1
+
+
+def _verify_rules(space: Space) -> None:
+    """Check that no rule names an element of an axis that has none."""
+    for i, access in enumerate(space.operands):
+        for j, axis in enumerate(access.axes):
+            if not axis.size and axis.outside not in ("none", "fill"):
+                raise VerifyException(
+                    f"operand {i}, axis {j}: {axis.outside} of an axis without elements; need fill"
+                )
+    for i, relation in enumerate(space.relations):
+        access = space.operands[relation.operand]
+        if relation.axis.outside not in ("none", "fill"):
+            raise VerifyException(f"relation {i}: {relation.axis.outside}; need fill, or no rule")
+        if not relation.axis.size and prod(access.shape):
+            raise VerifyException(
+                f"relation {i}: indices along an axis without elements; need no indices"
+            )
+    for i, access in enumerate(space.positions):
+        if prod(access.shape) > MOST_POSITIONS:
+            raise VerifyException(
+                f"position {i} in {prod(access.shape):,} elements; need at most 2^31 - 1"
+            )
+
+
+def _verify_combiner(structure: Structure) -> None:
+    """Check that a combiner merges what it can."""
+    space, body = structure.space, structure.body
+    if body.tuple_combiner is not None and body.function != "identity":
+        raise VerifyException(f"{body.combiner} of {body.function}; need identity")
+    if body.combiner == "pick" and not space.relations:
+        raise VerifyException("pick without a relation, which leaves one match; need a relation")
+    if body.combiner is not None and body.function == "bitcast":
+        raise VerifyException(f"{body.combiner} of bitcast; need it in an operation of its own")
+    if body.narrow and (body.function, body.combiner) != ("mul", "sum"):
+        raise VerifyException(f"narrow {body.function} {body.combiner}; need a sum of products")
+    whole = space.of_kind("whole")
+    if whole and body.along is None and space.of_kind("reduction"):
+        raise VerifyException(
+            f"whole dimension {space.dims[whole[0]].name} of {body.function} {body.combiner}; "
+            "need parallel or reduction ones"
+        )
+    if body.tuple_combiner is None:
+        return
+    for d in space.of_kind("reduction"):
+        if not space.dims[d].size:
+            raise VerifyException(
+                f"{body.combiner} of no elements along {space.dims[d].name}; need one or more"
+            )
+
+
+_BY_FUNCTION = {cls.name.partition(".")[2]: cls for cls in ELEMENTWISE}
+
+
+def _element(
+    function: str, parameters: tuple[float, ...], elements: tuple[Attribute, ...]
+) -> Attribute:
+    """The element type that a function gives, by the rule of the operation of its name.
+
+    Raises VerifyException for elements that it cannot be computed of.
+    """
+    operands = Block(arg_types=[tensor((), element) for element in elements]).args
+    cls = _BY_FUNCTION.get(function)
+    if cls is None or not issubclass(cls, ElementwiseOp):
+        element = same_element(*operands)
+        return i1 if FUNCTIONS[function].boolean else element
+    numbers = zip(cls.PARAMETERS, map(number, parameters), strict=True)
+    op = cls.create(operands=operands, result_types=[tensor((), f32)], properties=dict(numbers))
+    try:
+        return op.result_element()
+    finally:
+        op.drop_all_references()
+
+
+def compute(
+    function: str,
+    operands: Sequence[At],
+    result: Sequence[Index],
+    *,
+    combiner: str | None = None,
+    parameters: Sequence[float] = (),
+    where: Sequence[tuple[Index, int, At]] = (),
+    position: Sequence[Index] = (),
+    along: Along | None = None,
+    narrow: bool = False,
+    element: Attribute | None = None,
+) -> ComputeOp:
+    """An operation that computes a scalar function of elements, and merges what is not kept.
+
+        y, x, k = nn.dim("y", 8), nn.dim("x", 5), nn.dim("k", 4, "reduction")
+        nn.compute("mul", [nn.at(a, y, k), nn.at(b, k, x)], [y, x], combiner="sum")
+
+    function: a scalar function. operands: what it reads, and where. result: the dimension of each
+    axis of the result. combiner: what merges the reduction dimensions. parameters: constants of the
+    function. where: conditions that points must meet, each an index, the elements of the axis that
+    it is along, and the operand of integers that it must equal. position: the dimensions that are
+    the axes of the tensor in which an element's position counts, for a combiner that needs one.
+    along: a scan or sort along the whole dimension. element: the element type of the result, if it
+    is another than that of the function.
+    Raises VerifyException or ValueError if these do not fit each other.
+    """
+    reads = [*operands, *(given for _, _, given in where)]
+    related = [index for index, _, _ in where]
+    dims = dims_of(result, *(each.indices for each in reads), related, position)
+    body = Body(function, combiner, tuple(parameters), narrow=narrow, along=along)
+    places = AccessMap(tuple(index.axis(index.dim.size, dims) for index in position))
+    target = AccessMap(tuple(index.axis(index.dim.size, dims) for index in result))
+    space = Space(
+        dims,
+        tuple(each.access(dims) for each in reads),
+        (target,) * body.result_count,
+        tuple(
+            Relation(index.axis(size, dims), i)
+            for i, (index, size, _) in enumerate(where, len(operands))
+        ),
+        (places,) * body.position_count,
+    )
+    elements = () if element is None else (element,) * body.result_count
+    return ComputeOp([each.value for each in reads], Structure(space, body), elements=elements)

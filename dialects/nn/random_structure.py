@@ -1,0 +1,269 @@
+"""Random operations of nn.compute: spaces with every kind of map, and bodies that fit them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
+from xdsl.ir import Attribute
+
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Relation, Space
+from ..along import SCANS, SORTS, Along
+from ..combiners import TUPLE_COMBINERS
+from ..scalar_functions import ARITHMETIC, FUNCTIONS, chainable
+from ..structured import Body, Stage, Structure
+from .base import Shape, axis_map, tensor
+
+RULES: tuple[Outside, ...] = ("fill", "edge", "reflect", "wrap")
+SIZES = (1, 2, 3, 4, 5, 7)
+PADS = (0.0, 0.0, 0.0, 1.0, -2.0)
+Drawn = tuple[Structure, tuple[TensorType[Attribute], ...], tuple[TensorType[Attribute], ...]]
+"""A structure, the types of the operands, and those of the results; () if they are inferred."""
+
+
+@dataclass
+class _Drawing:
+    """What has been drawn so far. first: the type that one operand has to have, until it is used.
+
+    sizes: those of axes and dimensions. element: the element type that is computed with.
+    """
+
+    random: Random
+    sizes: Sequence[int]
+    element: Attribute
+    first: TensorType[Attribute] | None
+    dims: list[Dim] = field(default_factory=list[Dim])
+    maps: list[AccessMap] = field(default_factory=list[AccessMap])
+    types: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
+
+    def chance(self, share: float) -> bool:
+        """True as often as this."""
+        return self.random.random() < share
+
+    def add_dims(self, count: int, kind: Kind) -> None:
+        """Add dimensions, some of them as long as an axis of the first operand."""
+        shape = () if self.first is None else tuple(self.first.get_shape())
+        for _ in range(count):
+            alike = shape and self.chance(0.6)
+            size = self.random.choice(shape if alike else self.sizes)
+            self.dims.append(Dim(f"{kind[0]}{len(self.dims)}", size, kind))
+
+    def of_kind(self, *kinds: Kind) -> list[int]:
+        """The dimensions of these kinds."""
+        return [d for d, dim in enumerate(self.dims) if dim.kind in kinds]
+
+    def axis(self, size: int | None, dims: Sequence[int]) -> AxisMap:
+        """A random map of an axis over some of these dimensions. size: None for any."""
+        random = self.random
+        plain = [d for d in dims if size in (None, self.dims[d].size)]
+        if plain and self.chance(0.5):
+            d = random.choice(plain)
+            return axis_map(self.dims[d].size, self.dims, [(d, 1)])
+        count = min(len(dims), random.choice((0, 1, 1, 1, 2)))
+        terms = [(d, random.choice((1, 1, 2, 3, -1, -2))) for d in random.sample(dims, count)]
+        divisor = random.choice((1, 1, 1, 2, 3))
+        division: Division = random.choice(("exact", "floor"))
+        offset = random.choice((0, 0, 1, 2, -1, -3))
+        found = AxisMap(1, tuple(terms), offset, divisor)
+        sizes = tuple(max(dim.size, 1) for dim in self.dims)
+        low, high = found.numerators(sizes)
+        if size is None:
+            # An axis that no rule is needed for, or a shorter or longer one.
+            offset -= min(low, 0)
+            size = max(0, (high - min(low, 0)) // divisor + random.choice((1, 1, 1, 0, 2, -1)))
+            size = min(size, 64) or 1
+            low, high = low - min(low, 0), high - min(low, 0)
+        inside = low >= 0 and high // divisor < size
+        rule: Outside = "none"
+        if (division == "exact" and divisor > 1) or not inside or self.chance(0.1):
+            rule = random.choice(RULES) if size else "fill"
+        return axis_map(
+            size, self.dims, terms, offset, divisor=divisor, division=division, outside=rule
+        )
+
+    def operand(
+        self, element: Attribute, dims: Sequence[int], pads: Sequence[float] = PADS
+    ) -> None:
+        """Add an operand that depends on some of these dimensions."""
+        if self.first is not None and self.first.element_type == element and self.chance(0.7):
+            shape: list[int] | None = list(self.first.get_shape())
+            axes = [self.axis(n, dims) for n in shape]
+            self.first = None
+        else:
+            some = self.random.sample(dims, self.random.randint(0, min(3, len(dims))))
+            axes = [self.axis(None, [d, *dims]) for d in some]
+            shape = self.joined([axis.size for axis in axes])
+        pad = self.random.choice(pads) if any(a.outside != "none" for a in axes) else 0.0
+        self.maps.append(AccessMap(tuple(axes), pad))
+        self.types.append(tensor(shape, element))
+
+    def joined(self, shape: Sequence[int]) -> list[int]:
+        """A shape that this one is a view of: two of its axes may be one."""
+        made = list(shape)
+        if len(made) > 1 and self.chance(0.2):
+            at = self.random.randrange(len(made) - 1)
+            made[at : at + 2] = [made[at] * made[at + 1]]
+        return made
+
+    def result(self) -> AccessMap:
+        """The map of the result, with its axes in any order."""
+        kept = self.of_kind("parallel", "whole")
+        self.random.shuffle(kept)
+        return AccessMap(tuple(axis_map(self.dims[d].size, self.dims, [(d, 1)]) for d in kept))
+
+    def function(self) -> Body:
+        """A function, and its operands."""
+        random = self.random
+        # Half of the functions take every type, and show where an element is wrong.
+        plain = [name for name, each in FUNCTIONS.items() if each.whole and each.ends_decide]
+        known = tuple(FUNCTIONS) if self.chance(0.5) else plain
+        mathematics = FUNCTIONS[random.choice(known)]
+        for i in range(mathematics.arity):
+            self.operand(i1 if i < mathematics.values else self.element, range(len(self.dims)))
+        samples = mathematics.samples or tuple(
+            tuple(random.choice((0.5, 1.0, -2.0)) for _ in range(mathematics.parameters))
+            for _ in range(1)
+        )
+        return Body(mathematics.name, None, random.choice(samples))
+
+    def stages(self) -> tuple[Stage, ...]:
+        """Functions that follow, with their operands."""
+        made: list[Stage] = []
+        if not isinstance(self.element, AnyFloat) or not self.chance(0.25):
+            return ()
+        for _ in range(self.random.choice((1, 1, 2))):
+            mathematics = FUNCTIONS[self.random.choice(sorted(chainable()))]
+            parameters = mathematics.samples or ((0.5,) * mathematics.parameters,)
+            at = self.random.choice(mathematics.chain)
+            made.append(Stage(mathematics.name, self.random.choice(parameters), at))
+            for _ in range(mathematics.arity - 1):
+                self.operand(self.element, self.of_kind("parallel", "whole"))
+        return tuple(made)
+
+
+def _pointwise(drawing: _Drawing) -> Structure:
+    drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
+    body = drawing.function()
+    stages = () if FUNCTIONS[body.function].boolean else drawing.stages()
+    return _structure(drawing, Body(body.function, None, body.parameters, stages))
+
+
+def _merging(drawing: _Drawing) -> Structure:
+    drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
+    drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
+    combiner = drawing.random.choice(ARITHMETIC)
+    body = drawing.function()
+    stages = () if FUNCTIONS[body.function].boolean else drawing.stages()
+    return _structure(drawing, Body(body.function, combiner, body.parameters, stages))
+
+
+def _contraction(drawing: _Drawing) -> Structure:
+    drawing.add_dims(drawing.random.choice((1, 2, 2, 3)), "parallel")
+    drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
+    for _ in range(2):
+        drawing.operand(drawing.element, range(len(drawing.dims)), (0.0,))
+    stages = drawing.stages()
+    narrow = drawing.element == f16 and drawing.chance(0.2)
+    return _structure(drawing, Body("mul", "sum", (), stages, narrow=narrow))
+
+
+def _sequence(drawing: _Drawing) -> Structure:
+    drawing.add_dims(drawing.random.choice((0, 1, 2)), "parallel")
+    drawing.add_dims(1, "whole")
+    drawing.operand(drawing.element, range(len(drawing.dims)))
+    name = drawing.random.choice((*SCANS, *SORTS))
+    exclusive = name in SCANS and drawing.chance(0.5)
+    along = Along(name, drawing.chance(0.5), exclusive)
+    return _structure(drawing, Body("identity", along=along))
+
+
+def _summary(drawing: _Drawing) -> Structure:
+    drawing.add_dims(drawing.random.choice((0, 1, 2)), "parallel")
+    drawing.add_dims(drawing.random.choice((1, 2)), "reduction")
+    combiner = TUPLE_COMBINERS[drawing.random.choice(sorted(TUPLE_COMBINERS))]
+    pads = PADS if combiner.reads_position or combiner.fill is None else (combiner.fill,)
+    drawing.operand(drawing.element, range(len(drawing.dims)), pads)
+    body = Body("identity", combiner.name)
+    axes: list[AxisMap] = []
+    for d in drawing.of_kind("reduction"):
+        size = drawing.dims[d].size
+        # Some points may be outside the tensor in which positions count.
+        short = max(1, size - drawing.random.choice((0, 0, 1)))
+        axes.append(axis_map(short, drawing.dims, [(d, 1)], outside="fill"))
+    return _structure(drawing, body, positions=(AccessMap(tuple(axes)),) * body.position_count)
+
+
+def _lookup(drawing: _Drawing) -> Structure:
+    """A gather or a scatter: the row of a table is merged or kept, and must equal an index."""
+    gathers = drawing.chance(0.5)
+    drawing.add_dims(drawing.random.choice((0, 1, 2)), "parallel")
+    drawing.add_dims(1, "reduction" if gathers else "parallel")
+    row = len(drawing.dims) - 1
+    if not gathers:
+        drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
+    others = [d for d in range(len(drawing.dims)) if d != row]
+    size, random = drawing.dims[row].size, drawing.random
+    drawing.operand(drawing.element, others + [row] * gathers)
+    indexed = random.sample(others, random.randint(0, min(2, len(others))))
+    axes = tuple(axis_map(drawing.dims[d].size, drawing.dims, [(d, 1)]) for d in indexed)
+    drawing.maps.append(AccessMap(axes))
+    drawing.types.append(tensor([axis.size for axis in axes], i32))
+    combiner = "pick" if gathers and drawing.chance(0.6) else random.choice(ARITHMETIC)
+    relation = Relation(axis_map(size, drawing.dims, [(row, 1)]), 1)
+    return _structure(drawing, Body("identity", combiner), (relation,))
+
+
+def _structure(
+    drawing: _Drawing,
+    body: Body,
+    relations: tuple[Relation, ...] = (),
+    positions: tuple[AccessMap, ...] = (),
+) -> Structure:
+    results = (drawing.result(),) * body.result_count
+    space = Space(tuple(drawing.dims), tuple(drawing.maps), results, relations, positions)
+    return Structure(space, body)
+
+
+KINDS: tuple[Callable[[_Drawing], Structure], ...] = (
+    *(_pointwise, _pointwise, _pointwise, _merging, _merging, _contraction, _contraction),
+    *(_sequence, _summary, _lookup),
+)
+
+
+def random_structure(
+    random: Random,
+    sizes: Sequence[int],
+    first: TensorType[Attribute] | None,
+    elements: Sequence[Attribute],
+) -> Drawn:
+    """A random structure; not every one fits its operands.
+
+    sizes: of axes and dimensions; any if empty. first: the type that an operand may have. elements:
+    those to compute with; any if empty. The results have no types where those that are inferred do.
+    """
+    numbers = [each for each in elements if each != i1] or [f32, f32, f16, i32]
+    element = random.choice(numbers) if first is None else first.element_type
+    drawing = _Drawing(random, sizes or SIZES, element, first)
+    structure = random.choice(KINDS)(drawing)
+    return structure, tuple(drawing.types), _results(drawing, structure)
+
+
+def _results(drawing: _Drawing, structure: Structure) -> tuple[TensorType[Attribute], ...]:
+    """Types of the result that differ from what is inferred."""
+    body, element = structure.body, drawing.element
+    if body.result_count > 1 or FUNCTIONS[body.function].boolean or not drawing.chance(0.3):
+        return ()
+    shape: Shape = tuple(drawing.joined(structure.space.results[0].shape))
+    if body.along is not None and body.along.name == "sort_indices":
+        return (tensor(shape, i32),)
+    is_cast = body.function == "identity" and not body.combiner and not body.along and not body.then
+    if is_cast and drawing.chance(0.6):
+        return (tensor(shape, drawing.random.choice((f32, f16, i32, i1))),)
+    if body.combiner in ("sum", "prod") and element == f16 and not body.then:
+        return (tensor(shape, f32),)
+    is_product = (body.function, body.combiner) == ("mul", "sum")
+    if is_product and not isinstance(element, AnyFloat) and element != i1:
+        return (tensor(shape, i32),)
+    return (tensor(shape, element),)

@@ -1,0 +1,152 @@
+"""What must hold of a space and a body, at every level that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import AnyFloat, i32
+from xdsl.ir import Attribute
+
+from ..ir.geometry.space import AccessMap
+from ..ir.upstream import VerifyException
+from .abele import stages_text, verify_chain
+from .combiners import MEMBERS
+from .scalar_functions import FUNCTIONS
+from .structured import Body, Structure
+
+
+def verify_structure(structure: Structure) -> None:
+    """Check that a body fits its space: numbers of operands and results, and what is merged.
+
+    Raises VerifyException.
+    """
+    body = structure.body
+    if body.function not in FUNCTIONS and body.function != MEMBERS:
+        raise VerifyException(
+            f"scalar function {body.function}; need one of {', '.join(sorted(FUNCTIONS))}"
+        )
+    parameters = 0 if body.function == MEMBERS else FUNCTIONS[body.function].parameters
+    given = len(structure.space.operands), len(body.parameters)
+    if given != (structure.arity, parameters):
+        chain = f" then {stages_text(body.then)}" if body.then else ""
+        raise VerifyException(
+            f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
+            f"{structure.arity} and {parameters}"
+        )
+    _verify_results(structure)
+    _verify_relations(structure)
+    _verify_along(structure)
+    _verify_extras(structure)
+
+
+def verify_results_cover(structure: Structure) -> None:
+    """Check that every element of each result is written. Raises VerifyException."""
+    for result in structure.space.results:
+        _verify_result(structure, result)
+
+
+def _verify_relations(structure: Structure) -> None:
+    """Check that each relation has the operand of its place, and that something merges points."""
+    relations, body = structure.space.relations, structure.body
+    if relations and body.combiner is None:
+        raise VerifyException(
+            f"{body.function} at points that meet a relation: need a combiner, whose identity is "
+            "the result of no point"
+        )
+    if relations and not structure.space.dims:
+        raise VerifyException("a relation in a space without dimensions; need one")
+    for i, relation in enumerate(relations, body.function_arity):
+        if relation.operand != i:
+            raise VerifyException(
+                f"relation of operand {relation.operand}; need operand {i}, after those of the "
+                "function"
+            )
+
+
+def _verify_along(structure: Structure) -> None:
+    """Check that what is computed along a dimension has one that is whole, and its elements."""
+    space, body = structure.space, structure.body
+    if body.along is None:
+        return
+    name = f"{body.along.name} along a dimension"
+    whole = space.of_kind("whole")
+    if len(whole) != 1 or space.of_kind("reduction") or space.relations:
+        raise VerifyException(
+            f"{name}: {len(whole)} whole dimensions, {len(space.of_kind('reduction'))} reductions "
+            f"and {len(space.relations)} relations; need one whole dimension, and else parallel "
+            "ones"
+        )
+    if body.function != "identity":
+        raise VerifyException(f"{name} of {body.function}; need identity")
+    if body.then and body.along.name == "sort_indices":
+        raise VerifyException(f"a chain after {name}; indices are integers")
+
+
+def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:
+    """Check that the results of a body can have elements of these types. Raises VerifyException."""
+    verify_chain(body.then, elements[0])
+    combiner = body.tuple_combiner
+    if combiner is None:
+        return
+    for i, (kind, element) in enumerate(zip(body.result_kinds, elements, strict=True)):
+        floats = kind == "wide" or (kind == "element" and combiner.floats)
+        if kind == "index" and element != i32:
+            raise VerifyException(f"result {i}, of {combiner.name}: {element}; need i32")
+        if floats and not isinstance(element, AnyFloat):
+            raise VerifyException(f"result {i}, of {combiner.name}: {element}; need floats")
+
+
+def _verify_results(structure: Structure) -> None:
+    """Check the numbers of results and positions, and that members are merged alike."""
+    space, body = structure.space, structure.body
+    given = len(space.results), len(space.positions)
+    if given != (body.result_count, body.position_count):
+        what = f" {body.combiner}" if body.combiner else ""
+        raise VerifyException(
+            f"{body.function}{what} with {given[0]} results and {given[1]} positions; need "
+            f"{body.result_count} and {body.position_count}"
+        )
+    if body.member_kinds and space.relations:
+        raise VerifyException(f"combiner {body.combiner} at points that meet a relation; need none")
+    kinds = len(body.member_kinds)
+    own = structure.own_operands
+    left = space.operands[own - kinds : own] if body.resumes else ()
+    for i, access in enumerate(left):
+        if access.axes != space.results[0].axes:
+            raise VerifyException(
+                f"operand {own - kinds + i}, of an earlier step: need the map of the result"
+            )
+
+
+def _verify_extras(structure: Structure) -> None:
+    """Check that a chain's operands have one element per result element."""
+    dims, own = structure.space.dims, structure.own_operands
+    for i, access in enumerate(structure.space.operands[own:], own):
+        merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind == "reduction"]
+        if merged:
+            raise VerifyException(
+                f"operand {i}, of the chain, depends on {merged[0]}, which is merged"
+            )
+
+
+def _verify_result(structure: Structure, result: AccessMap) -> None:
+    """Check that every element of a result is written, each by the points that are merged."""
+    dims = structure.space.dims
+    named: list[int] = []
+    for i, axis in enumerate(result.axes):
+        named += [d for d, _ in axis.terms]
+        covers = [(dims[d].size, a) for d, a in axis.terms] == [(axis.size, 1)]
+        if axis.offset or axis.divisor != 1 or not (covers or (axis.size <= 1 and not axis.terms)):
+            raise VerifyException(
+                f"result axis {i} of {axis.size} elements: need one dimension that covers it"
+            )
+    if len(set(named)) != len(named):
+        raise VerifyException("two axes of the result are one dimension")
+    for d, dim in enumerate(dims):
+        if dim.size == 1 or d in named:
+            continue
+        if (dim.kind != "reduction" and dim.size) or structure.body.combiner is None:
+            raise VerifyException(
+                f"{dim.kind} dimension {dim.name}: nothing merges its {dim.size} points, and the "
+                "result does not have it"
+            )
