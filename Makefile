@@ -51,6 +51,7 @@ conformance: install
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
 	$(BIN)/abele fuzz --hostile --seconds $(SECONDS) --jobs 2
+	$(BIN)/python -m abele.tools.testing.all_floats --seconds $(SECONDS) --seed $$(date +%s)
 
 # The picture at the head of the README: every vertex and edge of ResNet-50.
 scan: install

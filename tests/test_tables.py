@@ -30,7 +30,11 @@ from abele.tools.debug.run_level import OBSERVED
 from abele.tools.testing.generators.levels import KNOWN
 from abele.tools.testing.oracle.oracles import BOUNDED
 
-RECORDS = ("dialects/scalar_functions.py", "backends/codelets/scalar.py")
+RECORDS = (
+    "dialects/scalar_functions.py",
+    "backends/codelets/scalar.py",
+    "backends/codelets/functions.py",
+)
 """The only files with tables that are keyed by names of scalar functions."""
 
 

@@ -7,8 +7,8 @@ raise nor warn: they give infinities, NaN or wrapped integers, as on the machine
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
 from typing import Any, Literal, cast
@@ -23,6 +23,7 @@ from ...ir.number_kinds import WholeLimits, in_whole_bytes, is_floating, whole_l
 from ...ir.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
 from .erf import erf
+from .functions import PROGRAMS
 from .philox import philox
 
 Array = NDArray[Any]
@@ -189,7 +190,11 @@ class ScalarFunction(Mathematics):
     sensitivity: what rounding the parameters adds to the error.
     priced_as: the inner loops that it costs, or the name of another function with its price; ""
     for a published loop of its own name, or else the assumed one.
-    compiled: the instructions of the host's kernels; None where the host calls NumPy.
+    compiled: the instructions of the host's kernels; None where the host calls NumPy, or a kernel
+    does the function's sequence.
+    sequence: the name of the fixed sequence of operations (functions.py) that float32 results have
+    their bytes from, or that gives the same bytes; "" if there is none.
+    same_as: by parameters, another function that the function is.
     """
 
     kernel: Kernel
@@ -199,6 +204,8 @@ class ScalarFunction(Mathematics):
     sensitivity: Sensitivity | None = None
     priced_as: str | Loop | Loops = ""
     compiled: tuple[Step, ...] | None = None
+    sequence: str = ""
+    same_as: Mapping[Parameters, str] = field(default_factory=dict[Parameters, str])
 
     @property
     def is_exact(self) -> bool:
@@ -208,7 +215,7 @@ class ScalarFunction(Mathematics):
     @property
     def is_rounded_correctly(self) -> bool:
         """Whether no last bit depends on which vector loop computes it, whatever its parameters."""
-        return self.ulps <= 1 and self.sensitivity is not _of_power
+        return self.ulps <= 1 or bool(self.sequence)
 
     @property
     def loops(self) -> Loops | None:
@@ -260,7 +267,7 @@ class ScalarFunction(Mathematics):
                 direct = out.dtype == computing and not self.boolean
             # If the result overlaps an operand, NumPy takes a slower loop with other last bits.
             # Also, the first of several steps may overwrite an operand that a later one reads.
-            is_rounded = self.is_exact or 0 < self.ulps <= 1
+            is_rounded = self.is_exact or self.is_rounded_correctly
             is_safe = is_rounded and (self.steps == 1 or self.arity == 1)
             if direct and (is_safe or not any(np.may_share_memory(out, a) for a in arrays)):
                 self.kernel(parameters, arrays, out, computing)
@@ -351,6 +358,22 @@ def _in_floats(ufunc: np.ufunc, *constants: float) -> Kernel:
     return kernel
 
 
+def _in_sequence(name: str, otherwise: Kernel) -> Kernel:
+    """A kernel that runs abele's own sequence for float32, and another kernel for other dtypes.
+
+    A parameter is a further operand of the sequence.
+    """
+    program = PROGRAMS[name]
+
+    def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+        if dtype == FLOAT32:
+            program.run((*arrays, *(np.array(p, np.float32) for p in parameters)), out)
+        else:
+            otherwise(parameters, arrays, out, dtype)
+
+    return kernel
+
+
 def _predicate(ufunc: np.ufunc) -> Kernel:
     """A kernel that applies a ufunc with a bool result to operands in their own dtypes."""
 
@@ -385,6 +408,9 @@ def _reciprocal(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
     _divide((), (np.ones((), dtype), *arrays), out, dtype)
 
 
+_power_of_floats = _in_sequence("pow", _ufunc(np.power))
+
+
 def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     """One operand to the power of the other.
 
@@ -392,7 +418,7 @@ def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
     """
     x, y = arrays
     if is_floating(dtype):
-        np.power(x, y, out=out, dtype=dtype, casting="unsafe")
+        _power_of_floats(parameters, arrays, out, dtype)
         return
     x, y = x.astype(dtype), y.astype(dtype)
     power = np.power(x, np.maximum(y, 0))
@@ -415,7 +441,7 @@ def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
     elif p == -1.0:
         _reciprocal((), arrays, out, dtype)
     elif is_floating(dtype):
-        np.power(arrays[0], dtype.type(p), out=out, dtype=dtype, casting="unsafe")
+        _power_of_floats((), (arrays[0], np.asarray(dtype.type(p))), out, dtype)
     elif p.is_integer():
         x = arrays[0].astype(dtype)
         # The power may be out of the dtype's range. Modulo 2^64 it is right for every width.
@@ -432,14 +458,9 @@ def _negate(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[
     np.subtract(zero, arrays[0], out=out, dtype=dtype, casting="unsafe")
 
 
-def _sigmoid(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    if not is_floating(dtype):
-        convert_into(SCALAR_FUNCTIONS["sigmoid"].apply((), arrays[0].astype(np.float64)), out)
-        return
-    _negate(parameters, arrays, out, dtype)
-    np.exp(out, out=out)
-    np.add(out, 1, out=out)
-    np.reciprocal(out, out=out)
+def _sigmoid(values: Array) -> Array:
+    """The logistic function of floats."""
+    return np.reciprocal(np.exp(-values) + 1)
 
 
 def _to_whole(ufunc: np.ufunc) -> Kernel:
@@ -581,15 +602,16 @@ def _of_power(parameters: Parameters, arrays: Arrays, result: Doubles) -> Double
     (p,) = parameters
     if p in (1.0, 2.0, -1.0):
         return np.abs(result) * (p != 1.0)
-    error = _POWER_ULPS * np.abs(result)
+    error = _ULPS * np.abs(result)
     if _rounds(p):
         slope = np.abs(p * np.log(np.abs(arrays[0]))) * np.abs(result)
         error += np.where(np.isfinite(slope), slope, 0.0)
     return error
 
 
-_EXP_ULPS, _LOG_ULPS, _POWER_ULPS, _VECTOR_ULPS = 8.0, 8.0, 8.0, 8.0
-"""NumPy promises 4 units in the last place for its float32 vector loops: 8 roundoffs."""
+_ULPS = 4.0
+"""2 units in the last place are 4 roundoffs: what libraries of float64 functions keep to. Float32
+functions, by sequences of abele's own, have 1.02."""
 
 
 def _function(
@@ -601,6 +623,8 @@ def _function(
     sensitivity: Sensitivity | None = None,
     priced_as: str | Loops,
     compiled: tuple[Step, ...] | None = None,
+    sequence: str = "",
+    same_as: Mapping[Parameters, str] | None = None,
 ) -> ScalarFunction:
     """The numerics and the price of a function whose mathematics dialects has."""
     facts = {each.name: getattr(FUNCTIONS[name], each.name) for each in fields(Mathematics)}
@@ -612,12 +636,20 @@ def _function(
         sensitivity=sensitivity,
         priced_as=priced_as,
         compiled=compiled,
+        sequence=sequence,
+        same_as=same_as or {},
     )
 
 
-def _trigonometric(name: str, ufunc: np.ufunc, priced_as: Loops) -> ScalarFunction:
-    """A trigonometric or hyperbolic function."""
-    return _function(name, _in_doubles(ufunc), ulps=_VECTOR_ULPS, priced_as=priced_as)
+def _by_sequence(
+    name: str, of_doubles: Callable[[Array], Array], priced_as: str | Loops, ulps: float = _ULPS
+) -> ScalarFunction:
+    """A function that has a sequence for float32, and a function of NumPy for float64.
+
+    Integers go through float64.
+    """
+    kernel = _in_sequence(name, _in_doubles(of_doubles))
+    return _function(name, kernel, ulps=ulps, priced_as=priced_as, sequence=name)
 
 
 def _table(*functions: ScalarFunction) -> dict[str, ScalarFunction]:
@@ -672,21 +704,21 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function(
         "min", _ufunc(np.minimum), priced_as=_EXTREME, compiled=(Step(Opcode.MIN, "operand"),)
     ),
-    _function("pow", _power, ulps=_POWER_ULPS, priced_as=_POW),
+    _function("pow", _power, ulps=_ULPS, priced_as=_POW, sequence="pow"),
     _function(
         "relu",
         _ufunc(np.maximum, 0),
         priced_as=Loops(vector(1), vector(1), None),
         compiled=(Step(Opcode.MAX, 0.0),),
     ),
+    _by_sequence("exp", np.exp, Loops(vector(2), vector(2), None)),
+    _by_sequence("log", np.log, Loops(vector(60), vector(15), None)),
     _function(
-        "exp", _in_floats(np.exp), ulps=_EXP_ULPS, priced_as=Loops(vector(2), vector(2), None)
-    ),
-    _function(
-        "log", _in_floats(np.log), ulps=_LOG_ULPS, priced_as=Loops(vector(60), vector(15), None)
-    ),
-    _function(
-        "sqrt", _in_floats(np.sqrt), ulps=1, priced_as=Loops(single(23), single(23), single(110))
+        "sqrt",
+        _in_floats(np.sqrt),
+        ulps=1,
+        priced_as=Loops(single(23), single(23), single(110)),
+        sequence="sqrt",
     ),
     _function(
         "reciprocal",
@@ -695,21 +727,20 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         priced_as=Loops(vector(5), vector(15), None),
         compiled=(Step(Opcode.DIV, 1.0, first=True),),
     ),
-    _function("tanh", _in_floats(np.tanh), ulps=8, priced_as=Loops(vector(5), vector(1), None)),
-    _function(
-        "sigmoid",
-        _sigmoid,
-        ulps=_EXP_ULPS + 2,
-        steps=4,
-        priced_as=Loops(vector(5), vector(2), None),
-    ),
+    _by_sequence("tanh", np.tanh, Loops(vector(5), vector(1), None)),
+    _by_sequence("sigmoid", _sigmoid, Loops(vector(5), vector(2), None), _ULPS + 2),
     _function(
         "neg",
         _negate,
         priced_as=Loops(vector(1), vector(1), single(2)),
         compiled=(Step(Opcode.SUB, -0.0, first=True),),
     ),
-    _function("abs", _ufunc(np.absolute), priced_as=Loops(single(1), single(1), single(2))),
+    _function(
+        "abs",
+        _ufunc(np.absolute),
+        priced_as=Loops(single(1), single(1), single(2)),
+        sequence="abs",
+    ),
     _function(
         "square",
         _ufunc(np.square),
@@ -730,7 +761,14 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("logical_or", _predicate(np.logical_or), priced_as="or"),
     _function("logical_not", _logical_not, priced_as="not"),
     _function("select", _select, priced_as="max"),
-    _function("leaky_relu", _leaky_relu, steps=2, sensitivity=_of_leaky_relu, priced_as="relu"),
+    _function(
+        "leaky_relu",
+        _leaky_relu,
+        steps=2,
+        sensitivity=_of_leaky_relu,
+        priced_as="relu",
+        sequence="leaky_relu",
+    ),
     _function(
         "clip",
         _clip,
@@ -755,10 +793,17 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         priced_as="add",
         compiled=(Step(Opcode.ADD, "parameter"),),
     ),
-    _function("power", _to_power, sensitivity=_of_power, priced_as="pow"),
+    _function(
+        "power",
+        _to_power,
+        sensitivity=_of_power,
+        priced_as="pow",
+        sequence="pow",
+        same_as={(2.0,): "square", (1.0,): "identity", (-1.0,): "reciprocal"},
+    ),
     # log(1 + exp(a)) as log(exp(a) + exp(0)), so that no exponential overflows. Published is the
     # loop of that function of two operands; that the constant one costs nothing is assumed.
-    _function("softplus", _in_floats(np.logaddexp, 0.0), ulps=6, priced_as="logaddexp"),
+    _by_sequence("softplus", lambda x: np.logaddexp(x, 0.0), "logaddexp", _ULPS + 2),
     _function("floor", _to_whole(np.floor), priced_as=_ROUNDING),
     _function("sign", _ufunc(np.sign), priced_as=Loops(vector(5), vector(5), single(5))),
     _function("ceil", _to_whole(np.ceil), priced_as=_ROUNDING),
@@ -769,20 +814,19 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         # The step's operand is not used.
         compiled=(Step(Opcode.ROUND, 0.0),),
     ),
-    # 1 ulp is 2 units of roundoff.
-    _function("erf", _in_doubles(erf), ulps=3, priced_as=_ASSUMED),
+    _by_sequence("erf", erf, _ASSUMED),
     # The published loops of sin, cos and tan are for a whole turn, and depend on the data.
-    _trigonometric("sin", np.sin, Loops(single(2300), single(2300), None)),
-    _trigonometric("cos", np.cos, Loops(single(2300), single(2300), None)),
-    _trigonometric("tan", np.tan, Loops(single(3900), single(3900), None)),
-    _trigonometric("asin", np.arcsin, Loops(single(102), single(102), None)),
-    _trigonometric("acos", np.arccos, Loops(single(102), single(102), None)),
-    _trigonometric("atan", np.arctan, _ASSUMED),
-    _trigonometric("sinh", np.sinh, _ASSUMED),
-    _trigonometric("cosh", np.cosh, _ASSUMED),
-    _trigonometric("asinh", np.arcsinh, _ASSUMED),
-    _trigonometric("acosh", np.arccosh, _ASSUMED),
-    _trigonometric("atanh", np.arctanh, _ASSUMED),
+    _by_sequence("sin", np.sin, Loops(single(2300), single(2300), None)),
+    _by_sequence("cos", np.cos, Loops(single(2300), single(2300), None)),
+    _by_sequence("tan", np.tan, Loops(single(3900), single(3900), None)),
+    _by_sequence("asin", np.arcsin, Loops(single(102), single(102), None)),
+    _by_sequence("acos", np.arccos, Loops(single(102), single(102), None)),
+    _by_sequence("atan", np.arctan, _ASSUMED),
+    _by_sequence("sinh", np.sinh, _ASSUMED),
+    _by_sequence("cosh", np.cosh, _ASSUMED),
+    _by_sequence("asinh", np.arcsinh, _ASSUMED),
+    _by_sequence("acosh", np.arccosh, _ASSUMED),
+    _by_sequence("atanh", np.arctanh, _ASSUMED),
     _function("mod", _ufunc(np.remainder), ulps=1, priced_as=_REMAINDER),
     _function("fmod", _ufunc(np.fmod), priced_as=_REMAINDER),
     _function("is_nan", _is_nan, priced_as=Loops(vector(3), vector(3), None)),

@@ -17,7 +17,7 @@ from ...dialects.structured import FURTHER, Body, Stage
 from ..codelets.calls import Array, Call, Scratch, address, coalesced
 from ..codelets.cells import Cells
 from ..codelets.chain import places_of, stage_calls
-from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode
+from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarFunction
 from ..codelets.stamps import Table
 from .calls import KernelCall, table_address
 from .cells import replica_calls
@@ -26,6 +26,7 @@ from .kernels.tables import (
     ADD,
     ADDRESS_LINE_BYTES,
     ALONG_CODE,
+    APPLY,
     CHAIN_FIELDS,
     CHAIN_VECTORS,
     COLUMN,
@@ -39,6 +40,8 @@ from .kernels.tables import (
     FACTOR_STRIDE,
     FLOAT,
     FLOATS,
+    FUNCTION,
+    FUNCTION_CODE,
     HALF,
     HALVES,
     KIND,
@@ -102,13 +105,14 @@ class _Step:
     """One step. op: as in tables. arrays: the operand in memory, and perhaps its factor.
 
     kind, bits: what the operand is if it is not in memory, and the bits of a constant or the place
-    of a saved total.
+    of a saved total. function: the name of the sequence that a step applies.
     """
 
     op: int
     arrays: tuple[Array, ...] = ()
     kind: int = NO_OPERAND
     bits: int = 0
+    function: str = ""
 
 
 Input = Array | int | None
@@ -151,6 +155,10 @@ class Steps:
     def apply(self, function: str, parameters: Sequence[float], inputs: Sequence[Input]) -> bool:
         """Add the steps of a scalar function; False for one that kernels do not have."""
         known = SCALAR_FUNCTIONS.get(function)
+        known = known and SCALAR_FUNCTIONS.get(known.same_as.get(tuple(parameters), ""), known)
+        if known is not None and known.sequence:
+            self._apply_sequence(known, parameters, inputs)
+            return True
         if known is None or known.compiled is None:
             return False
         if len(inputs) == 2:
@@ -174,6 +182,25 @@ class Steps:
                 value = next(rest) if isinstance(step.by, str) else step.by
                 self.add_constant(op, value, step.first)
         return True
+
+    def _apply_sequence(
+        self, function: ScalarFunction, parameters: Sequence[float], inputs: Sequence[Input]
+    ) -> None:
+        """Add the step that applies a function's sequence. A parameter is its second operand."""
+        first, *others = inputs
+        is_reversed = bool(others) and others[0] is None and first is not None
+        if is_reversed:
+            others = [first]
+        elif first is not None:
+            self.add_input(TAKE, first)
+        op = APPLY + REVERSED * is_reversed
+        if others:
+            self.add_input(op, others[0])
+        elif parameters:
+            self.add_constant(op, parameters[0], is_left=False)
+        else:
+            self.add_register(op, NO_OPERAND)
+        self.made[-1] = replace(self.made[-1], function=function.sequence)
 
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
         """Add the steps of a chain on the total; False if kernels do not have one of them."""
@@ -267,6 +294,9 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
         step = group[0]
         count = 0 if step.op in (SAVE, STORE) else len(group)
         row[[OP, COUNT, KIND, COLUMN]] = step.op, count, step.kind, step.bits
+        if step.function:
+            compiled = kernels("functions")
+            row[[FUNCTION, FUNCTION_CODE]] = compiled.NUMBERS[step.function], compiled.CODE
         memories = zip(*(s.arrays for s in group), strict=True)
         for fields, memory in zip(OPERANDS, memories, strict=False):
             column = columns.setdefault(memory[0].strides, memory[0])
@@ -283,7 +313,13 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
 
 def _key(step: _Step) -> tuple[object, ...]:
     """Equal for steps that differ in their places only."""
-    return step.op, step.kind, step.bits, [(a.itemsize, a.strides) for a in step.arrays]
+    return (
+        step.op,
+        step.kind,
+        step.bits,
+        step.function,
+        [(a.itemsize, a.strides) for a in step.arrays],
+    )
 
 
 def _kind(array: Array) -> int:

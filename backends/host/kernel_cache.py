@@ -5,8 +5,9 @@ Numba raises if there is no folder for the files, if one of them is damaged, and
 full. Here, the function is compiled all the same. A folder that others can write to is ignored, and
 a private one is used instead: reading a compiled function can run any code.
 
-A compiled function contains the code of the functions that it calls. Numba compiles it again only
-if its own file has changed; here, if any Python file of the same folder has.
+A compiled function contains the code of the functions that it calls, and of the sequences of
+codelets. Numba compiles it again only if its own file has changed; here, if any Python file of the
+same folder has, or one of those that define sequences.
 """
 
 from __future__ import annotations
@@ -26,6 +27,12 @@ from .private_folder import intrusion, private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""
+
+
+SEQUENCES = [
+    Path(__file__).parents[1] / "codelets" / name for name in ("functions.py", "sequences.py")
+]
+"""The files that define what kernels/functions.py compiles."""
 
 
 class FolderCache(FunctionCache):
@@ -67,9 +74,9 @@ class FolderCache(FunctionCache):
 
 @cache
 def folder_stamp(folder):
-    """A digest of the Python files of a folder: their names and contents."""
+    """A digest of the Python files of a folder, and of SEQUENCES: their names and contents."""
     found = sha256()
-    for path in sorted(folder.glob("*.py")):
+    for path in [*sorted(folder.glob("*.py")), *SEQUENCES]:
         found.update(f"{path.name} {path.stat().st_size}\n".encode())
         found.update(path.read_bytes())
     return found.hexdigest()

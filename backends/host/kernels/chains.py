@@ -27,6 +27,7 @@ from .tables import (
     ADDRESS_LINE_BYTES,
     ADDRESSES_BYTES,
     ALONG_CODE,
+    APPLY,
     CHAIN_VECTORS,
     COLUMN,
     CONSTANT,
@@ -39,6 +40,8 @@ from .tables import (
     FACTOR_STRIDE,
     FLOAT,
     FLOATS,
+    FUNCTION,
+    FUNCTION_CODE,
     HALF,
     HALVES,
     KIND,
@@ -169,16 +172,18 @@ class _Steps:
     begins with.
     """
 
-    def __init__(self, builder, n, addresses, first):
-        self.builder, self.addresses, self.first = builder, addresses, first
+    def __init__(self, context, builder, n, addresses, first):
+        self.context, self.builder = context, builder
+        self.addresses, self.first = addresses, first
         self.lanes = FirstLanes(builder, n)
         self.vector = ir.VectorType(F32, LANES)
         self.totals, self.loaded = (
             [cgutils.alloca_once(builder, self.vector) for _ in range(CHAIN_VECTORS)]
             for _ in range(2)
         )
-        # One array, whose address is taken: rarely used, it stays out of registers.
-        places = ir.ArrayType(self.vector, SAVED_PLACES * CHAIN_VECTORS)
+        # One array, whose address is taken: rarely used, it stays out of registers. Behind the
+        # places are those of the operands of a function.
+        places = ir.ArrayType(self.vector, (SAVED_PLACES + 2) * CHAIN_VECTORS)
         saved = cgutils.alloca_once(builder, places)
         self.saved = builder.ptrtoint(saved, I64)
         if n is not None:
@@ -203,7 +208,7 @@ class _Steps:
         def field(which):
             return load_long(builder, builder.add(step, ir.Constant(I64, 8 * which)))
 
-        op = field(OP)
+        op, self.function = field(OP), (field(FUNCTION), field(FUNCTION_CODE))
         operand, factor = (
             _Operand(*(field(i) for i in fields))
             for fields in (
@@ -334,10 +339,38 @@ class _Steps:
             return merge
 
         return {
-            op + reverse: merger(operation, reverse)
-            for op, operation in OPERATIONS.items()
-            for reverse in ((0, REVERSED) if op not in (TAKE, ROUND) else (0,))
+            **{
+                op + reverse: merger(operation, reverse)
+                for op, operation in OPERATIONS.items()
+                for reverse in ((0, REVERSED) if op not in (TAKE, ROUND) else (0,))
+            },
+            APPLY: partial(self._apply, self.totals, self.loaded),
+            APPLY + REVERSED: partial(self._apply, self.loaded, self.totals),
         }
+
+    def _apply(self, first, second):
+        """Compute a function of the totals and the loaded operands, in this order or the other."""
+        builder = self.builder
+        size = 4 * LANES * CHAIN_VECTORS
+        room = [
+            builder.add(self.saved, ir.Constant(I64, (SAVED_PLACES + i) * size)) for i in range(2)
+        ]
+        for begin, vectors in zip(room, (first, second), strict=True):
+            for row, vector in enumerate(vectors):
+                put(
+                    builder,
+                    builder.load(vector),
+                    builder.add(begin, ir.Constant(I64, 4 * LANES * row)),
+                )
+        number, code = self.function
+        kinds = [types.int64] * 3
+        call_conv = self.context.call_conv
+        kind = call_conv.get_function_type(types.void, kinds)
+        compiled_function = builder.inttoptr(code, kind.as_pointer())
+        call_conv.call_function(builder, compiled_function, types.void, kinds, [number, *room])
+        for row, total in enumerate(self.totals):
+            at = builder.add(room[0], ir.Constant(I64, 4 * LANES * row))
+            builder.store(load(builder, self.vector, at), total)
 
     def _stores(self, operand):
         """By kind of memory, what stores the totals."""
@@ -380,12 +413,10 @@ def _steps_of(is_whole):
 
     @intrinsic
     def do_steps(context, steps, count, addresses, first, n):
-        del context
-
         def generate(context, builder, sig, arguments):
             del sig
             steps, count, addresses, first, n = arguments
-            chain = _Steps(builder, None if is_whole else n, addresses, first)
+            chain = _Steps(context, builder, None if is_whole else n, addresses, first)
             chain.begin()
             with cgutils.for_range(builder, count) as counter:
                 chain.step(plus(builder, steps, counter.index, 8 * STEP_FIELDS))

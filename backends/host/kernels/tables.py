@@ -38,6 +38,9 @@ REVERSED = 8
 SAVE, STORE = 15, 16
 """Steps that copy the total: to a place that SAVED reads, or to memory. Their COUNT is 0."""
 
+APPLY = 17
+"""A step that applies a function with its own sequence to the total, and perhaps its operand."""
+
 SAVED_PLACES = 6
 """Totals that SAVE can keep at a time."""
 
@@ -50,11 +53,13 @@ that SAVE copied."""
 
 OP, COUNT, PLACES, KIND, STRIDE, COLUMN = range(6)
 FACTOR_PLACES, FACTOR_KIND, FACTOR_STRIDE, FACTOR_COLUMN = range(6, 10)
-STEP_FIELDS = 10
+FUNCTION, FUNCTION_CODE = range(10, 12)
+STEP_FIELDS = 12
 """Columns of a step: what it does, how many operands it merges one after another, the address of
 their offsets, and for each operand its kind, the bytes from element to element, and the column of
 the address table that it is relative to. The same follows for a factor, which the operand is
-multiplied by. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED."""
+multiplied by. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED. A step of APPLY
+has the number of a function, and the address of the code that computes it."""
 
 SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, ROOM = range(10)
 STEPS_CODE, ALONG_CODE, ACROSS_CODE = range(10, 13)

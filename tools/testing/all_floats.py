@@ -1,0 +1,119 @@
+"""Every float32 through every function that has a sequence of its own.
+
+    python -m abele.tools.testing.all_floats --seconds 300 [NAME ...]
+
+A result must be within ULPS of that of float64, and kernels must give the bytes of NumPy. Blocks of
+floats come in a random order, so that many short runs see as much as a long one. A function of two
+operands gets random second ones. Exits with 1 if something is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...backends.codelets.functions import PROGRAMS, SEQUENCES
+from ...backends.codelets.scalar import SCALAR_FUNCTIONS
+from ...backends.host.chains import points_call
+from ...backends.host.switch import is_wanted
+from ...dialects.structured import Body
+
+Floats = NDArray[np.float32]
+
+ULPS = 0.51
+"""The largest error of a sequence, in units of the last place."""
+
+BLOCK = 1 << 20
+"""Floats that are tried at a time: those whose bits follow each other."""
+
+
+def wrong(name: str, x: Floats, y: Floats) -> Floats:
+    """The operands, a row each, whose result is too far from that of float64.
+
+    y: the second operands of a function that has two.
+    """
+    function = SCALAR_FUNCTIONS[name]
+    operands = (x, y)[: SEQUENCES[name].operands]
+    given = operands[: function.arity]
+    parameters = tuple(float(each.flat[0]) for each in operands[function.arity :])
+    found = function.apply(parameters, *given)
+    with np.errstate(all="ignore"):
+        exact = function.apply(parameters, *(each.astype(np.float64) for each in given))
+        rounded = exact.astype(np.float32)
+        unit = np.spacing(np.abs(rounded)).astype(np.float64)
+        is_near = np.abs(found.astype(np.float64) - exact) <= ULPS * unit
+    # Near the end of the range, and where float64 is itself not exact, one more float is fine.
+    is_near |= np.isinf(rounded) & (np.nextafter(rounded, np.float32(0)) == found)
+    is_same = (found == rounded) & (np.signbit(found) == np.signbit(rounded))
+    is_same |= np.isnan(found) & np.isnan(rounded)
+    is_near &= np.signbit(found) == np.signbit(rounded)
+    return np.stack([each[~(is_near | is_same)] for each in operands], -1)
+
+
+def differing(name: str, x: Floats, y: Floats) -> Floats:
+    """The operands, a row each, for which a kernel gives other bytes than NumPy."""
+    operands = (x, y)[: SEQUENCES[name].operands]
+    arity = SCALAR_FUNCTIONS[name].arity
+    parameters = tuple(float(each.flat[0]) for each in operands[arity:])
+    body = Body(name, None, parameters)
+    made = np.empty_like(x)
+    call = points_call(body, [operands[:arity]], (), (), made)
+    assert call is not None
+    function, arguments = call
+    function(*arguments)
+    need = np.empty_like(x)
+    second = (np.array(each, np.float32) for each in parameters)
+    PROGRAMS[name].run((*operands[:arity], *second), need)
+    same = (made.view(np.int32) == need.view(np.int32)) | (np.isnan(made) & np.isnan(need))
+    return np.stack([each[~same] for each in operands], -1)
+
+
+def block(first: int, rng: np.random.Generator, step: int = 1) -> tuple[Floats, Floats]:
+    """The floats whose bits are `first` and what follows, and random ones."""
+    bits = first + step * np.arange(BLOCK, dtype=np.int64)
+    return (
+        bits.astype(np.uint32).view(np.float32),
+        rng.integers(0, 1 << 32, BLOCK, np.uint32).view(np.float32),
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Try floats until the time is over, or all have been tried."""
+    parser = argparse.ArgumentParser(description="Try all float32 in functions of abele's own.")
+    parser.add_argument("names", nargs="*", help="functions (default: all)")
+    parser.add_argument("--seconds", type=float, default=300, help="when to stop")
+    parser.add_argument("--seed", type=int, default=0, help="the order of the blocks")
+    options = parser.parse_args(argv)
+    names: list[str] = options.names or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
+    unknown = [name for name in names if name not in SEQUENCES]
+    if unknown:
+        parser.error(f"no function {unknown[0]!r} has a sequence; there are {', '.join(SEQUENCES)}")
+    rng = np.random.default_rng(options.seed)
+    each = (1 << 32) // BLOCK
+    end, done, failed = monotonic() + options.seconds, 0, 0
+    for at in rng.permutation(len(names) * each).tolist():
+        if monotonic() > end:
+            break
+        name = names[at // each]
+        x, y = block(at % each * BLOCK, rng)
+        checks: dict[str, Any] = {"too far from float64": wrong}
+        if is_wanted():
+            checks["other bytes in a kernel"] = differing
+        for problem, check in checks.items():
+            found = check(name, x, y)
+            if len(found):
+                failed += 1
+                print(f"{name}: {problem} for {len(found)} operands, such as {found[0].tolist()}")
+        done += 1
+    print(f"{done} of {len(names) * each} blocks of {BLOCK} floats, {failed} wrong")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
