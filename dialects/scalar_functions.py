@@ -10,9 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from math import isinf
+from math import isinf, pi, sqrt
 
 from ..ir.user_entries import add_entry
+from .slopes import (
+    ZERO,
+    Slope,
+    call,
+    of_base,
+    of_clip,
+    of_exponent,
+    of_largest,
+    of_largest_second,
+    of_leaky,
+    of_power,
+    one_minus,
+    over_root,
+    plus,
+    squared,
+    where_not_zero,
+    where_positive,
+    zero,
+)
 
 COMBINERS: dict[str, float] = {
     "sum": 0.0,
@@ -76,6 +95,8 @@ class Mathematics:
     stored: whether it takes elements of every type, also those that are only stored (see
     dialects/dtypes.py).
     samples: parameters that test programs use; () for any.
+    slopes: for each operand, the gradient that the function passes back to it; () if the function
+    has no gradient. A result that is a truth value passes nothing back.
     Raises ValueError if the facts contradict each other.
     """
 
@@ -101,6 +122,7 @@ class Mathematics:
     saturating: tuple[int, ...] = ()
     stored: bool = False
     samples: tuple[Parameters, ...] = ()
+    slopes: tuple[Slope, ...] = ()
 
     def __post_init__(self) -> None:
         for what, operands in (
@@ -117,6 +139,11 @@ class Mathematics:
             raise ValueError(
                 f"scalar function {self.name!r}: saturating {list(self.saturating)}; need "
                 f"parameters of 0 to {self.parameters - 1}"
+            )
+        if len(self.slopes) not in (0, self.arity):
+            raise ValueError(
+                f"scalar function {self.name!r}: {len(self.slopes)} slopes; need one for each of "
+                f"{self.arity} operands, or none"
             )
         unknown = sorted(set(self.carries_identity_of) - set(COMBINERS))
         if unknown:
@@ -183,6 +210,9 @@ def _to_parameter(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree
 
 # The functions
 
+TWO_OVER_ROOT_PI = 2 / sqrt(pi)
+"""The slope of the error function at 0."""
+
 
 def _table(*functions: Mathematics) -> dict[str, Mathematics]:
     return {function.name: function for function in functions}
@@ -196,9 +226,17 @@ def _comparison(name: str) -> Mathematics:
     return Mathematics(name, 2, boolean=True, ends_decide=True, degree=_of_sign)
 
 
-def _rising(name: str, *, far: bool = False) -> Mathematics:
+def _rising(name: str, slope: Slope, *, far: bool = False) -> Mathematics:
     """An odd function that rises wherever it is defined."""
-    return Mathematics(name, 1, ends_decide=True, chain=(0,), carries_identity_of=("sum",), far=far)
+    return Mathematics(
+        name,
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        far=far,
+        slopes=(slope,),
+    )
 
 
 def _step(name: str) -> Mathematics:
@@ -210,6 +248,7 @@ def _step(name: str) -> Mathematics:
         chain=(0,),
         carries_identity_of=("sum", "max", "min", "prod"),
         whole=True,
+        slopes=(zero,),
     )
 
 
@@ -223,14 +262,31 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_alike,
         whole=True,
         stored=True,
+        slopes=(lambda s: s.g,),
     ),
     # The bits of the operand as another type: nothing is known of the number.
     Mathematics("bitcast", 1, stored=True),
     Mathematics(
-        "add", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+        "add",
+        2,
+        commutative=True,
+        ends_decide=True,
+        chain=(0, 1),
+        degree=_alike,
+        whole=True,
+        slopes=(lambda s: s.g, lambda s: s.g),
     ),
     # A difference loses the digits that both operands have.
-    Mathematics("sub", 2, ends_decide=True, chain=(0, 1), degree=_alike, far=True, whole=True),
+    Mathematics(
+        "sub",
+        2,
+        ends_decide=True,
+        chain=(0, 1),
+        degree=_alike,
+        far=True,
+        whole=True,
+        slopes=(lambda s: s.g, lambda s: -s.g),
+    ),
     Mathematics(
         "mul",
         2,
@@ -242,17 +298,39 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         rescales=True,
         far=True,
         whole=True,
+        slopes=(lambda s: s.g * s.b, lambda s: s.g * s.a),
     ),
     Mathematics(
-        "div", 2, ends_decide=True, chain=(0, 1), poles=(1,), degree=_quotient, rescales=True
+        "div",
+        2,
+        ends_decide=True,
+        chain=(0, 1),
+        poles=(1,),
+        degree=_quotient,
+        rescales=True,
+        slopes=(lambda s: s.g / s.b, lambda s: -(s.g * (s.y / s.b))),
     ),
     Mathematics(
-        "max", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+        "max",
+        2,
+        commutative=True,
+        ends_decide=True,
+        chain=(0, 1),
+        degree=_alike,
+        whole=True,
+        slopes=(of_largest, of_largest_second),
     ),
     Mathematics(
-        "min", 2, commutative=True, ends_decide=True, chain=(0, 1), degree=_alike, whole=True
+        "min",
+        2,
+        commutative=True,
+        ends_decide=True,
+        chain=(0, 1),
+        degree=_alike,
+        whole=True,
+        slopes=(of_largest_second, of_largest),
     ),
-    Mathematics("pow", 2, ends_decide=True, positive=(0,), far=True),
+    Mathematics("pow", 2, ends_decide=True, positive=(0,), far=True, slopes=(of_base, of_exponent)),
     Mathematics(
         "relu",
         1,
@@ -261,9 +339,12 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum",),
         degree=_alike,
         whole=True,
+        slopes=(lambda s: where_positive(s.y, s.g),),
     ),
-    Mathematics("exp", 1, ends_decide=True, chain=(0,), far=True),
-    Mathematics("log", 1, ends_decide=True, chain=(0,)),
+    Mathematics("exp", 1, ends_decide=True, chain=(0,), far=True, slopes=(lambda s: s.g * s.y,)),
+    Mathematics(
+        "log", 1, ends_decide=True, chain=(0,), slopes=(lambda s: where_not_zero(s.g, s.g / s.a),)
+    ),
     Mathematics(
         "sqrt",
         1,
@@ -271,6 +352,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         chain=(0,),
         carries_identity_of=("sum", "prod"),
         degree=_to_the(Fraction(1, 2)),
+        slopes=(lambda s: where_not_zero(s.g, (s.g * 0.5) / s.y),),
     ),
     Mathematics(
         "reciprocal",
@@ -281,9 +363,19 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("prod",),
         degree=_to_the(-1),
         rescales=True,
+        slopes=(lambda s: where_not_zero(s.g, -(s.g * squared(s.y))),),
     ),
-    Mathematics("tanh", 1, ends_decide=True, chain=(0,), carries_identity_of=("sum",)),
-    Mathematics("sigmoid", 1, ends_decide=True, chain=(0,)),
+    Mathematics(
+        "tanh",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        slopes=(lambda s: s.g * one_minus(squared(s.y)),),
+    ),
+    Mathematics(
+        "sigmoid", 1, ends_decide=True, chain=(0,), slopes=(lambda s: s.g * (s.y * one_minus(s.y)),)
+    ),
     Mathematics(
         "neg",
         1,
@@ -292,6 +384,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum",),
         degree=_alike,
         whole=True,
+        slopes=(lambda s: -s.g,),
     ),
     Mathematics(
         "abs",
@@ -301,6 +394,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum", "prod"),
         degree=_alike,
         whole=True,
+        slopes=(lambda s: s.g * call("sign", s.a),),
     ),
     Mathematics(
         "square",
@@ -312,6 +406,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         rescales=True,
         far=True,
         whole=True,
+        slopes=(lambda s: s.g * (s.a * 2.0),),
     ),
     _comparison("less"),
     _comparison("less_equal"),
@@ -338,6 +433,11 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_chosen,
         whole=True,
         stored=True,
+        slopes=(
+            zero,
+            lambda s: call("select", s.a, s.g, ZERO),
+            lambda s: call("select", s.a, ZERO, s.g),
+        ),
     ),
     # Monotone if the slope is not negative, convex otherwise.
     Mathematics(
@@ -350,6 +450,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_alike,
         whole=True,
         samples=((0.5,), (-2.0,)),
+        slopes=(of_leaky,),
     ),
     Mathematics(
         "clip",
@@ -361,6 +462,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         whole=True,
         saturating=(0, 1),
         samples=((-5.0, 40.0), (0.0, 6.0)),
+        slopes=(of_clip,),
     ),
     Mathematics(
         "scale",
@@ -371,9 +473,17 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum",),
         degree=_alike,
         whole=True,
+        slopes=(lambda s: s.g * s.parameters[0],),
     ),
     Mathematics(
-        "shift", 1, parameters=1, ends_decide=True, chain=(0,), whole=True, saturating=(0,)
+        "shift",
+        1,
+        parameters=1,
+        ends_decide=True,
+        chain=(0,),
+        whole=True,
+        saturating=(0,),
+        slopes=(lambda s: s.g,),
     ),
     Mathematics(
         "power",
@@ -384,8 +494,11 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         degree=_to_parameter,
         rescales=True,
         far=True,
+        slopes=(of_power,),
     ),
-    Mathematics("softplus", 1, ends_decide=True, chain=(0,)),
+    Mathematics(
+        "softplus", 1, ends_decide=True, chain=(0,), slopes=(lambda s: s.g * call("sigmoid", s.a),)
+    ),
     _step("floor"),
     Mathematics(
         "sign",
@@ -395,25 +508,72 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         carries_identity_of=("sum", "prod"),
         degree=_of_sign,
         whole=True,
+        slopes=(zero,),
     ),
     _step("ceil"),
     _step("round"),
-    _rising("erf"),
+    _rising("erf", lambda s: s.g * (call("exp", -squared(s.a)) * TWO_OVER_ROOT_PI)),
     # These turn back inside an interval, so that no end point shows how far they go.
-    Mathematics("sin", 1, steepest=1.0, chain=(0,), carries_identity_of=("sum",)),
-    Mathematics("cos", 1, steepest=1.0, chain=(0,)),
-    Mathematics("tan", 1, carries_identity_of=("sum",), far=True),
-    _rising("asin"),
-    Mathematics("acos", 1, ends_decide=True, chain=(0,)),
-    _rising("atan"),
-    _rising("sinh", far=True),
-    Mathematics("cosh", 1, ends_decide=True, chain=(0,), far=True),
-    _rising("asinh"),
-    Mathematics("acosh", 1, ends_decide=True, chain=(0,)),
-    _rising("atanh"),
+    Mathematics(
+        "sin",
+        1,
+        steepest=1.0,
+        chain=(0,),
+        carries_identity_of=("sum",),
+        slopes=(lambda s: s.g * call("cos", s.a),),
+    ),
+    Mathematics("cos", 1, steepest=1.0, chain=(0,), slopes=(lambda s: -(s.g * call("sin", s.a)),)),
+    Mathematics(
+        "tan",
+        1,
+        carries_identity_of=("sum",),
+        far=True,
+        slopes=(lambda s: s.g * plus(squared(s.y), 1.0),),
+    ),
+    _rising("asin", over_root(1.0, lambda s: one_minus(squared(s.a)))),
+    Mathematics(
+        "acos",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        slopes=(over_root(-1.0, lambda s: one_minus(squared(s.a))),),
+    ),
+    _rising("atan", lambda s: s.g / plus(squared(s.a), 1.0)),
+    _rising("sinh", lambda s: s.g * call("cosh", s.a), far=True),
+    Mathematics(
+        "cosh",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        far=True,
+        slopes=(lambda s: s.g * call("sinh", s.a),),
+    ),
+    _rising("asinh", over_root(1.0, lambda s: plus(squared(s.a), 1.0))),
+    Mathematics(
+        "acosh",
+        1,
+        ends_decide=True,
+        chain=(0,),
+        slopes=(over_root(1.0, lambda s: plus(squared(s.a), -1.0)),),
+    ),
+    _rising("atanh", lambda s: where_not_zero(s.g, s.g / one_minus(squared(s.a)))),
     # Remainders jump at every multiple of the divisor, and lose digits as differences do.
-    Mathematics("mod", 2, degree=_alike, far=True, whole=True),
-    Mathematics("fmod", 2, degree=_alike, far=True, whole=True),
+    Mathematics(
+        "mod",
+        2,
+        degree=_alike,
+        far=True,
+        whole=True,
+        slopes=(lambda s: s.g, lambda s: -(s.g * call("floor", s.a / s.b))),
+    ),
+    Mathematics(
+        "fmod",
+        2,
+        degree=_alike,
+        far=True,
+        whole=True,
+        slopes=(lambda s: s.g, lambda s: (s.g * (s.y - s.a)) / s.b),
+    ),
     # Constant wherever both ends of an interval are finite.
     Mathematics("is_nan", 1, boolean=True, ends_decide=True),
     Mathematics("is_inf", 1, boolean=True, ends_decide=True),
@@ -423,6 +583,24 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics("bitwise_not", 1, whole=True),
     Mathematics("shift_left", 2, whole=True),
     Mathematics("shift_right", 2, whole=True),
+    # Gradients: what passes where a condition holds, whatever the rest is elsewhere.
+    Mathematics(
+        "gate",
+        2,
+        ends_decide=True,
+        chain=(0, 1),
+        whole=True,
+        slopes=(zero, lambda s: where_positive(s.a, s.g)),
+    ),
+    Mathematics(
+        "match",
+        3,
+        values=0,
+        ends_decide=True,
+        meets=True,
+        whole=True,
+        slopes=(zero, zero, lambda s: call("match", s.a, s.b, s.g)),
+    ),
     # Bits without any order, which depend on all bits of the operands.
     Mathematics("random_bits", 3, parameters=1, whole=True, samples=((0.0,), (3.0,))),
 )

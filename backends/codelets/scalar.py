@@ -567,6 +567,25 @@ def _select(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[
     np.copyto(out, a, where=condition, casting="unsafe")
 
 
+def _gate(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The second operand where the first is positive, otherwise 0."""
+    condition, value = arrays
+    _kept_where(condition > 0, value, out, dtype)
+
+
+def _match(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
+    """The third operand where the first two are equal, otherwise 0."""
+    a, b, value = arrays
+    _kept_where(a == b, value, out, dtype)
+
+
+def _kept_where(kept: Array, value: Array, out: Array, dtype: np.dtype[Any]) -> None:
+    if np.may_share_memory(out, value):
+        value = value.copy()
+    out[...] = 0
+    np.copyto(out, value.astype(dtype, copy=False), where=kept, casting="unsafe")
+
+
 # What rounding the parameters to float32 adds
 
 
@@ -839,6 +858,9 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     ),
     _function("shift_left", _on_bits(np.left_shift), ulps=1, priced_as=_BITS),
     _function("shift_right", _on_bits(np.right_shift), ulps=1, priced_as=_BITS),
+    # Assumed: a comparison and what it keeps cost as much as the comparison alone.
+    _function("gate", _gate, priced_as="less"),
+    _function("match", _match, priced_as="equal"),
     _function("random_bits", _random_bits, priced_as=_PHILOX),
 )
 """The numerics and prices of all functions of FUNCTIONS, by name."""

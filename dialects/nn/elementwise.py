@@ -66,6 +66,7 @@ __all__ = [
     "ExpOp",
     "FloorOp",
     "FmodOp",
+    "GateOp",
     "GreaterEqualOp",
     "GreaterOp",
     "IsInfOp",
@@ -78,6 +79,7 @@ __all__ = [
     "LogicalNotOp",
     "LogicalOp",
     "LogicalOrOp",
+    "MatchOp",
     "MaxOp",
     "MinOp",
     "ModOp",
@@ -1011,6 +1013,48 @@ class BitwiseNotOp(UnaryOp):
     def result_element(self) -> Attribute:
         """That of the operand, which has integers."""
         return _need_integers(self.operands)
+
+
+@irdl_op_definition
+class GateOp(BinaryOp):
+    """b where a is positive, 0 elsewhere, whatever b is there; also 0 where a is NaN.
+
+    Gradients of rectifiers and limits are of this kind, and so is what avoids a pole.
+
+    Example: %2 = nn.gate %0, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    """
+
+    name = "nn.gate"
+
+    def result_element(self) -> Attribute:
+        """That of the operands, which are numbers."""
+        return _need_numbers(self.operands)
+
+
+@irdl_op_definition
+class MatchOp(ElementwiseOp):
+    """c where a equals b, 0 elsewhere, whatever c is there.
+
+    The gradient of a maximum is of this kind: it goes to the elements that equal the maximum.
+
+    a, b, c: numbers of one type; they broadcast, as in NumPy.
+
+    Example: %3 = nn.match %0, %1, %2 : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    -> tensor<4xf32>
+    """
+
+    name = "nn.match"
+    a = operand_def(TensorType)
+    b = operand_def(TensorType)
+    c = operand_def(TensorType)
+    assembly_format = "$a `,` $b `,` $c" + CHAIN
+
+    def __init__(self, a: SSAValue, b: SSAValue, c: SSAValue):
+        super().__init__([a, b, c])
+
+    def result_element(self) -> Attribute:
+        """That of the operands, which are numbers."""
+        return _need_numbers(self.operands)
 
 
 @irdl_op_definition

@@ -65,7 +65,7 @@ UNARY = (
     *(nn.SinhOp, nn.CoshOp, nn.AsinhOp, nn.AcoshOp, nn.AtanhOp),
 )
 BINARY = (nn.AddOp, nn.SubOp, nn.MulOp, nn.DivOp, nn.MaxOp, nn.MinOp, nn.PowOp)
-BINARY += (nn.ModOp, nn.FmodOp)
+BINARY += (nn.ModOp, nn.FmodOp, nn.GateOp)
 BITS = (nn.BitwiseAndOp, nn.BitwiseOrOp, nn.BitwiseXorOp, nn.ShiftLeftOp, nn.ShiftRightOp)
 WHOLE = t(4, 5, of=i64)
 COMPARE = (nn.LessOp, nn.LessEqualOp, nn.GreaterOp, nn.GreaterEqualOp, nn.EqualOp)
@@ -109,6 +109,7 @@ CASES = [
         t(1, 2, 3, 3),
     ),
     (nn.SelectOp, [MASK, ROW, t()], nn.SelectOp, MATRIX),
+    (nn.MatchOp, [MATRIX, ROW, t()], nn.MatchOp, MATRIX),
     (nn.CastOp, [MATRIX], lambda x: nn.CastOp(x, i64), t(4, 5, of=i64)),
     (nn.BitCastOp, [MATRIX], lambda x: nn.BitCastOp(x, i32), t(4, 5, of=i32)),
     (nn.LeakyReluOp, [ROW], lambda x: nn.LeakyReluOp(x, 0.01), ROW),

@@ -229,6 +229,8 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "is_nan": math.isnan,
     "is_inf": math.isinf,
     **{name: _of_bits(function) for name, function in BITS.items()},
+    "gate": lambda x, y: y if x > 0 else 0,
+    "match": lambda x, y, z: z if x == y else 0,
     "random_bits": lambda *xs: float(
         _random_bits(*(as_integer(x, np.dtype(np.int64)) for x in xs[:3]), xs[3])
     ),
@@ -319,6 +321,7 @@ INTEGERS: Mapping[str, Callable[..., Number]] = {
     "is_nan": lambda x: False,
     "is_inf": lambda x: False,
     **BITS,
+    **{name: FLOATS[name] for name in ("gate", "match")},
     "random_bits": _random_bits,
 }
 """Each function of integers: an integer, which wraps, or a float, which is truncated."""

@@ -475,7 +475,8 @@ def _corners(
         # Two operands may be equal inside their intervals and at no end.
         distance = np.abs(wide[0].astype(np.float64) - wide[1].astype(np.float64))
         reach = errors[0] + errors[1]
-        deviation = np.where((distance <= reach) & (reach > 0), 1.0, deviation)
+        jump = 1.0 if function.boolean else np.abs(wide[-1]) + errors[-1]
+        deviation = np.where((distance <= reach) & (reach > 0), jump, deviation)
     for i in inexact:
         reach = wide[i] - errors[i] if i in function.positive else np.abs(wide[i]) - errors[i]
         if i in function.poles or i in function.positive:

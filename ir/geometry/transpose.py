@@ -1,0 +1,344 @@
+"""The transpose of an operator with respect to an operand, as iteration spaces.
+
+An operator that is linear in an operand sends each of its elements to the results of the points
+that read it. The transpose sends a result's element back to the elements that were read:
+
+    y[r(i)] += x[A(i)] * w[B(i)]        gx[X] = sum of gy[r(i)] * w[B(i)] over i with A(i) = X
+
+A tile machine has one writer per byte, so the sum is not scattered but gathered: the equation
+A(i) = X is solved for one dimension per axis of the operand. The other dimensions are merged.
+
+    y = s*p + k - low                   p = (X - k + low) / s, exactly; k is merged
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from itertools import product
+from math import gcd, lcm
+
+from .space import AccessMap, AxisMap, Dim, Outside, Space
+
+Affine = Mapping[int, Fraction]
+"""A sum of factors times dimensions; CONSTANT is the key of the number that is added."""
+
+CONSTANT = -1
+
+
+@dataclass(frozen=True)
+class Transposed:
+    """A part of a transpose: a box of the operand's gradient, as a space.
+
+    space: the operands are the reads that were asked for, of which the first is the gradient of the
+    result; its result is the box. Parallel dimensions are those of the box; all others are merged
+    by a sum. starts: where the box begins in the operand, viewed in the shape of its map. repeats:
+    sizes of further leading axes along which the first read must be repeated, because nothing else
+    says where the points of the operator end.
+    """
+
+    space: Space
+    starts: tuple[int, ...]
+    repeats: tuple[int, ...] = ()
+
+
+def transposed(
+    space: Space, operand: AccessMap, reads: Sequence[AccessMap]
+) -> tuple[Transposed, ...]:
+    """The transpose of an operator with respect to an operand, as parts whose sum it is.
+
+    space: of the operator; only its dimensions are read. operand: the map of the operand. reads:
+    the maps, over the same dimensions, of what the transpose reads; first that of the result's
+    gradient. An element of the operand that no point reads has the gradient 0.
+    Raises ValueError for a space without points, or an operand without elements.
+    """
+    sizes = space.sizes
+    if 0 in sizes or 0 in operand.shape:
+        raise ValueError("the transpose of an operator without points; its gradient is 0")
+    ways = [_preimages(axis, sizes) for axis in operand.axes]
+    return tuple(_part(space, operand, reads, chosen) for chosen in product(*ways))
+
+
+@dataclass(frozen=True)
+class _Preimage:
+    """Numerators that reach the elements start, start + 1, ... of an axis, `size` of them.
+
+    The numerator is factor * (element - start) + offset, plus each of `further`, a size and a
+    factor, whose points all reach the element.
+    """
+
+    start: int
+    size: int
+    factor: int
+    offset: int
+    further: tuple[tuple[int, int], ...] = ()
+
+
+def _preimages(axis: AxisMap, sizes: tuple[int, ...]) -> list[_Preimage]:
+    """What reaches an axis inside, and by its rule for indices outside."""
+    n, q = axis.size, axis.divisor
+    low, high = (numerator // q for numerator in axis.numerators(sizes))
+    # All numerators of one index: one if the division is exact, else q of them.
+    within = ((q, 1),) if q > 1 and axis.division == "floor" else ()
+
+    def reached(start: int, size: int, step: int, first: int, *more: tuple[int, int]) -> _Preimage:
+        """Elements that are reached by the indices first + step * i, plus each of more."""
+        further = tuple((count, q * each) for count, each in more if count != 1)
+        return _Preimage(start, size, q * step, q * first, (*further, *within))
+
+    match axis.outside:
+        case "wrap":
+            first, last = low // n, high // n
+            return [reached(0, n, 1, n * first, (last - first + 1, n))]
+        case "reflect" if n > 1:
+            period = 2 * (n - 1)
+            first, last = low // period, high // period
+            found = [reached(0, n, 1, period * first, (last - first + 1, period))]
+            if n > 2 and (low < 0 or high >= n):
+                # The first and the last element are their own mirror images.
+                start, count = first, last - first + 2
+                found.append(reached(1, n - 2, -1, period * start - 1, (count, period)))
+            return found
+        case "edge" | "reflect":
+            found = [reached(0, n, 1, 0)]
+            if low < 0:
+                found.append(reached(0, 1, 1, low, (-low, 1)))
+            if high >= n:
+                found.append(reached(n - 1, 1, 1, n, (high - n + 1, 1)))
+            return found
+        case _:
+            return [reached(0, n, 1, 0)]
+
+
+@dataclass
+class _Part:
+    """The dimensions of a part while equations are solved.
+
+    sizes, names, kinds: of all dimensions, first those of the operator, then new ones. solved: the
+    solved dimensions of the operator, in terms of others.
+    """
+
+    old: tuple[Dim, ...]
+    new: list[Dim] = field(default_factory=list[Dim])
+    solved: dict[int, dict[int, Fraction]] = field(default_factory=dict[int, "dict[int, Fraction]"])
+
+    def add(self, name: str, size: int, *, parallel: bool) -> dict[int, Fraction]:
+        """A new dimension, as an affine form; a dimension of one point is 0."""
+        self.new.append(Dim(name, size, "parallel" if parallel else "reduction"))
+        return {} if size == 1 else {len(self.old) + len(self.new) - 1: Fraction(1)}
+
+    def size(self, d: int) -> int:
+        """The size of a dimension."""
+        return self.old[d].size if d < len(self.old) else self.new[d - len(self.old)].size
+
+    def numerator(self, axis: AxisMap) -> dict[int, Fraction]:
+        """The numerator of an axis, in terms of dimensions that are not solved."""
+        total: dict[int, Fraction] = {CONSTANT: Fraction(axis.offset)}
+        for d, coefficient in axis.terms:
+            if self.old[d].size != 1:
+                _add(total, self.solved.get(d, {d: Fraction(1)}), Fraction(coefficient))
+        return total
+
+    def solve(self, d: int, form: Affine) -> None:
+        """Replace a dimension of the operator by an affine form of others, everywhere."""
+        for other in self.solved.values():
+            factor = other.pop(d, None)
+            if factor is not None:
+                _add(other, form, factor)
+        self.solved[d] = dict(form)
+
+    def stays_inside(self, form: Affine, size: int) -> bool:
+        """Whether a form is a whole number from 0 to size - 1 at all points."""
+        if any(factor.denominator != 1 for factor in form.values()):
+            return False
+        low = high = form.get(CONSTANT, Fraction(0))
+        for d, factor in form.items():
+            if d != CONSTANT:
+                reach = factor * (self.size(d) - 1)
+                low, high = low + min(reach, 0), high + max(reach, 0)
+        return low >= 0 and high < size
+
+
+def _add(total: dict[int, Fraction], form: Affine, factor: Fraction) -> None:
+    for d, each in form.items():
+        changed = total.get(d, Fraction(0)) + factor * each
+        if changed:
+            total[d] = changed
+        else:
+            total.pop(d, None)
+
+
+def _part(
+    space: Space, operand: AccessMap, reads: Sequence[AccessMap], chosen: Sequence[_Preimage]
+) -> Transposed:
+    part = _Part(space.dims)
+    elements = [
+        part.add(_name(space, axis, i), each.size, parallel=True)
+        for i, (axis, each) in enumerate(zip(operand.axes, chosen, strict=True))
+    ]
+    checks: list[AxisMap] = []
+    unsolved: list[tuple[AxisMap, dict[int, Fraction]]] = []
+    bounds = _bounding(space, reads[0])
+    for i, (axis, each) in enumerate(zip(operand.axes, chosen, strict=True)):
+        reached: dict[int, Fraction] = {CONSTANT: Fraction(each.offset)}
+        _add(reached, elements[i], Fraction(each.factor))
+        for j, (count, factor) in enumerate(each.further):
+            _add(reached, part.add(f"r{i}_{j}", count, parallel=False), Fraction(factor))
+        found = part.numerator(axis)
+        free = [d for d in found if 0 <= d < len(space.dims)]
+        difference = dict(reached)
+        _add(difference, found, Fraction(-1))
+        if not free:
+            unsolved.append((axis, difference))
+            continue
+        d = min(free, key=lambda d: _effort(part, d, found[d], difference, bounds))
+        factor = found[d]
+        _add(difference, {d: Fraction(1)}, factor)
+        part.solve(d, {v: each / factor for v, each in difference.items()})
+    # An equation without a free dimension is a condition: an axis of one element that meets it.
+    for _, difference in unsolved:
+        current: dict[int, Fraction] = {}
+        for v, each in difference.items():
+            _add(current, part.solved.get(v, {v: Fraction(1)}), each)
+        if current:
+            checks.append(_axis(1, current, part, 1, "exact", "fill"))
+    repeated = [
+        d
+        for d, form in part.solved.items()
+        if d not in bounds and not part.stays_inside(form, space.dims[d].size)
+    ]
+    repeats = tuple(AxisMap(space.dims[d].size, ((d, 1),)) for d in repeated)
+    first = AccessMap((*repeats, *reads[0].axes))
+    mapped = [_substituted(part, each) for each in (first, *reads[1:])]
+    mapped[0] = AccessMap((*checks, *mapped[0].axes))
+    sizes = tuple(each.size for each in chosen)
+    result = AccessMap(
+        tuple(
+            AxisMap(n, tuple((v, 1) for v in element))
+            for n, element in zip(sizes, elements, strict=True)
+        )
+    )
+    starts = tuple(each.start for each in chosen)
+    made = _numbered(part, mapped, result)
+    return Transposed(made, starts, tuple(space.dims[d].size for d in repeated))
+
+
+def _name(space: Space, axis: AxisMap, i: int) -> str:
+    """The name of the dimension of an axis: that of the only dimension that it had."""
+    return space.dims[axis.terms[0][0]].name if len(axis.terms) == 1 else f"x{i}"
+
+
+def _bounding(space: Space, read: AccessMap) -> frozenset[int]:
+    """The dimensions that are an axis of their own, so that their points end where it ends."""
+    return frozenset(
+        axis.terms[0][0]
+        for axis in read.axes
+        if len(axis.terms) == 1
+        and axis.terms[0][1] == 1
+        and (axis.offset, axis.divisor) == (0, 1)
+        and axis.outside in ("none", "fill")
+        and axis.size == space.dims[axis.terms[0][0]].size
+    )
+
+
+def _effort(
+    part: _Part, d: int, factor: Fraction, difference: Affine, bounds: frozenset[int]
+) -> tuple[bool, bool, Fraction, int]:
+    """How much it takes to solve for a dimension; the smallest is solved for."""
+    form = dict(difference)
+    _add(form, {d: Fraction(1)}, factor)
+    form = {v: each / factor for v, each in form.items()}
+    inside = part.stays_inside(form, part.size(d))
+    return (not (inside or d in bounds), part.old[d].kind == "reduction", abs(factor), d)
+
+
+def _substituted(part: _Part, access: AccessMap) -> AccessMap:
+    """A map in terms of dimensions that are not solved."""
+    axes: list[AxisMap] = []
+    for axis in access.axes:
+        form = part.numerator(axis)
+        outside = "fill" if axis.outside == "none" else axis.outside
+        division = "exact" if axis.divisor == 1 else axis.division
+        axes.append(_axis(axis.size, form, part, axis.divisor, division, outside))
+    fills = any(axis.outside == "fill" for axis in axes)
+    return AccessMap(tuple(axes), access.fill if fills else 0.0)
+
+
+def _axis(
+    size: int, form: Affine, part: _Part, divisor: int, division: str, outside: Outside
+) -> AxisMap:
+    """An axis map with a numerator whose factors are fractions."""
+    common = lcm(1, *(each.denominator for each in form.values()))
+    terms = tuple((d, int(each * common)) for d, each in form.items() if d != CONSTANT)
+    offset, divisor = int(form.get(CONSTANT, Fraction(0)) * common), divisor * common
+    shared = gcd(divisor, offset, *(factor for _, factor in terms))
+    terms = tuple((d, factor // shared) for d, factor in terms)
+    offset, divisor = offset // shared, divisor // shared
+    exact = divisor > 1 and division == "exact"
+    axis = AxisMap(size, terms, offset, divisor, "exact" if exact else "floor", outside)
+    numbers = {d: part.size(d) for d, _ in terms}
+    low = offset + sum(min(c * (numbers[d] - 1), 0) for d, c in terms)
+    high = offset + sum(max(c * (numbers[d] - 1), 0) for d, c in terms)
+    if low >= 0 and high // divisor < size:
+        return AxisMap(size, terms, offset, divisor, axis.division)
+    return axis
+
+
+def _numbered(part: _Part, reads: Sequence[AccessMap], result: AccessMap) -> Space:
+    """A space of the dimensions that are left: first those of the result, then merged ones."""
+    old = len(part.old)
+    kept = [old + i for i, dim in enumerate(part.new) if dim.kind == "parallel"]
+    kept += [d for d, dim in enumerate(part.old) if d not in part.solved and dim.size != 1]
+    kept += [old + i for i, dim in enumerate(part.new) if dim.kind == "reduction"]
+    kept = [d for d in kept if part.size(d) != 1]
+    names = _distinct(part.old[d].name if d < old else part.new[d - old].name for d in kept)
+    parallel = result.dims()
+    dims = tuple(
+        Dim(name, part.size(d), "parallel" if d in parallel else "reduction")
+        for name, d in zip(names, kept, strict=True)
+    )
+    index = {d: i for i, d in enumerate(kept)}
+    return Space(dims, tuple(each.renamed(index) for each in reads), (result.renamed(index),))
+
+
+def _distinct(names: Iterator[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        each, count = name, 1
+        while each in found:
+            each, count = f"{name}_{count}", count + 1
+        found.append(each)
+    return found
+
+
+def canonical(space: Space) -> Space:
+    """A space without dimensions of one point, with dimensions in the order of their first use.
+
+    Two spaces that differ only in names and in the order of dimensions have one canonical form.
+    """
+    sizes = space.sizes
+    order: list[int] = []
+    for access in (*space.results, *space.operands):
+        for axis in access.axes:
+            fresh = sorted(
+                ((abs(c), d) for d, c in axis.terms if d not in order and sizes[d] != 1),
+            )
+            order += [d for _, d in fresh]
+    order += [d for d, n in enumerate(sizes) if n != 1 and d not in order]
+    index = {d: i for i, d in enumerate(order)}
+
+    def sorted_axes(access: AccessMap) -> AccessMap:
+        # Axes of one element without terms change no position.
+        axes = tuple(
+            AxisMap(a.size, tuple(sorted(a.terms)), a.offset, a.divisor, a.division, a.outside)
+            for a in access.renamed(index).axes
+            if a.size != 1 or a.terms or a.offset
+        )
+        return AccessMap(axes, access.fill)
+
+    return Space(
+        tuple(Dim(f"d{i}", sizes[d], space.dims[d].kind) for i, d in enumerate(order)),
+        tuple(map(sorted_axes, space.operands)),
+        tuple(map(sorted_axes, space.results)),
+    )
