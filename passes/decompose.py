@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from ..dialects.levels import NN
 from ..dialects.nn.composite import CompositeOp
@@ -33,12 +33,12 @@ class Decompose(ModulePass):
         while pending and may_rewrite():
             whole = pending.pop()
             assert isinstance(whole, Operation)
-            made = _replaced(whole)
+            made, _ = replace_by_parts(whole)
             pending += [part for part in made if isinstance(part, Composite)]
 
 
-def _replaced(whole: Operation) -> list[Operation]:
-    """Replace a composite by its parts; returns the parts."""
+def replace_by_parts(whole: Operation) -> tuple[list[Operation], list[SSAValue]]:
+    """Replace a composite by its parts. Returns the parts, and the values of the results."""
     assert isinstance(whole, Composite)
     with Edit(_source(type(whole)), whole) as edit:
         builder = Builder(InsertPoint.before(whole))
@@ -52,7 +52,7 @@ def _replaced(whole: Operation) -> list[Operation]:
             if old.type != new.type:
                 raise ValueError(f"{whole.name}: decomposed into {new.type}; need {old.type}")
         edit.replace(whole, values)
-    return made
+    return made, list(values)
 
 
 def _source(cls: type[Operation]) -> Source:

@@ -32,6 +32,7 @@ PASSES: dict[str, str] = {
     "allocate": "abele.passes.allocate:Allocate",
     "group-supersteps": "abele.passes.group_supersteps:GroupSupersteps",
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
+    "differentiate": "abele.passes.differentiate:Differentiate",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
 }
 """Each of abele's passes as "module:Class", imported on first use."""

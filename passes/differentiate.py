@@ -1,0 +1,100 @@
+"""Add the gradients of an output to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import SSAValue
+
+from ..dialects.levels import NN
+from ..ir.edit import Edit, source_at
+from ..ir.errors import InputError
+from ..ir.rewriting import may_rewrite
+from ..ir.upstream import Context, ModuleOp, ModulePass
+from .gradients.emit import Emitter
+from .gradients.program import (
+    chosen,
+    decompose_on_the_way,
+    drop_groups,
+    end_of,
+    entry_of,
+    inputs_of,
+    outputs_of,
+    rename_results,
+    states_of,
+)
+from .gradients.reverse import Backward, is_float
+
+PREFIX = "grad."
+"""The beginning of the name of a gradient, before that of what it belongs to."""
+
+
+@dataclass(frozen=True)
+class Differentiate(ModulePass):
+    """Add results to @main: the gradients of an output with respect to inputs and states. nn -> nn.
+
+    The gradient of a scalar is meant; that of a larger output is the gradient of the sum of its
+    elements. Each becomes a result `grad.NAME`. Composites between the two that have no gradient of
+    their own are decomposed, and groups are dropped.
+
+    loss: the name of the output; the first one of floats if it is empty. of: names of inputs and
+    states; all of floats if it is empty.
+
+        %0 = nn.square %x                     %0 = nn.square %x
+        func.return %0                        %1 = nn.scale %x by 2.0
+                                              %2 = nn.mul %ones, %1
+                                              func.return %0, %2
+    """
+
+    name = "differentiate"
+    takes = NN
+    skips_other_levels = True
+
+    loss: str = ""
+    of: tuple[str, ...] = ()
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError for names that it does not have, and for an operation
+        on the way that has no gradient."""
+        main = entry_of(op)
+        if main is None:
+            return
+        floats = {name: value for name, value in outputs_of(main).items() if is_float(value)}
+        if not floats:
+            raise InputError("differentiate: no output is of floats, so none has a gradient")
+        loss = self.loss or next(iter(floats))
+        chosen("output of floats", loss, floats)
+        sources = _sources(main, self.of)
+        if may_rewrite():
+            drop_groups(op)
+            add_gradients(main, loss, sources)
+
+
+def _sources(main: FuncOp, names: Sequence[str]) -> dict[str, list[SSAValue]]:
+    """The values of inputs and states by name."""
+    known = {name: [value] for name, value in inputs_of(main).items() if is_float(value)}
+    for name, loads in states_of(main).items():
+        known.setdefault(name, []).extend(loads)
+    for name in names:
+        chosen("input or state of floats", name, known)
+    return {name: known[name] for name in names or known}
+
+
+def add_gradients(main: FuncOp, loss: str, sources: dict[str, list[SSAValue]]) -> None:
+    """Let a function also return the gradients of an output."""
+    every = [value for values in sources.values() for value in values]
+    decompose_on_the_way(main, every, [outputs_of(main)[loss]])
+    results = outputs_of(main)
+    value = results[loss]
+    with Edit(source_at("differentiate", add_gradients), main) as edit:
+        emit = Emitter(edit, end_of(main), end_of(main))
+        seed = emit.ones_like(value)
+        found = Backward(emit).run(main.body.block, every, {value: seed})
+        for name, values in sources.items():
+            parts = [found[each] for each in values if each in found]
+            emit.source = end_of(main)
+            total = emit.add(parts) if parts else emit.zeros_like(values[0])
+            results[PREFIX + name] = total
+        rename_results(main, results, edit)

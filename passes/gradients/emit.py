@@ -1,0 +1,236 @@
+"""Builds the operations of gradients: scalar expressions, sums over what was broadcast, spaces."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
+from ...dialects.slopes import Term
+from ...dialects.structured import Body, Structure
+from ...ir.blob import Blob
+from ...ir.edit import Edit
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.geometry.transpose import Transposed, canonical, transposed
+from ...ir.provenance import at
+from ...ir.upstream import InsertPoint
+
+STEP = "backward"
+"""The last part of the location of an operation of the gradient: "conv1/backward"."""
+
+BY_FUNCTION: Mapping[str, type[nn.ElementwiseOp]] = {
+    cls.name.partition(".")[2]: cls for cls in nn.ELEMENTWISE if issubclass(cls, nn.ElementwiseOp)
+}
+"""The operation of each scalar function."""
+
+
+@dataclass
+class Emitter:
+    """Inserts operations before one, each located below the operation whose gradient it is part of.
+
+    before: the operation before which new ones are inserted. source: the operation that is being
+    differentiated. step: the last part of locations.
+    """
+
+    edit: Edit
+    before: Operation
+    source: Operation
+    step: str = STEP
+    zeros: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
+
+    def __call__(self, op: nn.PureTensorOp | nn.ConstantOp | nn.ComputeOp) -> SSAValue:
+        """Insert an operation, and return its result."""
+        return self.insert(op).results[0]
+
+    def insert(self, op: Operation) -> Operation:
+        """Insert an operation."""
+        op.location = at(self.source, self.step)
+        self.edit.insert(op, InsertPoint.before(self.before))
+        return op
+
+    def constant(self, value: float, like: SSAValue, shape: Sequence[int] = ()) -> SSAValue:
+        """A constant with elements of the type of another value."""
+        dtype = numpy_dtype(nn.element_of(like))
+        array = np.broadcast_to(np.array(value, dtype), tuple(shape))
+        return self(nn.ConstantOp(Blob(array)))
+
+    def zero(self, like: SSAValue) -> SSAValue:
+        """The number 0, without axes, with elements of the type of another value."""
+        element = nn.element_of(like)
+        if element not in self.zeros:
+            self.zeros[element] = self.constant(0.0, like)
+        return self.zeros[element]
+
+    def zeros_like(self, value: SSAValue) -> SSAValue:
+        """Zeros of the type of another value."""
+        return self.constant(0.0, value, nn.shape_of(value))
+
+    def ones_like(self, value: SSAValue) -> SSAValue:
+        """Ones of the type of another value."""
+        return self.constant(1.0, value, nn.shape_of(value))
+
+    def function(
+        self, name: str, operands: Sequence[SSAValue], parameters: Sequence[float] = ()
+    ) -> SSAValue:
+        """A scalar function of values that broadcast together."""
+        return self(BY_FUNCTION[name](*operands, *parameters))
+
+    def term(self, term: Term, values: Mapping[str, SSAValue]) -> SSAValue:
+        """An expression of values that broadcast together. Equal parts are computed once."""
+        made: dict[Term, SSAValue] = {}
+
+        def value(each: Term) -> SSAValue:
+            if each.is_value:
+                return values[each.name] if each.name in values else self.zero(values["g"])
+            if each not in made:
+                operands = [value(operand) for operand in each.operands]
+                made[each] = self.function(each.name, operands, each.parameters)
+            return made[each]
+
+        return value(term)
+
+    def add(self, values: Sequence[SSAValue]) -> SSAValue:
+        """The sum of values of one type."""
+        total = values[0]
+        for each in values[1:]:
+            total = self(nn.AddOp(total, each))
+        return total
+
+    def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value in another shape; the same value if it has it."""
+        same = nn.shape_of(value) == tuple(shape)
+        return value if same else self(nn.ReshapeOp(value, shape))
+
+    def expanded(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value, repeated until it has a shape that it broadcasts to."""
+        same = nn.shape_of(value) == tuple(shape)
+        return value if same else self(nn.ExpandOp(value, shape))
+
+    def summed_to(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """A value, summed over the axes along which something of the shape was broadcast to it."""
+        own, skip = nn.shape_of(value), len(nn.shape_of(value)) - len(shape)
+        axes = [i for i, n in enumerate(own) if i < skip or (n != 1 and shape[i - skip] == 1)]
+        if any(own[i] != 1 for i in axes):
+            value = self(nn.ReduceOp(value, "sum", axes))
+        return self.reshaped(value, shape)
+
+    def transpose(
+        self,
+        space: Space,
+        operand: AccessMap,
+        shape: Sequence[int],
+        function: str,
+        parameters: Sequence[float],
+        reads: Sequence[tuple[SSAValue, AccessMap]],
+        gradient: int,
+        named: Sequence[nn.ChainableOp] = (),
+    ) -> SSAValue:
+        """What the points of a space pass back to an operand, summed.
+
+        operand, shape: the map and the shape of the operand. function, parameters: of what each
+        point passes back. reads: its operands, each with its map. gradient: which of them is 0
+        where nothing is passed back. named: operations that may be the same; one that is replaces
+        the space.
+        """
+        if 0 in space.sizes or 0 in operand.shape:
+            return self.constant(0.0, reads[gradient][0], shape)
+        order = [gradient, *(i for i in range(len(reads)) if i != gradient)]
+        parts = transposed(space, operand, [reads[i][1] for i in order])
+        back = [order.index(i) for i in range(len(reads))]
+        total: list[SSAValue] = []
+        for part in parts:
+            found = part.space
+            found = Space(found.dims, tuple(found.operands[i] for i in back), found.results)
+            body = _body(function, parameters, found)
+            same = _same(named, found, body) if len(parts) == 1 and not part.repeats else None
+            if same is not None:
+                return self.reshaped(self(same), shape)
+            values = [value for value, _ in reads]
+            if part.repeats:
+                whole = reads[gradient][1].shape
+                seen = self.reshaped(values[gradient], whole)
+                values[gradient] = self.expanded(seen, (*part.repeats, *whole))
+            box = self.compute(values, found, body)
+            total.append(self._in_place(box, part, operand.shape))
+        return self.reshaped(self.add(total), shape)
+
+    def compute(self, values: Sequence[SSAValue], space: Space, body: Body) -> SSAValue:
+        """A space and a body on values; as a reduction or a repetition if it is one."""
+        if body == Body("identity", "sum") or body == Body("identity"):
+            plain = self._plain(values[0], space)
+            if plain is not None:
+                return plain
+        return self(nn.ComputeOp(values, Structure(space, body)))
+
+    def _plain(self, value: SSAValue, space: Space) -> SSAValue | None:
+        """A sum over whole axes, or a repetition along new ones; None for any other space."""
+        (read,), (result,) = space.operands, space.results
+        wanted: list[int] = []
+        for axis in read.axes:
+            terms = axis.terms
+            if terms and axis != AxisMap(space.dims[terms[0][0]].size, ((terms[0][0], 1),)):
+                return None
+            if not terms and (axis.size != 1 or axis.offset):
+                return None
+            wanted.append(terms[0][0] if terms else -1)
+        named = [d for d in wanted if d >= 0]
+        if len(set(named)) != len(named):
+            return None
+        value = self.reshaped(value, read.shape)
+        merged = [i for i, d in enumerate(wanted) if d >= 0 and space.dims[d].kind == "reduction"]
+        if any(d not in named for d in space.of_kind("reduction")):
+            return None
+        if merged:
+            value = self(nn.ReduceOp(value, "sum", merged))
+        left = [d for d in named if space.dims[d].kind == "parallel"]
+        order = [axis.terms[0][0] for axis in result.axes if axis.terms]
+        value = self.reshaped(value, [space.dims[d].size for d in left])
+        kept = [d for d in order if d in left]
+        if kept != left:
+            value = self(nn.TransposeOp(value, [left.index(d) for d in kept]))
+        seen = [axis.size if axis.terms and axis.terms[0][0] in kept else 1 for axis in result.axes]
+        return self.expanded(self.reshaped(value, seen), result.shape)
+
+    def _in_place(self, box: SSAValue, part: Transposed, shape: Sequence[int]) -> SSAValue:
+        """A box of a tensor of some shape, with zeros around it."""
+        own = part.space.results[0].shape
+        low = part.starts
+        high = [n - start - m for n, start, m in zip(shape, low, own, strict=True)]
+        return self(nn.PadOp(box, low, high)) if any(low) or any(high) else box
+
+
+def _body(function: str, parameters: Sequence[float], space: Space) -> Body:
+    merged = "sum" if space.of_kind("reduction") else None
+    return Body(function, merged, tuple(parameters))
+
+
+def _same(named: Sequence[nn.ChainableOp], space: Space, body: Body) -> nn.ChainableOp | None:
+    """The operation among some that has this space and body; the others are dropped."""
+    found: nn.ChainableOp | None = None
+    for op in named:
+        structure = op.structure()
+        own = structure.body
+        alike = (own.function, own.combiner) == (body.function, body.combiner)
+        if found is None and alike and canonical(structure.space) == canonical(space):
+            found = op
+        else:
+            op.drop_all_references()
+    return found
+
+
+def points(space: Space, result: AccessMap) -> tuple[Space, AccessMap]:
+    """All points of a space as parallel dimensions, and the map of a tensor with one axis for each.
+
+    The axes of the result come first, those that are merged after them.
+    """
+    first = [axis.terms[0][0] for axis in result.axes if axis.terms]
+    order = [*first, *(d for d in range(len(space.dims)) if d not in first)]
+    dims = tuple(Dim(dim.name, dim.size) for dim in space.dims)
+    access = AccessMap(
+        tuple(AxisMap(dims[d].size, ((d, 1),) if dims[d].size != 1 else ()) for d in order)
+    )
+    return Space(dims, space.operands, (access,)), access

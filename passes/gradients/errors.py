@@ -1,0 +1,20 @@
+"""What is said of operations that cannot be differentiated."""
+
+from __future__ import annotations
+
+from xdsl.ir import Operation
+
+from ...ir.errors import InputError
+from ...ir.provenance import place
+
+
+class NoGradient(Exception):
+    """A rule cannot differentiate an operation. The text says why, without its subject."""
+
+
+def no_gradient(op: Operation, why: str) -> InputError:
+    """The error for an operation between the loss and what the gradient is wanted of."""
+    return InputError(
+        f"{op.name} at {place(op)} {why}, and it is on the way from the loss to what is trained; "
+        "train only what comes after it, or replace it by operations that have a gradient"
+    )

@@ -1,0 +1,361 @@
+"""The rules of operations: what each passes back, by class; other operations follow their space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from xdsl.dialects.builtin import AnyFloat
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import nn
+from ...dialects.structured import Movement, Structured
+from .emit import Emitter
+from .errors import NoGradient
+from .structured import differentiated
+
+Gradients = Sequence[SSAValue | None]
+"""Of the results of an operation; None where nothing is passed back."""
+
+Rule = Callable[[Emitter, Operation, Gradients, Sequence[int]], dict[int, SSAValue]]
+"""The gradients of the wanted operands. Raises NoGradient if the operation has none."""
+
+
+def passed_back(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The gradients of the wanted operands of an operation, by index; one left out is 0.
+
+    Raises NoGradient if the operation has none.
+    """
+    rule = RULES.get(type(op))
+    if rule is not None:
+        return rule(emit, op, gradients, wanted)
+    (gradient,) = gradients
+    assert gradient is not None
+    if isinstance(op, Structured):
+        return differentiated(emit, op.structure(), op.operands, op.results[0], gradient, wanted)
+    if isinstance(op, Movement):
+        return _moved(emit, op, gradient, wanted)
+    raise NoGradient("has no gradient")
+
+
+def has_rule(op: Operation) -> bool:
+    """Whether an operation is differentiated as a whole, and not by its parts."""
+    return type(op) in RULES
+
+
+def _moved(
+    emit: Emitter, op: Operation, gradient: SSAValue, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The transposes of moves."""
+    assert isinstance(op, Movement)
+    found: dict[int, SSAValue] = {}
+    for k, move in enumerate(op.moves()):
+        if k in wanted:
+            (source,), (target,) = move.operands, move.results
+            shape = nn.shape_of(op.operands[k])
+            found[k] = emit.transpose(move, source, shape, "identity", (), [(gradient, target)], 0)
+    return found
+
+
+def _only(gradients: Gradients) -> SSAValue:
+    (gradient,) = gradients
+    assert gradient is not None
+    return gradient
+
+
+# Movements and reshapes whose transposes have names
+
+
+def _reshape(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    return {0: emit.reshaped(_only(gradients), nn.shape_of(op.operands[0]))}
+
+
+def _transpose(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.TransposeOp)
+    order = nn.values_of(op.permutation)
+    inverse = [order.index(i) for i in range(len(order))]
+    return {0: emit(nn.TransposeOp(_only(gradients), inverse))}
+
+
+def _concat(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.ConcatOp)
+    gradient, start, found = _only(gradients), 0, dict[int, SSAValue]()
+    for k, part in enumerate(op.parts):
+        shape = nn.shape_of(part)
+        starts = [start if i == op.along else 0 for i in range(len(shape))]
+        if k in wanted:
+            found[k] = emit(nn.SliceOp(gradient, starts, [1] * len(shape), shape))
+        start += shape[op.along]
+    return found
+
+
+def _slice(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.SliceOp)
+    gradient, starts = _only(gradients), nn.values_of(op.starts)
+    if any(step != 1 for step in nn.values_of(op.steps)):
+        return _moved(emit, op, gradient, wanted)
+    shape = nn.shape_of(op.operand)
+    high = [n - start - m for n, start, m in zip(shape, starts, nn.shape_of(gradient), strict=True)]
+    return {0: emit(nn.PadOp(gradient, starts, high))}
+
+
+def _pad(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.PadOp)
+    gradient = _only(gradients)
+    if op.mode.data != "constant":
+        return _moved(emit, op, gradient, wanted)
+    low, high = ([-n for n in nn.values_of(each)] for each in (op.low, op.high))
+    return {0: emit(nn.PadOp(gradient, low, high))}
+
+
+def _cast(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    return {0: emit(nn.CastOp(_only(gradients), nn.element_of(op.operands[0])))}
+
+
+def _bitcast(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    raise NoGradient("looks at the bits of numbers")
+
+
+# Sums of products
+
+
+def _conv(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The space decides; these are the operations that it is expected to be."""
+    assert isinstance(op, nn.ConvOp)
+    gradient = _only(gradients)
+    stride, dilation, low = op.lists
+    lists = {"stride": stride, "dilation": dilation, "pad_low": low, "groups": op.group_count}
+    named: dict[int, list[nn.ChainableOp]] = {}
+    if 0 in wanted:
+        size = nn.shape_of(op.image)[2:]
+        named[0] = [nn.ConvInputGradOp(gradient, op.weight, size, **lists)]
+    if 1 in wanted:
+        kernel = nn.shape_of(op.weight)[2:]
+        named[1] = [nn.ConvWeightGradOp(op.image, gradient, kernel, **lists)]
+    return differentiated(emit, op.structure(), op.operands, op.result, gradient, wanted, named)
+
+
+def _matmul(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.MatMulOp)
+    gradient = _only(gradients)
+    left, right = op.transpose_lhs is not None, op.transpose_rhs is not None
+    named: dict[int, list[nn.ChainableOp]] = {}
+    if 0 in wanted:
+        if left:
+            made = nn.MatMulOp(op.rhs, gradient, transpose_lhs=right, transpose_rhs=True)
+        else:
+            made = nn.MatMulOp(gradient, op.rhs, transpose_rhs=not right)
+        named[0] = [made]
+    if 1 in wanted:
+        if right:
+            made = nn.MatMulOp(gradient, op.lhs, transpose_lhs=True, transpose_rhs=left)
+        else:
+            made = nn.MatMulOp(op.lhs, gradient, transpose_lhs=not left)
+        named[1] = [made]
+    return differentiated(emit, op.structure(), op.operands, op.result, gradient, wanted, named)
+
+
+# Lookups: a gather and a scatter are each other's transposes
+
+
+def _gather(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.GatherOp)
+    size = nn.shape_of(op.table)[op.table_axis]
+    scatter = nn.ScatterOp(_only(gradients), op.indices, "sum", op.table_axis, size)
+    return {0: emit(scatter)}
+
+
+def _gather_along(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.GatherAlongOp)
+    shape, axis = nn.shape_of(op.table), op.table_axis
+    made = emit(nn.ScatterAlongOp(_only(gradients), op.indices, "sum", axis, shape[axis]))
+    # Rows of the table that the indices do not reach.
+    high = [n - m for n, m in zip(shape, nn.shape_of(made), strict=True)]
+    return {0: emit(nn.PadOp(made, [0] * len(shape), high)) if any(high) else made}
+
+
+def _scatter(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.ScatterOp | nn.ScatterAlongOp)
+    gather = nn.GatherOp if isinstance(op, nn.ScatterOp) else nn.GatherAlongOp
+
+    def looked_up(value: SSAValue) -> SSAValue:
+        return emit(gather(value, op.indices, op.table_axis))
+
+    gradient, combiner = _only(gradients), op.combiner.data
+    if combiner == "sum":
+        return {0: looked_up(gradient)}
+    if combiner == "prod":
+        raise NoGradient("merges updates by prod, which has no rule")
+    # A row shares its gradient among the updates that equal it.
+    there = looked_up(op.result)
+    one = emit.constant(1.0, gradient)
+    equal = emit(nn.MatchOp(op.updates, there, one))
+    size = op.size.value.data
+    count = emit(type(op)(equal, op.indices, "sum", op.table_axis, size))
+    share = looked_up(emit(nn.DivOp(gradient, count)))
+    return {0: emit(nn.MatchOp(op.updates, there, share))}
+
+
+# Sequences
+
+
+def _scan(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.ScanOp)
+    if op.combiner.data != "sum":
+        raise NoGradient(f"scans by {op.combiner.data}, which has no rule")
+    back = nn.ScanOp(
+        _only(gradients),
+        "sum",
+        op.axis.value.data,
+        exclusive=op.exclusive is not None,
+        reverse=op.reverse is None,
+    )
+    return {0: emit(back)}
+
+
+def _sort(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.SortOp)
+    axis = op.axis.value.data
+    order = emit(nn.SortIndicesOp(op.operand, axis, descending=op.descending is not None))
+    size = nn.shape_of(op.operand)[axis]
+    return {0: emit(nn.ScatterAlongOp(_only(gradients), order, "sum", axis, size))}
+
+
+# Reductions of several values
+
+
+def _summarize(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    assert isinstance(op, nn.SummarizeOp)
+    combiner, x = op.combiner.data, op.operands[0]
+    shape, axes = nn.shape_of(x), nn.values_of(op.axes)
+    kept = [1 if i in axes else n for i, n in enumerate(shape)]
+
+    def spread(value: SSAValue) -> SSAValue:
+        return emit.reshaped(value, kept)
+
+    first, second = gradients[0], gradients[1]
+    if combiner == "moments":
+        # mean' = 1 / n, variance' = 2 (x - mean) / n
+        count = max(prod(shape[i] for i in axes), 1)
+        found: list[SSAValue] = []
+        if first is not None:
+            found.append(emit(nn.ScaleOp(spread(first), 1.0 / count)))
+        if second is not None:
+            deviation = emit(nn.SubOp(x, spread(op.results[0])))
+            factor = emit(nn.ScaleOp(spread(second), 2.0 / count))
+            found.append(emit(nn.MulOp(deviation, factor)))
+        return {0: emit.expanded(emit.add(found), shape)}
+    if combiner == "exp_sum":
+        # sum' = exp(x - max); max' is that of the sum, taken away where x is the largest.
+        largest, total = (spread(value) for value in op.results)
+        found = []
+        owed = None if first is None else spread(first)
+        if second is not None:
+            power = emit(nn.ExpOp(emit(nn.SubOp(x, largest))))
+            found.append(emit(nn.MulOp(power, spread(second))))
+            lost = emit(nn.NegOp(emit(nn.MulOp(total, spread(second)))))
+            owed = lost if owed is None else emit(nn.AddOp(owed, lost))
+        assert owed is not None
+        tied = emit(nn.MatchOp(x, largest, emit.constant(1.0, x)))
+        count = emit(nn.ReduceOp(tied, "sum", axes, keep_dims=True))
+        found.append(emit(nn.MatchOp(x, largest, emit(nn.DivOp(owed, count)))))
+        return {0: emit.expanded(emit.add(found), shape)}
+    if first is None or len(axes) != 1 or shape[axes[0]] == 0:
+        raise NoGradient(f"summarizes by {combiner}, which has no rule here")
+    # The element at the index that was found gets all of the gradient.
+    (axis,) = axes
+    index = spread(op.results[1])
+    return {0: emit(nn.ScatterAlongOp(spread(first), index, "sum", axis, shape[axis]))}
+
+
+# Composites that are differentiated as a whole
+
+
+def _softmax(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The formula y * (g - sum of g * y), which needs neither the operand nor its maximum."""
+    assert isinstance(op, nn.SoftmaxOp)
+    gradient, y = _wide(emit, _only(gradients)), _wide(emit, op.result)
+    total = emit(nn.ReduceOp(emit(nn.MulOp(gradient, y)), "sum", [op.along], keep_dims=True))
+    found = emit(nn.MulOp(y, emit(nn.SubOp(gradient, total))))
+    return {0: _as(emit, found, op.operand)}
+
+
+def _log_softmax(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The formula g - exp(y) * sum of g."""
+    assert isinstance(op, nn.LogSoftmaxOp)
+    gradient, y = _wide(emit, _only(gradients)), _wide(emit, op.result)
+    total = emit(nn.ReduceOp(gradient, "sum", [op.along], keep_dims=True))
+    found = emit(nn.SubOp(gradient, emit(nn.MulOp(emit(nn.ExpOp(y)), total))))
+    return {0: _as(emit, found, op.operand)}
+
+
+def _wide(emit: Emitter, value: SSAValue) -> SSAValue:
+    return _cast_to(emit, value, nn.wide_element(nn.element_of(value)))
+
+
+def _as(emit: Emitter, value: SSAValue, like: SSAValue) -> SSAValue:
+    return _cast_to(emit, value, nn.element_of(like))
+
+
+def _cast_to(emit: Emitter, value: SSAValue, element: object) -> SSAValue:
+    assert isinstance(element, AnyFloat)
+    return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))
+
+
+RULES: dict[type[Operation], Rule] = {
+    nn.ReshapeOp: _reshape,
+    nn.TransposeOp: _transpose,
+    nn.ConcatOp: _concat,
+    nn.SliceOp: _slice,
+    nn.PadOp: _pad,
+    nn.CastOp: _cast,
+    nn.BitCastOp: _bitcast,
+    nn.ConvOp: _conv,
+    nn.MatMulOp: _matmul,
+    nn.GatherOp: _gather,
+    nn.GatherAlongOp: _gather_along,
+    nn.ScatterOp: _scatter,
+    nn.ScatterAlongOp: _scatter,
+    nn.ScanOp: _scan,
+    nn.SortOp: _sort,
+    nn.SummarizeOp: _summarize,
+    nn.SoftmaxOp: _softmax,
+    nn.LogSoftmaxOp: _log_softmax,
+}
+"""The operations whose transposes have names, or that are no space with a rule of its own."""

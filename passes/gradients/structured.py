@@ -1,0 +1,217 @@
+"""The mechanical rule: what any space with any body passes back to its operands.
+
+A body says what a point passes back (its slope), and the transpose of the space says to which
+elements. Combiners have slopes too: a sum passes its gradient on to every point, a maximum shares
+it equally among the points that equal it, a product multiplies it by the product of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from xdsl.ir import SSAValue
+
+from ...dialects import nn
+from ...dialects.nn.elementwise import broadcast_space
+from ...dialects.scalar_functions import FUNCTIONS
+from ...dialects.slopes import OPERANDS, Term, Values, call
+from ...dialects.structured import Body, Structure
+from ...ir.geometry.space import AccessMap, Space
+from .emit import Emitter, points
+from .errors import NoGradient
+
+Read = tuple[SSAValue, AccessMap]
+"""A value, and where each point reads it."""
+
+EXTREMES = ("max", "min")
+
+MATCHED = call("match", Term("a"), Term("y"), Term("g"))
+"""What an extreme passes back to each of its elements: g where the element equals it."""
+
+
+def differentiated(
+    emit: Emitter,
+    structure: Structure,
+    operands: Sequence[SSAValue],
+    result: SSAValue,
+    gradient: SSAValue,
+    wanted: Sequence[int],
+    named: Mapping[int, Sequence[nn.ChainableOp]] | None = None,
+) -> dict[int, SSAValue]:
+    """The gradients of the wanted operands of a structured operation with one result.
+
+    named: for each operand, operations that its gradient may be; one that is replaces the space.
+    Raises NoGradient for bodies without a rule.
+    """
+    space, body = structure.space, structure.body
+    if body.then or body.along is not None or space.relations or body.member_kinds:
+        raise NoGradient("has a body without a rule")
+    if body.combiner not in (None, "sum", "prod", *EXTREMES):
+        raise NoGradient(f"merges by {body.combiner}, which has no rule")
+    slopes = FUNCTIONS[body.function].slopes
+    if not slopes:
+        raise NoGradient(f"computes {body.function}, which has no slope")
+    at_result = space.results[0]
+    reads: dict[str, Read] = {
+        name: (value, access)
+        for name, value, access in zip(OPERANDS, operands, space.operands, strict=False)
+    }
+    reads |= {"y": (result, at_result), "g": (gradient, at_result)}
+    found: dict[int, SSAValue] = {}
+    shares = body.combiner in EXTREMES and body.function == "identity"
+    if shares:
+        reads["g"] = _share(emit, space, reads["a"], reads)
+    elif body.combiner is not None and (body.combiner != "sum" or _reads_result(body, wanted)):
+        reads = _at_points(emit, structure, reads)
+    for k in wanted:
+        term = MATCHED if shares else slopes[k](Values(body.parameters))
+        shape, operand = nn.shape_of(operands[k]), space.operands[k]
+        if term is None:
+            continue
+        if _is_elementwise(structure, operands, result):
+            values = {name: value for name, (value, _) in reads.items()}
+            if not _is_direct(term) or nn.shape_of(result) == shape:
+                found[k] = emit.summed_to(
+                    emit.expanded(emit.term(term, values), nn.shape_of(result)), shape
+                )
+                continue
+        if not _is_direct(term):
+            term = _with_calls_at_points(emit, space, term, reads)
+        function, given = _call(term)
+        chosen = [_read(emit, name, reads) for name in given]
+        place = given.index("g") if "g" in given else given.index(PASSED)
+        found[k] = emit.transpose(
+            space,
+            operand,
+            shape,
+            function,
+            term.parameters if not term.is_value else (),
+            chosen,
+            place,
+            (named or {}).get(k, ()),
+        )
+    return found
+
+
+PASSED = "passed"
+"""The name of what points pass back, once it is computed at all of them."""
+
+
+def _reads_result(body: Body, wanted: Sequence[int]) -> bool:
+    """Whether a slope reads the value of its point, which a sum has merged."""
+    slopes = FUNCTIONS[body.function].slopes
+    terms = [slopes[k](Values(body.parameters)) for k in wanted]
+    return any(term is not None and "y" in term.values() for term in terms)
+
+
+def _is_elementwise(structure: Structure, operands: Sequence[SSAValue], result: SSAValue) -> bool:
+    """Whether operands are broadcast to the result as elementwise operations do it."""
+    shapes = tuple(map(nn.shape_of, operands))
+    own = nn.shape_of(result)
+    return structure.body.combiner is None and structure.space == broadcast_space(shapes, own)
+
+
+def _is_direct(term: Term) -> bool:
+    """Whether a term is a value, or one function of values that include the gradient."""
+    names = [each.name for each in term.operands]
+    return term.is_value or (all(each.is_value for each in term.operands) and "g" in names)
+
+
+def _call(term: Term) -> tuple[str, list[str]]:
+    """The function of a direct term, and the names of its operands."""
+    if term.is_value:
+        return "identity", [term.name]
+    return term.name, [each.name for each in term.operands]
+
+
+def _read(emit: Emitter, name: str, reads: Mapping[str, Read]) -> Read:
+    return reads[name] if name in reads else (emit.zero(reads["g"][0]), AccessMap(()))
+
+
+def _with_calls_at_points(emit: Emitter, space: Space, term: Term, reads: dict[str, Read]) -> Term:
+    """Compute a term at all points, and return the value that it became."""
+    every, access = points(space, space.results[0])
+    made: dict[Term, Read] = {}
+
+    def read(each: Term) -> Read:
+        if each.is_value:
+            return _read(emit, each.name, reads)
+        if each not in made:
+            given = [read(operand) for operand in each.operands]
+            made[each] = (_computed(emit, every, access, each.name, each.parameters, given), access)
+        return made[each]
+
+    reads[PASSED] = read(term)
+    return Term(PASSED)
+
+
+def _computed(
+    emit: Emitter,
+    every: Space,
+    access: AccessMap,
+    function: str,
+    parameters: Sequence[float],
+    given: Sequence[Read],
+) -> SSAValue:
+    """A scalar function at all points of a space."""
+    own = Space(every.dims, tuple(each for _, each in given), (access,))
+    structure = Structure(own, Body(function, None, tuple(parameters)))
+    return emit(nn.ComputeOp([value for value, _ in given], structure))
+
+
+def _at_points(emit: Emitter, structure: Structure, reads: Mapping[str, Read]) -> dict[str, Read]:
+    """What slopes read where points are merged: y becomes the value of a point, g its gradient."""
+    space, body = structure.space, structure.body
+    every, access = points(space, space.results[0])
+    given = [reads[name] for name in OPERANDS if name in reads]
+    if body.function == "identity":
+        value = given[0]
+    else:
+        made = _computed(emit, every, access, body.function, body.parameters, given)
+        value = (made, access)
+    found = dict(reads) | {"y": value}
+    if body.combiner in EXTREMES:
+        found["g"] = _shared(emit, space, value, reads)
+    elif body.combiner == "prod":
+        found["g"] = _by_the_others(emit, space, value, reads["g"])
+    return found
+
+
+def _share(emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read]) -> Read:
+    """The gradient of an extreme, divided by the number of points that equal it."""
+    at_result = space.results[0]
+    ties = Space(space.dims, (value[1], at_result, AccessMap(())), (at_result,))
+    one = emit.constant(1.0, value[0])
+    given = [value[0], reads["y"][0], one]
+    body = Body("match", "sum" if space.of_kind("reduction") else None)
+    count = emit(nn.ComputeOp(given, Structure(ties, body)))
+    own = reads["g"][0]
+    return emit(nn.DivOp(own, emit.reshaped(count, nn.shape_of(own)))), at_result
+
+
+def _shared(emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read]) -> Read:
+    """The gradient of an extreme at each point: an equal share where the point equals it."""
+    every, access = points(space, space.results[0])
+    passed = [value, reads["y"], _share(emit, space, value, reads)]
+    return _computed(emit, every, access, "match", (), passed), access
+
+
+def _by_the_others(emit: Emitter, space: Space, value: Read, gradient: Read) -> Read:
+    """The gradient of a product at each point: times the product of all other points."""
+    every, access = points(space, space.results[0])
+    spread = _computed(emit, every, access, "identity", (), [value])
+    sizes = nn.shape_of(spread)
+    kept = len([axis for axis in space.results[0].axes if axis.terms])
+    flat = emit.reshaped(spread, (*sizes[:kept], _product(sizes[kept:])))
+    before = emit(nn.ScanOp(flat, "prod", kept, exclusive=True))
+    after = emit(nn.ScanOp(flat, "prod", kept, exclusive=True, reverse=True))
+    others = emit.reshaped(emit(nn.MulOp(before, after)), sizes)
+    passed = _computed(emit, every, access, "mul", (), [gradient, (others, access)])
+    return passed, access
+
+
+def _product(sizes: Sequence[int]) -> int:
+    total = 1
+    for n in sizes:
+        total *= n
+    return total
