@@ -136,7 +136,7 @@ def of_clip(s: Values) -> Term | None:
 
 
 def of_power(s: Values) -> Term | None:
-    """The slope p * a^(p - 1), from the operand; nothing for the power 0, even at 0."""
+    """The slope p * a^(p - 1); nothing for the power 0, even at 0."""
     (p,) = s.parameters
     if p == 0.0:
         return None
@@ -144,6 +144,9 @@ def of_power(s: Values) -> Term | None:
         return s.g
     if p == 2.0:
         return s.g * (s.a * 2.0)
+    if p < 0.0:
+        # From the result: a second power would cost as much as the first.
+        return where_not_zero(s.g, s.g * ((s.y / s.a) * p))
     found = s.g * (call("power", s.a, parameters=(p - 1.0,)) * p)
     return where_not_zero(s.g, found) if p < 1.0 else found
 

@@ -10,6 +10,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.slopes import Term
 from ...dialects.structured import Body, Structure
 from ...ir.blob import Blob
@@ -209,13 +210,20 @@ def _body(function: str, parameters: Sequence[float], space: Space) -> Body:
 
 
 def _same(named: Sequence[nn.ChainableOp], space: Space, body: Body) -> nn.ChainableOp | None:
-    """The operation among some that has this space and body; the others are dropped."""
+    """The operation among some that has this space and body; the others are dropped.
+
+    The operands of a commutative function may be swapped.
+    """
+    orders = [space]
+    if FUNCTIONS[body.function].commutative:
+        orders.append(Space(space.dims, space.operands[::-1], space.results))
+    wanted = [canonical(each) for each in orders]
     found: nn.ChainableOp | None = None
     for op in named:
         structure = op.structure()
         own = structure.body
         alike = (own.function, own.combiner) == (body.function, body.combiner)
-        if found is None and alike and canonical(structure.space) == canonical(space):
+        if found is None and alike and canonical(structure.space) in wanted:
             found = op
         else:
             op.drop_all_references()

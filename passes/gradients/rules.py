@@ -31,8 +31,9 @@ def passed_back(
     rule = RULES.get(type(op))
     if rule is not None:
         return rule(emit, op, gradients, wanted)
-    (gradient,) = gradients
-    assert gradient is not None
+    if len(gradients) != 1:
+        raise NoGradient("has several results, and no rule for them")
+    gradient = _only(gradients)
     if isinstance(op, Structured):
         return differentiated(emit, op.structure(), op.operands, op.results[0], gradient, wanted)
     if isinstance(op, Movement):
