@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -78,7 +79,8 @@ class Emitter:
         self, name: str, operands: Sequence[SSAValue], parameters: Sequence[float] = ()
     ) -> SSAValue:
         """A scalar function of values that broadcast together."""
-        return self(BY_FUNCTION[name](*operands, *parameters))
+        # Each class takes its operands, then its constants.
+        return self(cast(Any, BY_FUNCTION[name])(*operands, *parameters))
 
     def term(self, term: Term, values: Mapping[str, SSAValue]) -> SSAValue:
         """An expression of values that broadcast together. Equal parts are computed once."""

@@ -9,7 +9,9 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import nn
-from ...dialects.structured import Movement, Structured
+from ...dialects.combiners import Extreme
+from ...dialects.structured import Body, Movement, Structure, Structured
+from ...ir.geometry.space import Space
 from .emit import Emitter
 from .errors import NoGradient
 from .structured import differentiated
@@ -143,14 +145,29 @@ def _conv(
     assert isinstance(op, nn.ConvOp)
     gradient = _only(gradients)
     stride, dilation, low = op.lists
-    lists = {"stride": stride, "dilation": dilation, "pad_low": low, "groups": op.group_count}
-    named: dict[int, list[nn.ChainableOp]] = {}
+    named: dict[int, Sequence[nn.ChainableOp]] = {}
     if 0 in wanted:
-        size = nn.shape_of(op.image)[2:]
-        named[0] = [nn.ConvInputGradOp(gradient, op.weight, size, **lists)]
+        image = nn.ConvInputGradOp(
+            gradient,
+            op.weight,
+            nn.shape_of(op.image)[2:],
+            stride=stride,
+            dilation=dilation,
+            pad_low=low,
+            groups=op.group_count,
+        )
+        named[0] = [image]
     if 1 in wanted:
-        kernel = nn.shape_of(op.weight)[2:]
-        named[1] = [nn.ConvWeightGradOp(op.image, gradient, kernel, **lists)]
+        weight = nn.ConvWeightGradOp(
+            op.image,
+            gradient,
+            nn.shape_of(op.weight)[2:],
+            stride=stride,
+            dilation=dilation,
+            pad_low=low,
+            groups=op.group_count,
+        )
+        named[1] = [weight]
     return differentiated(emit, op.structure(), op.operands, op.result, gradient, wanted, named)
 
 
@@ -160,7 +177,7 @@ def _matmul(
     assert isinstance(op, nn.MatMulOp)
     gradient = _only(gradients)
     left, right = op.transpose_lhs is not None, op.transpose_rhs is not None
-    named: dict[int, list[nn.ChainableOp]] = {}
+    named: dict[int, Sequence[nn.ChainableOp]] = {}
     if 0 in wanted:
         if left:
             made = nn.MatMulOp(op.rhs, gradient, transpose_lhs=right, transpose_rhs=True)
@@ -293,12 +310,23 @@ def _summarize(
         count = emit(nn.ReduceOp(tied, "sum", axes, keep_dims=True))
         found.append(emit(nn.MatchOp(x, largest, emit(nn.DivOp(owed, count)))))
         return {0: emit.expanded(emit.add(found), shape)}
-    if first is None or len(axes) != 1 or shape[axes[0]] == 0:
-        raise NoGradient(f"summarizes by {combiner}, which has no rule here")
-    # The element at the index that was found gets all of the gradient.
-    (axis,) = axes
-    index = spread(op.results[1])
-    return {0: emit(nn.ScatterAlongOp(spread(first), index, "sum", axis, shape[axis]))}
+    return _extreme(emit, op, gradients, wanted)
+
+
+def _extreme(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """The value of an extreme passes back what a maximum or minimum does; its index nothing."""
+    assert isinstance(op, nn.CombiningOp)
+    kind, gradient = op.kind, gradients[0]
+    if not isinstance(kind, Extreme) or gradient is None:
+        raise NoGradient(f"summarizes by {kind.name}, which has no rule here")
+    own = op.structure().space
+    body = Body("identity", "max" if kind.largest else "min")
+    space = Space(own.dims, own.operands, own.results[:1])
+    return differentiated(
+        emit, Structure(space, body), op.operands, op.results[0], gradient, wanted
+    )
 
 
 # Composites that are differentiated as a whole
@@ -356,6 +384,7 @@ RULES: dict[type[Operation], Rule] = {
     nn.ScanOp: _scan,
     nn.SortOp: _sort,
     nn.SummarizeOp: _summarize,
+    nn.SummarizeWindowsOp: _extreme,
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _log_softmax,
 }

@@ -1,6 +1,5 @@
 """The transpose of a random operator, exactly: <A x, g> = <x, A^T g> on integers."""
 
-
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
