@@ -4,7 +4,7 @@
 // result, and a bias gets a sum over what it was broadcast to.
 //
 // CHECK-LABEL: func.func @main
-// CHECK-SAME:    result_names = ["out0", "grad.arg0", "grad.arg1", "grad.arg2"]
+// CHECK:         result_names = ["out0", "grad.arg0", "grad.arg1", "grad.arg2"]
 // CHECK:         %[[SUM:[0-9]+]] = nn.add {{.*}}, %b
 // CHECK:         %[[Y:[0-9]+]] = nn.relu %[[SUM]]
 // CHECK:         %[[ONES:[0-9]+]] = nn.constant
