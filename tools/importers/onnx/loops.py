@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
+from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from ....dialects import control, nn
@@ -52,7 +53,9 @@ def collecting_loop(
     """
     with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
         *carried, number = block.args
-        values, rows = turn(list(carried), number)
+        values, given = turn(list(carried), number)
+        # Rows are placed by a sum, which truth values do not have.
+        rows = [(node.cast(row, i8) if _is_truth(row) else row, at) for row, at in given]
         places: list[BlockArgument] = []
         for row, _ in rows:
             type_ = nn.tensor((turns, *nn.shape_of(row)), nn.element_of(row))
@@ -64,7 +67,15 @@ def collecting_loop(
         node.add_control(control.YieldOp(*values, *tables))
     begin = [_zeros(node, place) for place in places]
     done = node.add_control(control.RepeatOp(turns, [*initial, *begin], Region(block)))
-    return done[: len(initial)], done[len(initial) :]
+    tables = [
+        node.cast(table, i1) if _is_truth(row) else table
+        for table, (row, _) in zip(done[len(initial) :], given, strict=True)
+    ]
+    return done[: len(initial)], tables
+
+
+def _is_truth(value: SSAValue) -> bool:
+    return nn.element_of(value) == i1
 
 
 def numbered_loop(

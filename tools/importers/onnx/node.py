@@ -282,6 +282,15 @@ class Graph:
             self.computed[value] = self._computed(value)
         return self.computed[value]
 
+    def exact(self, value: Value) -> Array | None:
+        """The array of a value known at import that no rounding has touched, if small.
+
+        Floats that operations compute are left to the program, whose checks know their errors.
+        """
+        if isinstance(value, SSAValue) and dtype_of(value).kind not in "biu":
+            return None
+        return self.known(value)
+
     def _computed(self, value: SSAValue) -> Array | None:
         """The array of the result of an operation, if all that it reads is known."""
         if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:

@@ -116,7 +116,7 @@ def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value])
         if any(shape_of(part) != shape for part in parts):
             sizes = ", ".join(str(list(shape_of(part))) for part in parts[:4])
             raise node.bad(f"scan output {i} has rows of shapes {sizes}; need equal ones")
-        arrays = [node.graph.known(part) for part in parts]
+        arrays = [node.graph.exact(part) for part in parts]
         if all(array is not None for array in arrays):
             whole = np.array(arrays, dtype_of(first)).reshape(len(parts), *shape)
             found.append(node.known(whole))
@@ -274,7 +274,7 @@ def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
 
     if loop.turns is None and loop.bound is not None:
         raise refuse([loop.bound], "the trip count")
-    if loop.condition is not None:
+    if loop.condition is not None and loop.turns != 0:
         raise refuse([loop.condition], "the condition of the loop")
     values, rows = list(loop.initial), list[list[Value]]()
     going: Value = node.known(np.array(True))

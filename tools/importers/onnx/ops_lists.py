@@ -98,7 +98,7 @@ def _split(node: Node) -> Results:
     if sum(sizes) != size or any(n < 0 for n in sizes):
         raise node.bad(f"split {sizes}; axis {axis} has {size} elements")
     rest = tuple(n for i, n in enumerate(shape) if i != axis)
-    known = node.graph.known(node.value(0))
+    known = node.graph.exact(node.value(0))
     items: list[Value] = []
     for start, count in zip(accumulate(sizes, initial=0), sizes, strict=False):
         if known is not None:
@@ -118,7 +118,7 @@ def _concat(node: Node) -> Results:
         raise node.bad("the sequence has no elements; need one or more")
     rank, is_new = len(shape_of(items[0])), node.flag("new_axis")
     axis = node.axis(node.integer("axis"), rank + is_new)
-    arrays = [each for each in map(node.graph.known, items) if each is not None]
+    arrays = [each for each in map(node.graph.exact, items) if each is not None]
     if len(arrays) == len(items):
         return node.known(np.stack(arrays, axis) if is_new else np.concatenate(arrays, axis))
     values: list[SSAValue] = [node.graph.emitted(item) for item in items]

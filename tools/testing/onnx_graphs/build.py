@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import prod
 from random import Random
@@ -15,9 +16,11 @@ from onnx.shape_inference import infer_node_outputs
 from ...importers.onnx.reader import OPERATORS
 from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
+from .control import AROUND, CONTROLLED, MOST_DEPTH
 from .graph import Graph
+from .lists import LISTED, TAKING_TENSORS, TENSORS_TAKEN
 from .node import MOST_RESULT, NodeDraw, NotDrawn
-from .operators import DRAWING, NOT_GENERATED, NOT_INFERRED
+from .operators import DRAWING, NOT_INFERRED
 from .pool import TYPES, Pool, Value
 from .runtimes import EXPANDED_UNTIL
 from .runtimes import OPSETS as RUN
@@ -28,6 +31,8 @@ OPSETS = tuple(o for o in READ if o in RUN)
 
 TRIES = 12
 """At most this many nodes are drawn for one step, until one is valid."""
+TRIES_WITH_GRAPHS = 3
+"""The same for nodes with graphs inside, and for those on sequences and optional values."""
 MOST_RESULTS = 16
 """Outputs of a model, at most."""
 MOST_PRODUCTS = 1_000_000
@@ -46,11 +51,11 @@ LATEST_FORMAT = 10
 def operators_of(opset: int) -> tuple[str, ...]:
     """The names of the operators that the reader supports and an opset contains, sorted.
 
-    Those that draw random numbers are left out, those that are not generated yet, and those that
-    onnxruntime does not run in this opset.
+    Those that draw random numbers are left out, and those that onnxruntime does not run in this
+    opset.
     """
     found: list[str] = []
-    for name in sorted(OPERATORS.keys() - DRAWING - NOT_GENERATED):
+    for name in sorted(OPERATORS.keys() - DRAWING):
         try:
             schema = onnx.defs.get_schema(name, opset)
         except onnx.defs.SchemaError:
@@ -85,7 +90,7 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
     pool = Pool(sketch, opset, random.choice((least, max(least, LATEST_FORMAT))))
     names = [o for o in _likely(opset) if operators is None or o in operators]
     for step in sketch.steps if names else ():
-        _add_node(pool, names[step.kind % len(names)], step)
+        _add_step(pool, names, step)
     if not pool.results:
         leaf = pool.leaf("tensor(float)", (2,), random)
         result = Value("result", leaf.type, leaf.shape)
@@ -93,20 +98,57 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
     shown = pool.results
     if random.random() > ALL_SHOWN:
         shown = [v for v in shown if v.name not in pool.used or random.random() < 0.2]
-    shown = shown[-MOST_RESULTS:]
-    not_inferred = {n for node in pool.nodes if node.op_type in NOT_INFERRED for n in node.output}
+    shown = shown[-MOST_RESULTS:] or pool.results[-1:]
+    shown_names = {v.name for v in shown}
     graph = helper.make_graph(
         pool.nodes,
         "graph",
         pool.infos,
         [v.info for v in shown],
         pool.initializers,
-        value_info=[v.info for v in pool.values if v.name in not_inferred and v not in shown],
+        value_info=[v for v in pool.told if v.name not in shown_names],
     )
     proto = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=pool.ir_version
     )
     return Graph(proto, pool.inputs, sketch)
+
+
+def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
+    """Append the nodes of a step, in the control flow that it wants. names: of operators."""
+
+    def add(pool: Pool, step: Step) -> None:
+        _add_step(pool, names, step)
+
+    operator = names[step.kind % len(names)]
+    random = Random(f"{step.seed} {step.kind}")
+    around = AROUND.get(step.within)
+    if around is not None and around in names and operator not in CONTROLLED:
+        plain = replace(step, within="")
+        _tried(pool, lambda: CONTROLLED[around](pool, random, add, plain))
+    elif operator in CONTROLLED:
+        if pool.depth < MOST_DEPTH:
+            _tried(pool, lambda: CONTROLLED[operator](pool, random, add, None))
+    elif operator in LISTED and not _takes_tensor(operator, pool.opset, random):
+        _tried(pool, lambda: LISTED[operator](pool, random))
+    else:
+        _add_node(pool, operator, step)
+
+
+def _takes_tensor(operator: str, opset: int, random: Random) -> bool:
+    """Whether to give a tensor to an operator on optional values that also takes tensors."""
+    return operator in TAKING_TENSORS and opset >= TENSORS_TAKEN and random.random() < 0.3
+
+
+def _tried(pool: Pool, draw: Callable[[], None]) -> None:
+    """Append what is drawn, or nothing if it is not valid."""
+    for _ in range(TRIES_WITH_GRAPHS):
+        mark = pool.mark()
+        try:
+            draw()
+            return
+        except NotDrawn:
+            pool.roll_back(mark)
 
 
 def _add_node(pool: Pool, operator: str, step: Step) -> None:
@@ -117,7 +159,10 @@ def _add_node(pool: Pool, operator: str, step: Step) -> None:
         mark = pool.mark()
         try:
             node = NodeDraw(pool, schema, step, random, new_operand=turn > TRIES // 2).node()
-            pool.append(node, _results(pool, schema, node))
+            results = _results(pool, schema, node)
+            pool.append(node, results)
+            if operator in NOT_INFERRED:
+                pool.told += [v.info for v in results]
             return
         except NotDrawn:
             pool.roll_back(mark)
@@ -130,6 +175,8 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
     known = {
         v.name: numpy_helper.from_array(v.array, v.name) for v in operands if v.array is not None
     }
+    if schema.name == "Gather" and _is_bad_index(operands):
+        raise NotDrawn("onnx finds that the index of a size is out of range")
     try:
         found = infer_node_outputs(
             schema,
@@ -154,6 +201,14 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
     if any(prod(v.shape) * products > MOST_PRODUCTS for v in results):
         raise NotDrawn("too large")
     return results
+
+
+def _is_bad_index(operands: Sequence[Value]) -> bool:
+    """Whether a known index is out of range of a vector, which onnx takes for sizes of a tensor."""
+    data, index = operands
+    if len(data.shape) != 1 or index.array is None:
+        return False
+    return bool(((index.array < -data.shape[0]) | (index.array >= data.shape[0])).any())
 
 
 def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> Value:

@@ -41,9 +41,10 @@ from ..oracle.oracles import Difference, Outcome, bounded_run, difference
 from ..search.failures import Wrong
 from .build import build_graph
 from .deviations import Case, deviation
-from .graph import KIND, Graph
+from .graph import KIND, Graph, every_node, inner_graphs, names_read
 from .runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from .shrink import smallest
+from .unrolled import NotWrittenOut, written_out
 
 EXAMPLES = 100
 LIMIT = 20.0
@@ -183,7 +184,7 @@ class Check:
 
     def count(self, graph: Graph) -> Wrong | None:
         """Check a model and count it in the report. Returns what is wrong with it, or None."""
-        self.report.exercised.update({node.op_type for node in graph.proto.graph.node})
+        self.report.exercised.update({node.op_type for node in every_node(graph.proto.graph)})
         try:
             wrong = self.wrong(graph)
         except NotCompared as reason:
@@ -217,13 +218,13 @@ class Check:
         """What abele computes wrongly for a model; None if all is right. Raises NotCompared."""
         try:
             with at_most(self.limit):
+                check_valid(graph.proto)
                 return self._compare(graph)
         except TooLong as late:
             return Wrong("hang", f"the model takes more than {self.limit:g} s ({late})")
 
     def _compare(self, graph: Graph) -> Wrong | None:
         """Compare abele's results for a model with onnxruntime's, without a limit of time."""
-        check_valid(graph.proto)
         try:
             theirs = _onnxruntime_outputs(graph)
         except NotCompared as refused:
@@ -269,15 +270,35 @@ class Check:
         node = None if first is None else graph.producer(first.value)
         if first is None or node is None:
             return Wrong("value", f"{_description(differs, None)}; {_second_opinion(graph, ours)}")
+        if inner_graphs(node):
+            return self._written_out(graph, node, values, f"{_description(first, node)}")
         case = _case(graph, node, first.value, values)
-        known = deviation(case)
-        if known is None:
+        known = None if case is None else deviation(case)
+        if case is None or known is None:
             return Wrong("value", f"{_description(first, node)}; {_second_opinion(graph, ours)}")
         self.report.deviations[node.op_type, known] += 1
         if not case.same_shape:
             return None
         rest = graph.with_inputs({name: values[name] for name in node.output if name})
         return self._compare(rest) if rest.proto.graph.output else None
+
+    def _written_out(
+        self, graph: Graph, node: onnx.NodeProto, values: dict[str, Array], wrong: str
+    ) -> Wrong | None:
+        """What is wrong with a node with graphs inside, whose results differ.
+
+        The model with these graphs written out is compared in its place: their nodes are then
+        compared one by one, and if they agree, the node itself is wrong.
+        """
+        try:
+            plain = written_out(graph, node, values)
+        except NotWrittenOut:
+            return Wrong("value", wrong)
+        before = self.report.deviations.total()
+        found = self._compare(plain)
+        if found is None and self.report.deviations.total() == before:
+            return Wrong("value", f"{wrong}; written out, its nodes agree with abele")
+        return found
 
 
 def check_valid(model: onnx.ModelProto) -> None:
@@ -357,10 +378,16 @@ def _onnxruntime_outputs(graph: Graph) -> dict[str, Array]:
         raise NotCompared("refused", str(error)) from None
 
 
-def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array]) -> Case:
-    """A result of a node as abele and onnxruntime compute it, from onnxruntime's operands."""
+def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array]) -> Case | None:
+    """A result of a node as abele and onnxruntime compute it, from onnxruntime's operands.
+
+    None if an operand is no tensor.
+    """
     there = {**graph.inputs, **graph.weights, **values}
-    operands = {each: there[each] for each in node.input if each}
+    names = names_read(node)
+    if any(each not in there for each in names):
+        return None
+    operands = {each: there[each] for each in names}
     ours = outcome_of(graph.single_node(node, operands))
     given = [operands.get(each) for each in node.input]
     return Case(node, graph.opset, given, ours.outputs[name], values[name], ours.errors[name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -116,7 +116,8 @@ class Graph:
         that are not outputs are not declared either.
         """
         proto = _copy(self.proto)
-        del proto.graph.value_info[:]
+        for value in proto.graph.value_info:
+            value.type.tensor_type.ClearField("shape")
         for output in proto.graph.output:
             tensor = output.type.tensor_type
             if tuple(d.dim_value for d in tensor.shape.dim) != computed[output.name].shape:
@@ -160,6 +161,31 @@ class Graph:
         return self.text
 
 
+def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """The graphs inside a node: its branches, or the body of its loop."""
+    return [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+
+
+def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph, and of the graphs inside them."""
+    for node in graph.node:
+        yield node
+        for inner in inner_graphs(node):
+            yield from every_node(inner)
+
+
+def names_read(node: onnx.NodeProto) -> list[str]:
+    """The names that a node reads, each once, and those that its graphs read of what is outside."""
+    found = [name for name in node.input if name]
+    for graph in inner_graphs(node):
+        own = {v.name for v in graph.input} | {t.name for t in graph.initializer}
+        own.update(name for each in graph.node for name in each.output)
+        read = [name for each in graph.node for name in names_read(each)]
+        read += [v.name for v in graph.output]
+        found += [name for name in read if name not in own]
+    return list(dict.fromkeys(found))
+
+
 def _copy(proto: onnx.ModelProto) -> onnx.ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(proto)
@@ -171,7 +197,12 @@ def _results(proto: onnx.ModelProto) -> dict[str, onnx.ValueInfoProto]:
     inferred = onnx.shape_inference.infer_shapes(proto, data_prop=True).graph
     infos = {v.name: v for v in (*inferred.value_info, *inferred.output)}
     names = [name for node in proto.graph.node for name in node.output]
-    return {name: infos[name] for name in names if name in infos}
+    return {name: infos[name] for name in names if name in infos and _is_tensor(infos[name])}
+
+
+def _is_tensor(info: onnx.ValueInfoProto) -> bool:
+    """Whether a value is a tensor, not a sequence or an optional value."""
+    return info.type.HasField("tensor_type") and info.type.tensor_type.elem_type != 0
 
 
 def _without_unused(graph: Graph) -> Graph:
@@ -181,7 +212,7 @@ def _without_unused(graph: Graph) -> Graph:
     kept: list[onnx.NodeProto] = []
     for node in reversed(proto.node):
         if wanted & set(node.output):
-            wanted.update(node.input)
+            wanted.update(names_read(node))
             kept.append(node)
     held = [t for t in proto.initializer if t.name in wanted]
     given = [v for v in proto.input if v.name in wanted]

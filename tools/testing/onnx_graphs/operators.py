@@ -655,16 +655,6 @@ Models contain these types.
 DRAWING = frozenset(RANDOM)
 """Operators that draw random numbers, which no two programs draw alike."""
 
-NOT_GENERATED = frozenset(
-    (
-        *("If", "Loop", "Scan", "SequenceMap"),
-        *("Optional", "SequenceConstruct", "SequenceEmpty", "SplitToSequence"),
-        *("ConcatFromSequence", "SequenceAt", "SequenceErase", "SequenceInsert", "SequenceLength"),
-    )
-)
-"""Operators that no generated model has yet: the first ones have graphs as attributes, and the
-others take or give sequences or optional values. Every value of a generated model is a tensor."""
-
 NO_OPERAND = frozenset(("ConstantOfShape", "Range", *MADE_FROM_NUMBERS))
 """Operators whose first operand is a parameter."""
 

@@ -66,14 +66,46 @@ class Value:
         return helper.make_tensor_value_info(self.name, CODES[self.type], shape)
 
 
+@dataclass(frozen=True)
+class Listed:
+    """A sequence of tensors of one type. shapes: of its elements."""
+
+    name: str
+    type: str
+    shapes: tuple[Shape, ...]
+
+
+@dataclass(frozen=True)
+class Maybe:
+    """An optional value. content: None if it holds nothing."""
+
+    name: str
+    content: Value | Listed | None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How much a pool, and the pools around it, held at one time."""
+
+    lengths: tuple[int, ...]
+    made: int
+    outer: Mark | None
+
+
 class Pool:
     """The inputs, weights, nodes and values of a model that is being generated.
 
     inputs: elements of each input. infos: descriptions of the inputs. results: values that may be
-    outputs of the model. used: names that nodes read. made: number of names given.
+    outputs of the model. lists, maybes: sequences and optional values. told: descriptions of
+    results that onnx does not infer. used: names that nodes read. made: number of names given.
+    outer: the pool of the graph around it, if it is that of a graph inside a node.
     """
 
-    def __init__(self, sketch: Sketch, opset: int, ir_version: int) -> None:
+    def __init__(
+        self, sketch: Sketch, opset: int, ir_version: int, outer: Pool | None = None
+    ) -> None:
+        self.outer = outer
+        self.depth = 0 if outer is None else outer.depth + 1
         self.sketch = sketch
         self.opset = opset
         self.ir_version = ir_version
@@ -83,31 +115,54 @@ class Pool:
         self.nodes: list[onnx.NodeProto] = []
         self.values: list[Value] = []
         self.results: list[Value] = []
+        self.lists: list[Listed] = []
+        self.maybes: list[Maybe] = []
+        self.told: list[onnx.ValueInfoProto] = []
         self.used: set[str] = set()
-        self.made = 0
+        self._made = [0]
         (constant,) = onnx.defs.get_schema("Constant", opset).type_constraints
         self._constants = frozenset(constant.allowed_type_strs)
 
-    def mark(self) -> tuple[int, ...]:
-        """A mark of the current state, for roll_back."""
-        lists = (self.infos, self.initializers, self.nodes, self.values, self.results)
-        return (*map(len, lists), self.made)
+    def inner(self, parameters: Sequence[Value]) -> Pool:
+        """The pool of a graph inside a node, which may read all values of this one.
 
-    def roll_back(self, mark: tuple[int, ...]) -> None:
+        parameters: what the graph gets from its node.
+        """
+        pool = Pool(self.sketch, self.opset, self.ir_version, self)
+        pool.values += [*self.values, *parameters]
+        pool.lists += self.lists
+        pool.maybes += self.maybes
+        pool.used, pool._made = self.used, self._made
+        return pool
+
+    @property
+    def made(self) -> int:
+        """Number of names given, in graphs inside nodes too."""
+        return self._made[0]
+
+    @property
+    def _lists(self) -> tuple[list[Any], ...]:
+        lists = (self.infos, self.initializers, self.nodes, self.values, self.results)
+        return (*lists, self.lists, self.maybes, self.told)
+
+    def mark(self) -> Mark:
+        """A mark of the current state, for roll_back."""
+        outer = None if self.outer is None else self.outer.mark()
+        return Mark(tuple(map(len, self._lists)), self.made, outer)
+
+    def roll_back(self, mark: Mark) -> None:
         """Remove everything added since a mark."""
-        for gone in self.infos[mark[0] :]:
+        for gone in self.infos[mark.lengths[0] :]:
             self.inputs.pop(gone.name, None)
-        for some, length in zip(
-            (self.infos, self.initializers, self.nodes, self.values, self.results),
-            mark,
-            strict=False,
-        ):
+        for some, length in zip(self._lists, mark.lengths, strict=True):
             del some[length:]
-        self.made = mark[-1]
+        self._made[0] = mark.made
+        if self.outer is not None and mark.outer is not None:
+            self.outer.roll_back(mark.outer)
 
     def name(self, random: Random) -> str:
         """A new, unique name."""
-        self.made += 1
+        self._made[0] += 1
         if random.random() < ODD:
             return f"{random.choice(ODD_NAMES)}{self.made}"
         return f"v{self.made}"
@@ -149,7 +204,14 @@ class Pool:
 
         known: not an input, because the reader needs the elements.
         """
-        name, chance = self.name(random), random.random()
+        chance = random.random()
+        constant = type_ in self._constants
+        if self.outer is not None and (chance < 0.55 or not constant):
+            # A graph inside a node reads what is outside.
+            value = self.outer.given(array, type_, random, known, shared)
+            self.values.append(value)
+            return value
+        name = self.name(random)
         if chance < 0.55 and not known:
             self.inputs[name] = array
             value = Value(name, type_, array.shape, shared=shared)
@@ -158,9 +220,11 @@ class Pool:
             return value
         value = Value(name, type_, array.shape, array, shared)
         tensor = numpy_helper.from_array(array, name)
-        if chance < 0.8 or type_ not in self._constants:
+        weights_are_inputs = self.ir_version < WEIGHTS_ARE_NO_INPUTS
+        inside = self.outer is not None and weights_are_inputs
+        if (chance < 0.8 or not constant) and not inside:
             self.initializers.append(tensor)
-            if self.ir_version < WEIGHTS_ARE_NO_INPUTS:
+            if weights_are_inputs:
                 self.infos.append(value.info)
             self.values.append(value)
         else:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from time import process_time
 
 import numpy as np
 
+from ...driver.arrays import Array
 from ..search.shrink import simpler
 from .build import build_graph
-from .graph import Graph
+from .graph import Graph, every_node, inner_graphs
 from .runtimes import RefusedByRuntime, by_onnxruntime
+from .unrolled import NotWrittenOut, written_out
 
 Fails = Callable[[Graph], bool]
 """Whether a model still fails in the same way."""
@@ -42,7 +44,7 @@ def _size(graph: Graph) -> tuple[int, int, int, int]:
     proto = graph.proto.graph
     held = sum(int(np.prod(t.dims)) for t in proto.initializer)
     given = sum(array.size for array in graph.inputs.values())
-    return len(proto.node), held + given, held, len(proto.output)
+    return len(list(every_node(proto))), held + given, held, len(proto.output)
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
@@ -58,6 +60,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
         values = by_onnxruntime(whole.proto, whole.inputs)
     except RefusedByRuntime:
         return
+    yield from _written_out(graph, values)
     shown = {v.name for v in graph.proto.graph.output}
     for node in reversed(graph.proto.graph.node):
         if not shown & set(node.output) and all(name in values for name in node.output):
@@ -65,3 +68,18 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
     for name, array in graph.weights.items():
         if array.size > LARGE and name not in shown:
             yield graph.with_inputs({name: array})
+
+
+def _written_out(graph: Graph, values: Mapping[str, Array]) -> Iterator[Graph]:
+    """The model with the graphs inside one node in its place, and with one result of those only."""
+    for node in graph.proto.graph.node:
+        if not inner_graphs(node):
+            continue
+        try:
+            plain = written_out(graph, node, values)
+        except NotWrittenOut:
+            continue
+        yield plain
+        names = [v.name for v in plain.with_all_results().proto.graph.output]
+        for name in names:
+            yield plain.reduced_to([name])
