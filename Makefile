@@ -47,11 +47,13 @@ conformance: install
 	$(BIN)/python -m abele.tools.bench.conformance
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
-# damaged and absurd inputs of all kinds, for SECONDS in all.
+# damaged and absurd inputs of all kinds, for SECONDS in all; then each property of the tests, on ten
+# times as many examples as make test has time for.
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
 	$(BIN)/abele fuzz --hostile --seconds $(SECONDS) --jobs 2
 	$(BIN)/python -m abele.tools.testing.all_floats --seconds $(SECONDS) --seed $$(date +%s)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hypothesis and not large' --times 10
 
 # The picture at the head of the README: every vertex and edge of ResNet-50.
 scan: install

@@ -34,9 +34,11 @@ os.environ.pop("PYTEST_ADDOPTS", None)
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-# Times depend on what else the machine does; in CI the same examples run every time.
+# Times depend on what else the machine does; in CI the same examples run every time. A mistake that
+# few examples show is found by make fuzz, which runs many times as many.
 settings.register_profile(
     "abele",
+    max_examples=50,
     deadline=None,
     print_blob=True,
     derandomize=bool(os.environ.get("CI")),
@@ -49,6 +51,22 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the expected IR; read its diff"
     )
+    parser.addoption(
+        "--times",
+        type=int,
+        default=1,
+        metavar="N",
+        help="give each property N times as many examples, as make fuzz does",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    times = config.getoption("--times")
+    for test in {getattr(item, "obj", None) for item in items} if times > 1 else ():
+        used = getattr(test, "_hypothesis_internal_use_settings", None)
+        if used is not None:
+            more = settings(used, max_examples=times * used.max_examples)
+            test._hypothesis_internal_use_settings = more
 
 
 @pytest.fixture(scope="session", autouse=True)

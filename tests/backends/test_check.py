@@ -142,7 +142,7 @@ def test_tensors_without_elements_hold_nothing_that_could_disagree():
 
 
 @given(planned_programs())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_random_programs_pass(program: Program):
     check = OpCheck()
     module = lowered(program)
@@ -163,7 +163,7 @@ def blocks_with(dense: np.ndarray, cutting: Cutting) -> Blocks:
 
 
 @given(tensors_and_cuttings())
-@settings(max_examples=150)
+@settings(max_examples=50)
 def test_a_changed_block_is_found_where_it_is(given_: tuple[np.ndarray, Cutting]):
     dense, cutting = given_
     blocks = blocks_with(dense, cutting)

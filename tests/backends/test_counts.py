@@ -18,7 +18,7 @@ from ..tile_graphs import tile_programs
 
 
 @given(tile_programs())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_counts_equal_those_found_by_following_every_element(module: ModuleOp):
     slow, fast = ElementFlow(module).run(), counts(module)
     assert fast.vertices == slow.count

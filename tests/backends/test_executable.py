@@ -208,7 +208,7 @@ def test_any_flipped_bit_is_refused_or_harmless(file: Path):
 
 
 @given(cut=st.floats(0, 1, exclude_max=True))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_truncated_file_is_refused(cut: float, tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("cut") / "p.abele"
     save(path, module(), TARGET)
@@ -219,7 +219,7 @@ def test_a_truncated_file_is_refused(cut: float, tmp_path_factory: pytest.TempPa
 
 
 @given(data=st.binary(max_size=200))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_other_bytes_are_refused(data: bytes, tmp_path_factory: pytest.TempPathFactory):
     path = tmp_path_factory.mktemp("other") / "p.abele"
     path.write_bytes(data)

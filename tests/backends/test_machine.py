@@ -472,7 +472,7 @@ def linear_cases(draw: st.DrawFn) -> Case:
     return case
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), case=linear_cases())
 def test_a_flipped_byte_changes_only_values_that_depend_on_it(data: st.DataObject, case: Case):
     inputs = {f"x{i}": x for i, x in enumerate(positive(case))}
@@ -491,7 +491,7 @@ def test_a_flipped_byte_changes_only_values_that_depend_on_it(data: st.DataObjec
     assert not (changed & ~may).any()
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(data=st.data(), case=linear_cases())
 def test_a_dropped_message_leaves_old_bytes_where_it_should_have_gone(
     data: st.DataObject, case: Case

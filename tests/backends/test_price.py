@@ -158,7 +158,7 @@ def moved_elements(op: CopyOp, variables: dict[str, Variable]) -> list[np.ndarra
 
 
 @given(planned_programs())
-@settings(max_examples=40)
+@settings(max_examples=20)
 def test_bytes_received_and_sent_equal_those_found_by_following_every_element(program: Program):
     module = lowered(program)
     variables = variables_of(module)
@@ -191,7 +191,7 @@ def test_bytes_received_and_sent_equal_those_found_by_following_every_element(pr
 
 
 @given(planned_programs())
-@settings(max_examples=20)
+@settings(max_examples=12)
 def test_every_program_has_a_price(program: Program):
     target = resolve_target(program.target)
     prices = price(lowered(program), target)

@@ -62,7 +62,7 @@ def test_variables_on_different_tiles_share_addresses():
     assert set(addresses(text.replace("tiny:2", "tiny:3")).values()) == {0}
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(planned_programs(max_ops=5))
 def test_variables_that_live_together_have_bytes_of_their_own(program: Program):
     module = program.module

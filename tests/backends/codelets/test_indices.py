@@ -67,7 +67,7 @@ def cut_gathers(draw):
     return Structure(space, Body("identity", "pick")), Plan((*split, 1)), held
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cut_gathers())
 def test_however_a_gather_is_cut_the_fault_names_the_first_index_that_is_out_of_range(case):
     structure, plan, at = case

@@ -46,7 +46,7 @@ def run(case: Case, operands: list[np.ndarray]) -> np.ndarray:
     return gather(memory, start, last, result)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(case=cases())
 def test_vertices_compute_the_structure_and_write_nothing_else(case: Case):
     operands = case.operands()
@@ -54,7 +54,7 @@ def test_vertices_compute_the_structure_and_write_nothing_else(case: Case):
     np.testing.assert_array_equal(run(case, operands), expected, strict=True)
 
 
-@settings(max_examples=100)
+@settings(max_examples=50)
 @given(case=cases(), data=st.data())
 def test_operands_and_result_may_have_any_dtypes(case: Case, data: st.DataObject):
     kinds = st.sampled_from(["int8", "int16", "int32", "int64", "float16", "float32"])

@@ -73,7 +73,7 @@ def nearest(exact: Fraction) -> np.float32:
     return np.float32(sign * float(round(exact / Fraction(2) ** power) * Fraction(2) ** power))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(FLOATS, FLOATS), min_size=1, max_size=4))
 def test_a_chain_rounds_once_for_each_product_that_it_adds(terms: list[tuple[float, float]]):
     expected = np.float32(0)

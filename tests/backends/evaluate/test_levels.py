@@ -35,16 +35,19 @@ LEVELS = {
 }
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=150)
+def assert_every_level_computes(expected: np.ndarray, case: Case, operands: list[np.ndarray]):
+    for level, (build, run) in LEVELS.items():
+        module = parse(str(build(case)))
+        actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
+        np.testing.assert_array_equal(actual, expected, err_msg=level, strict=True)
+
+
+@settings(max_examples=60)
 @given(case=cases())
-def test_every_level_computes_the_same_as_brute_force(level: str, case: Case):
-    build, run = LEVELS[level]
+def test_every_level_computes_the_same_as_brute_force(case: Case):
     operands = case.operands()
-    module = parse(str(build(case)))
-    actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
     expected = dense(case.structure, operands, case.dtypes[-1])
-    np.testing.assert_array_equal(actual, expected, strict=True)
+    assert_every_level_computes(expected, case, operands)
 
 
 STAGES = {
@@ -89,15 +92,11 @@ def apart(case: Case, operands: list[np.ndarray]) -> np.ndarray:
         return value.astype(case.dtypes[-1])
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(case=chained_cases())
-def test_every_level_computes_the_chain_after_a_value(level: str, case: Case):
-    build, run = LEVELS[level]
+def test_every_level_computes_the_chain_after_a_value(case: Case):
     operands = case.operands()
-    module = parse(str(build(case)))
-    actual = run(module, {f"x{i}": x for i, x in enumerate(operands)})["y"]
-    np.testing.assert_array_equal(actual, apart(case, operands), strict=True)
+    assert_every_level_computes(apart(case, operands), case, operands)
 
 
 @pytest.mark.parametrize("level", LEVELS)

@@ -31,7 +31,7 @@ def alone(structure: Structure, sizes: tuple[int, ...], shared: bool) -> tuple[S
 
 
 @given(tile_programs())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_a_vertex_has_the_cycles_and_elements_of_its_part(module: ModuleOp):
     variables = variables_of(module)
     for op in module.walk():

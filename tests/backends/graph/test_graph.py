@@ -38,7 +38,7 @@ def listed(graph: Graph, most: int = 7, loops: bool = False) -> dict[tuple[int, 
 
 
 @given(tile_programs())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_the_edges_equal_those_found_by_following_every_element(module: ModuleOp):
     slow, graph = ElementFlow(module).run(), graph_of(module, TARGET)
     itemsizes = {v.symbol: v.dtype.itemsize for v in module.body.block.ops if hasattr(v, "dtype")}
@@ -55,7 +55,7 @@ def test_the_edges_equal_those_found_by_following_every_element(module: ModuleOp
 
 
 @given(tile_programs())
-@settings(max_examples=60)
+@settings(max_examples=25)
 def test_the_vertices_are_those_of_every_set(module: ModuleOp):
     slow, graph = ElementFlow(module).run(), graph_of(module, TARGET)
     columns = graph.vertices()
@@ -80,7 +80,7 @@ def named(op) -> list[int]:
 
 
 @given(tile_programs())
-@settings(max_examples=30)
+@settings(max_examples=15)
 def test_counts_and_tables_describe_the_same_graph(module: ModuleOp):
     graph, counted = graph_of(module, TARGET), counts(module)
     assert (graph.vertex_count, graph.edge_count) == (counted.vertices, counted.edges)
@@ -186,7 +186,7 @@ def test_a_convolution_and_both_its_gradients(split: int, workers: int):
 
 @pytest.mark.slow
 @given(programs("tile", control_flow=False))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
 def test_the_graph_of_any_operator_equals_that_found_by_following_every_element(program: Program):
     slow, found = ElementFlow(program.module).run(), graph_of(program.module, program.target)
     assert found.vertex_count == slow.count

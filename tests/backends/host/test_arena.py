@@ -141,7 +141,7 @@ def test_reading_a_variable_that_is_not_kept_is_refused():
     assert whole.read("b").tolist() == X["x"].tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(planned_programs())
 def test_no_variable_lies_over_one_that_is_still_read(program: Program):
     module = lowered(program)

@@ -63,7 +63,7 @@ def normal(case: Case) -> dict[str, np.ndarray]:
     }
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(cases())
 def test_kernels_change_no_byte(case: Case):
     inputs = normal(case)
@@ -73,7 +73,7 @@ def test_kernels_change_no_byte(case: Case):
         assert (quick[name] == expected).all(), name
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(cases())
 def test_kernels_know_infinities_and_zeros_of_either_sign(case: Case):
     # Where two NaN meet, either may be left.
@@ -128,7 +128,7 @@ def large_sums(draw: st.DrawFn) -> Structure:
     return Structure(Space(dims, operands, (result,)), Body("mul", "sum"))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(cases(large_sums(), ("float32", "float32", "float16")))
 def test_kernels_change_no_byte_of_large_sums(case: Case):
     inputs = normal(case)
@@ -137,7 +137,7 @@ def test_kernels_change_no_byte_of_large_sums(case: Case):
         assert quick[name].tobytes() == expected.tobytes(), name
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(cases(large_sums(), ("float32", "float32", "float16")))
 def test_packed_weights_change_no_byte_without_kernels(case: Case):
     inputs = normal(case)

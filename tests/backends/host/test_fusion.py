@@ -110,7 +110,7 @@ def runs_equal(machines: list[Machine], given_: dict[str, np.ndarray]) -> None:
             assert values.tobytes() == expected[name].tobytes(), name
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(planned_programs(), early())
 def test_random_programs_give_the_same_bytes(program: Program, early_bytes: int):
     module, rng = lowered(program), np.random.default_rng(0)
@@ -125,7 +125,7 @@ def test_random_programs_give_the_same_bytes(program: Program, early_bytes: int)
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(programs("exchange", dtypes=[Float32Type(), Float16Type()], data=["normal"]), early())
 def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram, early_bytes: int):
     runs_equal(both(program.module, program.target, early_bytes), program.inputs)

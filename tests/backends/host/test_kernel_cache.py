@@ -1,13 +1,13 @@
 """Kernels run where they cannot be kept, and are kept again where what was kept is damaged."""
 
 import os
-import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("numba")
+numba = pytest.importorskip("numba")
 
 # Two functions of the real decorator, one compiled at once and one when it is called: the kernels
 # themselves take a minute.
@@ -23,7 +23,12 @@ def called(n):
     return at_once(n) + 1
 """
 
-CALL = "import sys; sys.path.insert(0, '.'); import kept; print(kept.called(1), *{last})"
+CALL = """
+sys.path.insert(0, ".")
+import kept
+found = kept.called(1)
+print(found, *(sum(each.stats.cache_hits.values()) for each in (kept.at_once, kept.called)))
+"""
 
 FULL = """
 import errno
@@ -32,8 +37,6 @@ def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
 IndexDataCacheFile._save_data = full
 """
-
-HITS = "[sum(each.stats.cache_hits.values()) for each in (kept.at_once, kept.called)]"
 
 
 @pytest.fixture
@@ -44,18 +47,34 @@ def folder(tmp_path: Path) -> Path:
 
 
 def called(folder: Path, before: str = "", **environment: str) -> tuple[str, str]:
-    """What a process that calls kernels prints, with how many it found kept, and on stderr."""
-    known = {**os.environ, "NUMBA_CACHE_DIR": str(folder / "cache"), **environment}
-    done = subprocess.run(
-        [sys.executable, "-B", "-c", before + CALL.format(last=HITS)],
-        cwd=folder,
-        env=known,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip(), done.stderr
+    """What a process that calls kernels prints, with how many it found kept, and on stderr.
+
+    The process is a fork of this one, which has imported numba: that takes a second.
+    """
+    outputs = [folder / "printed", folder / "said"]
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            os.chdir(folder)
+            sys.stdout, sys.stderr = (path.open("w") for path in outputs)
+            sys.dont_write_bytecode = True
+            os.environ |= {"NUMBA_CACHE_DIR": str(folder / "cache"), **environment}
+            numba.core.config.reload_config()
+            exec(before + CALL, {"sys": sys})
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                stream.close()
+            os._exit(status)
+    _, status = os.waitpid(process, 0)
+    printed, said = (path.read_text() for path in outputs)
+    for path in outputs:
+        path.unlink()
+    assert status == 0, said
+    return printed.strip(), said
 
 
 def files(folder: Path, ending: str) -> list[Path]:

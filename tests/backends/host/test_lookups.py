@@ -75,7 +75,7 @@ def lookups(draw):
     return structure, Plan(tuple(split)), [*arrays, result]
 
 
-@settings(max_examples=80)
+@settings(max_examples=40)
 @given(lookups())
 def test_a_compiled_lookup_leaves_the_bytes_of_the_codelet(case):
     structure, plan, arrays = case

@@ -115,7 +115,7 @@ def written(copy: Copy, fast: bool) -> np.ndarray | None:
     return memory
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(copies())
 def test_routes_write_the_same_bytes_as_copies(copy: Copy):
     plain, quick = (written(copy, fast) for fast in (False, True))

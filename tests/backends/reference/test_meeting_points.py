@@ -29,7 +29,7 @@ def spaces(draw: st.DrawFn) -> tuple[Space, list[np.ndarray]]:
     return Space(dims, tuple(maps), (AccessMap(()),), tuple(relations)), arrays
 
 
-@settings(max_examples=200)
+@settings(max_examples=80)
 @given(spaces())
 def test_the_meeting_points_are_those_at_which_every_relation_holds(case):
     space, arrays = case

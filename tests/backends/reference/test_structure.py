@@ -67,7 +67,7 @@ def convolutions(draw):
 
 
 @given(convolutions())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_convolution_equals_that_of_onnxruntime(drawn):
     image_shape, weight_shape, p, seed = drawn
     image, weight = small_integers(seed, image_shape), small_integers(seed + 1, weight_shape)
@@ -84,7 +84,7 @@ def test_convolution_equals_that_of_onnxruntime(drawn):
 
 
 @given(convolutions())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_transposed_convolution_equals_that_of_onnxruntime(drawn):
     image_shape, weight_shape, p, seed = drawn
     gradient_shape = (image_shape[0], weight_shape[0], *image_shape[2:])
@@ -123,7 +123,7 @@ def test_transposed_convolution_equals_that_of_onnxruntime(drawn):
 
 
 @given(convolutions())
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_gradients_of_a_convolution_are_its_adjoints(drawn):
     image_shape, weight_shape, p, seed = drawn
     image, weight = small_integers(seed, image_shape), small_integers(seed + 1, weight_shape)
@@ -166,7 +166,7 @@ def test_gradients_of_a_convolution_are_finite_differences():
 
 
 @given(convolutions())
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_maximum_pooling_equals_that_of_onnxruntime(drawn):
     shape, weights, p, seed = drawn
     low = [min(a, k - 1) for a, k in zip(p["pad_low"], weights[2:], strict=True)]

@@ -184,7 +184,7 @@ def infinite_on_overflow(array: Array, error: Errors) -> Errors:
     return np.where(held | np.isnan(array), error, np.inf)
 
 
-@settings(max_examples=150)
+@settings(max_examples=60)
 @given(programs("nn"))
 def test_both_references_agree_within_the_bound_of_generated_programs(program: Program):
     try:

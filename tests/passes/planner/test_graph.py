@@ -117,7 +117,7 @@ def test_branches_leave_their_results_in_one_layout():
     assert neg.operands == (relu.result,)
 
 
-@settings(max_examples=100)
+@settings(max_examples=40)
 @given(planned_programs(max_ops=4))
 def test_no_program_needs_fewer_bytes_than_the_lower_bound(program: Program):
     target = resolve_target(program.target)

@@ -898,7 +898,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(st.integers(0, len(SMALL)))
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_a_truncated_file_is_imported_or_refused(folder: Path, length: int):
     import_or_refuse(folder, SMALL[:length])
 
@@ -909,7 +909,7 @@ def test_random_bytes_are_refused(folder: Path, data: bytes):
 
 
 @given(st.lists(st.tuples(st.integers(0, len(SMALL) - 1), st.integers(0, 255)), max_size=4))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_damaged_file_is_imported_or_refused(folder: Path, changes: list[tuple[int, int]]):
     data = bytearray(SMALL)
     for position, value in changes:
