@@ -336,7 +336,8 @@ def _only_moves(op: TensorOp) -> bool:
     if not isinstance(op, Structured):
         return False
     body = op.structure().body
-    return FUNCTIONS[body.function].stored and body.combiner in (None, "pick") and not body.then
+    computes = body.combiner not in (None, "pick") or body.along is not None or body.then
+    return FUNCTIONS[body.function].stored and not computes
 
 
 class PureTensorOp(TensorOp, ABC):

@@ -603,6 +603,9 @@ def test_an_operators_constants_are_in_its_result_if_its_function_says_so(
         (nn.NegOp, i1, "i1, which has no negative numbers"),
         (lambda x: nn.SubOp(x, x), i1, "i1, which has no negative numbers"),
         (lambda x: nn.AbsOp(x).verify(), IntegerType(4), "i4, which are only stored"),
+        (lambda x: nn.ScanOp(x, "min", 0).verify(), IntegerType(4), "i4, which are only stored"),
+        (lambda x: nn.SortOp(x, 0).verify(), IntegerType(4), "i4, which are only stored"),
+        (lambda x: nn.SortIndicesOp(x, 0).verify(), IntegerType(4), "i4, which are only stored"),
         (
             lambda x: nn.SummarizeOp(x, "argmax", [0]),
             IntegerType(4),

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....backends.faults import MachineFault
 from ....ir.errors import DoesNotFit, InputError
-from ...debug.check import TOLERANCE, check_run, relative_error
+from ...debug.check import check_run, relative_error, tolerance
 from ...driver.arrays import Array, seeded
 from ...driver.compile import compile_model
 from ...driver.executable import MACHINE
@@ -28,7 +28,8 @@ def disagreement(model: str, target: str | None) -> str:
         return f"runs, but the strict machine finds: {fault}"
     if not _finite(results) or not _finite(strict):
         return ""
-    difference = _difference(results, strict)
+    allowed = max(tolerance(exe.module_at(level)) for level in exe.levels)
+    difference = _difference(results, strict, allowed)
     if difference:
         return f"the strict machine differs: {difference}"
     verdict = check_run(exe, inputs, results, MACHINE)
@@ -41,7 +42,7 @@ def disagreement(model: str, target: str | None) -> str:
             there = exe.run(inputs, at=level)
         except (InputError, DoesNotFit) as error:
             return f"{level} does not run: {error}"
-        difference = _difference(results, there) if _finite(there) else ""
+        difference = _difference(results, there, allowed) if _finite(there) else ""
         if difference:
             return f"{level} differs: {difference}"
     return ""
@@ -51,9 +52,9 @@ def _finite(arrays: Mapping[str, Array]) -> bool:
     return all(bool(np.isfinite(each.astype(np.float64)).all()) for each in arrays.values())
 
 
-def _difference(some: Mapping[str, Array], others: Mapping[str, Array]) -> str:
+def _difference(some: Mapping[str, Array], others: Mapping[str, Array], allowed: float) -> str:
     for name, array in some.items():
         error = relative_error(others[name], array)
-        if not error <= TOLERANCE:
+        if not error <= allowed:
             return f"output {name!r} by {error:.2g} of its largest value"
     return ""
