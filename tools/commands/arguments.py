@@ -69,6 +69,10 @@ Pipeline = Annotated[
         "default passes that lead there. Default: all four.",
     ),
 ]
+PassesElsewhere = Annotated[
+    str | None, typer.Option("-p", "--pass-pipeline", metavar="SPEC", hidden=True)
+]
+"""-p of a command whose passes are arguments, for whoever knows it from abele opt."""
 Load = Annotated[
     list[str] | None,
     typer.Option(
@@ -213,3 +217,9 @@ def kept(given: list[str] | None) -> dict[str, str]:
         if found.setdefault(name, output) != output:
             raise InputError(f"--keep {each}: {name} is {found[name]} already; need one output")
     return found
+
+
+def refuse_pipeline(given: str | None, usage: str) -> None:
+    """Raise InputError if passes were given by -p to a command that takes them as arguments."""
+    if given is not None:
+        raise InputError(f"-p {given}: passes are arguments here; need {usage}")

@@ -20,8 +20,14 @@ from .user_errors import text_in, user_errors
 def compile_command(
     model: ModelFile,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar=f"P{PROGRAM_FILE}", help="The program file.")
-    ],
+        Path | None,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar=f"P{PROGRAM_FILE}",
+            help="The program file. Needed, but with --list-ops.",
+        ),
+    ] = None,
     *,
     how: Compilation,
     profile: ProfileFile = None,
@@ -30,6 +36,8 @@ def compile_command(
     """Compile a model into a program file, which `abele run` runs."""
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
+        if output is None:
+            raise InputError(f"no program file to write; need -o P{PROGRAM_FILE}")
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: need a program file that ends in {PROGRAM_FILE}")
         check_files(

@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 from ...ir.errors import InputError
 from ...ir.whole_file import check_folder
 from ..views.terminal import console
-from .arguments import Load
+from .arguments import Load, PassesElsewhere, refuse_pipeline
 from .user_errors import CHECK_FAILED, user_errors
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def fuzz_command(
     jobs: Annotated[
         int, typer.Option(min=1, help="How many passes, or hostile inputs, to test at once.")
     ] = 1,
+    pipeline: PassesElsewhere = None,
     load: Load = None,
     hostile: Annotated[
         bool,
@@ -90,6 +91,8 @@ def fuzz_command(
     accept it or refuse it with a message. A run with the seed of an earlier one continues it. With
     --interrupt, exits with 1 unless the old outputs or the new ones are there after each.
     """
+    with user_errors():
+        refuse_pipeline(pipeline, "abele fuzz PASS PASS")
     if interrupt is not None:
         _interrupt(context, interrupt, seed)
         return

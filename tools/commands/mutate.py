@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +17,7 @@ from ...passes.pipelines import PASSES
 from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.terminal import console
-from .arguments import Load
+from .arguments import Load, PassesElsewhere, refuse_pipeline
 from .user_errors import CHECK_FAILED, print_error_line, user_errors
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def mutate_command(
         str,
         typer.Argument(metavar="PASS[,PASS...]", help="Passes, each with its options; or all."),
     ],
+    pipeline: PassesElsewhere = None,
     load: Load = None,
     level: Annotated[
         str, typer.Option(help="Level of the programs. Default: the pass's own, else nn.")
@@ -71,6 +73,7 @@ def mutate_command(
     from ..testing.mutation.compare import Budget  # noqa: PLC0415
 
     with user_errors() as context:
+        refuse_pipeline(pipeline, "abele mutate PASS[,PASS...]")
         rights = _passes(passes, context.load(load))
         check_files({}, {"--json": output})
         wanted = tuple(name for each in only.split(",") if (name := each.strip()))
@@ -97,7 +100,11 @@ def mutate_command(
                 own: list[report.Done] = []
                 for mutant, trial in study.trials(planted, chosen, budget, jobs):
                     own.append((mutant, trial))
-                    on_step(f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}")
+                    line = f"{len(own)} of {len(chosen)}, {report.done_line(mutant, trial)}"
+                    on_step(line)
+                    if not sys.stderr.isatty():
+                        # A mutant takes up to a minute: whoever reads a pipe sees that it works.
+                        sys.stderr.write(f"{right.name}: {line}\n")
                 own.sort(key=lambda each: chosen.index(each[0]))
                 terminal.print(report.summary(own, right.name))
                 done += own

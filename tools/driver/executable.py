@@ -243,7 +243,7 @@ class Executable:
 
 
 def load_executable(
-    path: str,
+    path: str | os.PathLike[str],
     target: str | Target | None = None,
     context: Callable[[], AbeleContext] = new_context,
 ) -> Executable:
@@ -252,6 +252,7 @@ def load_executable(
     target: must equal the program's own, if given. context: returns a context with the program's
     dialects. Raises InputError, DoesNotFit, and MachineFault as prove_addresses does.
     """
+    path = os.fspath(path)
     collect_if_grown()
     start = perf_counter()
     program = program_file.load(path)

@@ -47,6 +47,26 @@ def test_list_ops_prints_the_operators_instead_of_compiling(tmp_path: Path):
     assert result.stdout.endswith("1 of 2 nodes are supported\n")
 
 
+def test_a_program_file_is_needed_only_to_compile(tmp_path: Path):
+    path = tmp_path / "small.onnx"
+    onnx.save(relu(), path)
+    listed = CliRunner().invoke(app, ["compile", str(path), "--list-ops"])
+    assert listed.exit_code == 0, listed.stderr
+    assert listed.stdout.endswith("1 of 1 nodes are supported\n")
+    result = CliRunner().invoke(app, ["compile", str(path)])
+    assert result.exit_code == 2
+    assert "no program file to write; need -o P.abele" in result.stderr
+
+
+@pytest.mark.parametrize("command", ["fuzz", "mutate"])
+def test_a_command_whose_passes_are_arguments_says_so(command: str):
+    given = ["canonicalize"] if command == "mutate" else []
+    result = CliRunner().invoke(app, [command, *given, "-p", "canonicalize"])
+    assert result.exit_code == 2
+    message = f"-p canonicalize: passes are arguments here; need abele {command} PASS"
+    assert message in result.stderr
+
+
 def test_list_ops_needs_an_onnx_model():
     result = CliRunner().invoke(app, ["run", "x.mlir", "--list-ops"])
     assert result.exit_code == 2

@@ -10,6 +10,7 @@ import pytest
 from some_models import normalisations, relu
 
 from abele.tools import compile_model
+from abele.tools.driver.executable import load_executable
 
 
 class Cells(HTMLParser):
@@ -57,6 +58,13 @@ def test_the_representation_of_a_saved_program_loads_nothing(
     assert str(path) in repr(exe)
 
 
+def test_a_path_names_a_program_file(tmp_path: Path):
+    compile_model(relu(), "tiny").save(str(tmp_path / "p.abele"))
+    exe = load_executable(tmp_path / "p.abele")
+    (tensor,) = exe.inputs
+    assert list(exe.run({tensor.name: np.ones(tensor.shape, np.float32)}))
+
+
 def test_a_notebook_shows_the_signature_and_the_figures():
     exe = compile_model(relu(), "tiny:3")
     found = cells(exe._repr_html_())
@@ -80,6 +88,7 @@ COMPILE = """
 import sys
 from pathlib import Path
 from abele.tools import compile_model
+from abele.tools.driver.executable import load_executable
 for model in sys.argv[1:]:
     compile_model(model, "tiny:8").save(f"{Path(model).stem}.abele")
 """

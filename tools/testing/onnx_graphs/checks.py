@@ -63,6 +63,9 @@ OUT_OF_RANGE = (
 )
 """What onnxruntime says about an index that is out of range."""
 
+INDEX_KNOWN = " outside of "
+"""What abele says about an index that is out of range and known at import."""
+
 NOT_COMPARED = ("refused", "unsupported", "undecided", "invalid")
 """Why a model is not compared: onnxruntime refuses it; the reader does not support it; a branch
 depends on rounding; it is not valid ONNX, which is a bug of the generator."""
@@ -237,6 +240,10 @@ class Check:
         except UnsupportedError as error:
             raise NotCompared("unsupported", str(error)) from None
         except InputError as error:
+            if INDEX_KNOWN in str(error) and any(map(inner_graphs, graph.proto.graph.node)):
+                raise NotCompared(
+                    "unsupported", f"perhaps in a body that never runs: {error}"
+                ) from None
             return Wrong("refused", f"a valid model is refused: {error}")
         except VerifyException as error:
             return Wrong("invalid", f"the imported program does not verify: {error}")

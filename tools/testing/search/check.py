@@ -44,6 +44,8 @@ from .valid import valid_like
 
 HURRIED, SLOWER = 0.25, 4
 """A smaller program may take this many seconds, plus this many times what the failing one took."""
+MOST_LINES = 60
+"""A message shows a program after the passes of at most this many lines."""
 FEW_PASSES = 3
 """If at most this many passes are under test, generate programs around the operators they name."""
 OF_RESULTS = ("value", "narrow", "fault")
@@ -227,7 +229,16 @@ class _Check:
             self.report.examples,
             note=shrunk.note,
             culprit=culprit(small, alone.compiled) if wrong.kind in OF_RESULTS else "",
+            after="" if wrong.kind == "hang" else self._after(small, alone),
         )
+
+    def _after(self, program: Program, alone: Judge) -> str:
+        """The text of a program after the passes of a judge; "" if it is long, or there is none."""
+        try:
+            text = alone.compiled(program).text.rstrip()
+        except (Refused, AtFault):
+            return ""
+        return text if text.count("\n") < MOST_LINES else ""
 
     def _small(self, program: Program, first: FirstWrong, wrong: Wrong) -> tuple[Shrunk, Judge]:
         """The program before the first wrong pass, made small, and a judge of that pass.

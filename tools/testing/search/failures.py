@@ -52,6 +52,7 @@ class Miscompiled(AssertionError):
     is not known. folder: where the program is saved. command: the command that runs it again.
     examples: the number of programs up to this one. note: that the program is not fully reduced,
     or "". culprit: the codelet or layout that is to blame instead of the pass, "" if the pass is.
+    after: the text of the program after the passes, "" if there is none.
     """
 
     def __init__(
@@ -67,7 +68,9 @@ class Miscompiled(AssertionError):
         *,
         note: str = "",
         culprit: str = "",
+        after: str = "",
     ) -> None:
+        self.after = after
         self.program = program
         self.wrong = wrong
         self.passes = passes
@@ -94,6 +97,9 @@ class Miscompiled(AssertionError):
             ]
         lines += [self.note] if self.note else []
         lines += ["", f"The program before it, on {self.program.target.spelling()}:", ""]
+        if self.after:
+            lines += [self.program.text.rstrip(), "", "The program after it:", ""]
+            return "\n".join((*lines, self.after, *saved_lines(self.folder, self.command)))
         return "\n".join((*lines, *ending(self.program, self.folder, self.command)))
 
 

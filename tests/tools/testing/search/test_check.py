@@ -1,5 +1,6 @@
 """Passes that are wrong are found, made small, and told apart from those that fail themselves."""
 
+import re
 import subprocess
 import sys
 from collections.abc import Generator
@@ -86,6 +87,9 @@ def test_a_failure_says_what_differs_and_is_replayed_by_one_command(tmp_path: Pa
     assert "after pass 'swap-sub' (example" in text
     assert "element [" in text
     assert "nn.sub" in text
+    before, after = text.split("The program after it:")
+    operands = re.compile(r"nn\.sub (%\w+), (%\w+)")
+    assert operands.search(before).groups() == operands.search(after).groups()[::-1]
     assert f"saved in {tmp_path}" in text
     again = subprocess.run(found.command, shell=True, capture_output=True, text=True, check=False)
     assert again.returncode == 1, again.stderr
