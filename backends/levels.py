@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from numpy.typing import NDArray
 
+from ..dialects import exchange, nn, partition, tile
 from ..dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ..ir.level import Level
 from ..ir.upstream import ModuleOp
@@ -25,6 +26,15 @@ class Runner(Protocol):
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Run @main once; outputs by name."""
+        ...
+
+    @property
+    def states(self) -> Mapping[str, Array]:
+        """The value of each state that a run may change, by name."""
+        ...
+
+    def set_state(self, name: str, value: Array) -> None:
+        """Set what the next run finds in a state."""
         ...
 
 
@@ -63,13 +73,45 @@ class _Interpreted:
         self._state = done.state
         return done.outputs
 
+    @property
+    def states(self) -> dict[str, Array]:
+        first = initial_states(self._module)
+        return first if self._state is None else {name: self._state[name] for name in first}
+
+    def set_state(self, name: str, value: Array) -> None:
+        self._state = {**initial_states(self._module), **(self._state or {}), name: value}
+
+
+def initial_states(module: ModuleOp) -> dict[str, Array]:
+    """The first value of each state of a program of any level, by name."""
+    found: dict[str, Array] = {}
+    for op in module.body.block.ops:
+        if isinstance(op, nn.StateOp | partition.StateOp):
+            found[op.sym_name.data] = op.value.array
+        elif isinstance(op, tile.VariableOp | exchange.VariableOp):
+            if op.state is not None and op.initial is not None:
+                shape = op.tensor.get_shape()
+                found[op.symbol] = op.initial.array.reshape(shape)
+    return found
+
 
 def _interpreted_by(interpret: Interpreter) -> Callable[[ModuleOp, Target, bool], Runner]:
     return lambda module, target, strict: _Interpreted(interpret, module)
 
 
+class _Loaded(Machine):
+    """A machine, seen as a runner."""
+
+    @property
+    def states(self) -> dict[str, Array]:
+        return {name: self.read(name) for name, op in self.variables.items() if op.state}
+
+    def set_state(self, name: str, value: Array) -> None:
+        self.write(name, value)
+
+
 def _machine(module: ModuleOp, target: Target, strict: bool) -> Runner:
-    return Machine(module, target, strict=strict, binder=best_binder())
+    return _Loaded(module, target, strict=strict, binder=best_binder())
 
 
 RUNNERS: dict[Level, Callable[[ModuleOp, Target, bool], Runner]] = {

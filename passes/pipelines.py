@@ -33,6 +33,7 @@ PASSES: dict[str, str] = {
     "group-supersteps": "abele.passes.group_supersteps:GroupSupersteps",
     "convert-tile-to-exchange": "abele.passes.convert_tile_to_exchange:ConvertTileToExchange",
     "differentiate": "abele.passes.differentiate:Differentiate",
+    "train": "abele.passes.train:Train",
     "narrow-floats": "abele.passes.narrow_floats:NarrowFloats",
 }
 """Each of abele's passes as "module:Class", imported on first use."""

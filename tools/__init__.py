@@ -12,11 +12,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .driver.compile import compile_model
     from .driver.executable import Executable
+    from .driver.training import Training
 
-_HOME = {"Executable": "driver.executable", "compile_model": "driver.compile"}
+_HOME = {
+    "Executable": "driver.executable",
+    "Training": "driver.training",
+    "compile_model": "driver.compile",
+}
 """The module that defines each name."""
 
-__all__ = ["Executable", "compile_model"]
+__all__ = ["Executable", "Training", "compile_model"]
 
 
 def __getattr__(name: str) -> object:

@@ -27,13 +27,14 @@ def on_the_way(
 
     Only dependence through floats counts: an integer has no gradient, and passes none on.
     """
-    ops, reached = list(block.ops), set(start)
-    for op in ops:
+    reached, readers = set(start), list[Operation]()
+    for op in block.ops:
         if any(v in reached for v in _reads(op)):
+            readers.append(op)
             reached.update(v for v in op.results if is_float(v))
     needed, found = set(end), list[Operation]()
-    for op in reversed(ops):
-        if any(v in needed and v in reached for v in op.results):
+    for op in reversed(readers):
+        if any(v in needed for v in op.results if is_float(v)):
             found.append(op)
             needed.update(_reads(op))
     return found[::-1]

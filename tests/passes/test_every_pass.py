@@ -14,7 +14,7 @@ from abele.tools.testing.generators.decisions import LowerAtRandom
 from abele.tools.testing.generators.levels import level_before
 from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 
-OWN_TESTS = ("plan-splits", "differentiate")
+OWN_TESTS = ("plan-splits", "differentiate", "train")
 """The passes whose programs compute something else, or take too long. They have their own tests."""
 
 

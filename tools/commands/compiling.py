@@ -36,6 +36,13 @@ from .arguments import (
     sizes,
 )
 from .operators import show_operators
+from .training_options import (
+    LossName,
+    OptimizerName,
+    TrainFlag,
+    TrainingNumbers,
+    given_training,
+)
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,10 @@ class Compilation:
     memory_proportion: MemoryProportion = None
     vertices_per_tile: VerticesPerTile = None
     lenient: Lenient = False
+    train: TrainFlag = False
+    loss: LossName = None
+    optimizer: OptimizerName = None
+    training: TrainingNumbers = None
     dump_ir: DumpFolder = None
     verbose: Verbose = False
 
@@ -84,6 +95,7 @@ class Compilation:
             vertices_per_tile=self.vertices_per_tile,
             unbounded=unbounded,
             lenient=self.lenient,
+            train=given_training(self.train, self.loss, self.optimizer, self.training),
             on_read=on_read,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,

@@ -25,6 +25,7 @@ from ...ir.whole_file import check_folder
 from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
+from ...passes.train import Train
 from ..importers.huge_weights import refusing_huge_weights
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
@@ -39,6 +40,7 @@ from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program
 from .reduce import reduce_module
 from .tensor_sizes import refuse_tensors_larger_than
+from .training import make_train
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
 from .verifiers import verifiers
 
@@ -58,6 +60,7 @@ def compile_model(
     vertices_per_tile: int | None = None,
     unbounded: bool = False,
     lenient: bool = False,
+    train: Train | None = None,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -77,7 +80,8 @@ def compile_model(
     memory_proportion: the share of a tile's memory that one operator may take temporarily.
     vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
     program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
-    breaks rules of ONNX, such as one with an unknown attribute or a false output type. dump_ir: a
+    breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
+    the program's weights are trained; it then computes a step of training. dump_ir: a
     folder for the program after each pass, and for a page that shows what each pass did.
     reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
     the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
@@ -91,6 +95,8 @@ def compile_model(
         _refuse_for_program(model, dims, values, keep, passes, dump_ir)
         if batch is not None:
             raise InputError(f"{model}: --batch {batch} is given; need the model")
+        if train is not None:
+            raise InputError(f"{model}: compiled already, so it cannot be trained; need the model")
         if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
             raise InputError(
                 f"{model}: compiled already, so it cannot be planned again; need the model"
@@ -122,6 +128,8 @@ def compile_model(
             memory_proportion,
             vertices_per_tile,
         )
+        if train is not None:
+            make_train(train, program, pipeline, context)
         refuse_tensors_larger_than(program.module, machine)
         if unbounded:
             pipeline = tuple(

@@ -13,7 +13,7 @@ from typing import Any, cast
 from ...backends import executable as program_file
 from ...backends.addresses.prove import AddressProof, prove_addresses
 from ...backends.counts import counts
-from ...backends.levels import RUNNERS, Runner
+from ...backends.levels import RUNNERS, Runner, initial_states
 from ...backends.memory import MemoryReport, memory_report
 from ...backends.price import price, totals
 from ...backends.price_operations import OperationPrice, Priced, price_operations
@@ -25,12 +25,14 @@ from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
+from ...passes.train import TRAINED, UPDATED
 from .arrays import Array, Tensor, checked, listed
 from .context import new_context
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
 from .program import Signature, check_target, signature, verified_level
+from .training import check_loss, check_states, states_listed
 
 MACHINE = EXCHANGE.name
 """The level that the machine runs."""
@@ -80,6 +82,7 @@ class Executable:
         self._modules: dict[str, ModuleOp] = {}
         self._runners: dict[tuple[str, bool], Runner] = {}
         self._seed: int | None = None
+        self._last: tuple[str, bool] | None = None
 
     def __repr__(self) -> str:
         """The program, its target and its levels; nothing is loaded or priced for it."""
@@ -151,6 +154,14 @@ class Executable:
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
+        runner = self._runner(at, strict)
+        start = perf_counter()
+        outputs = runner.run(arrays)
+        self.stages.seconds["run"] = perf_counter() - start
+        return self.signature.trimmed(outputs)
+
+    def _runner(self, at: str, strict: bool) -> Runner:
+        """The loaded program of a level."""
         if (at, strict) not in self._runners:
             start = perf_counter()
             with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
@@ -160,10 +171,58 @@ class Executable:
                 load = RUNNERS[level_named(at)]
                 self._runners[at, strict] = load(self.module_at(at), self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
-        start = perf_counter()
-        outputs = self._runners[at, strict].run(arrays)
-        self.stages.seconds["run"] = perf_counter() - start
-        return self.signature.trimmed(outputs)
+        self._last = at, strict
+        return self._runners[at, strict]
+
+    def step(
+        self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False
+    ) -> dict[str, Array]:
+        """Do one step of a training program, and return its loss, and its outputs if it has them.
+
+        inputs, at, strict: as for run. Raises InputError for a program that was not compiled with
+        `train`, and LossIsNotFinite.
+        """
+        self._listed(TRAINED)
+        outputs = self.run(inputs, at=at, strict=strict)
+        check_loss(outputs, self.path)
+        return outputs
+
+    def _listed(self, attribute: str) -> tuple[str, ...]:
+        found = states_listed(self.module_at(MACHINE), attribute)
+        if found is None:
+            raise InputError(f"{self.path}: no training program; compile the model with train")
+        return found
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The weights of a training program, by name, as the last step has left them."""
+        states = self.states
+        return {name: states[name] for name in self._listed(TRAINED)}
+
+    @property
+    def states(self) -> dict[str, Array]:
+        """All that a step of training changes, by name: weights, and what optimisers keep.
+
+        Of the level that was run last; their first values, if none was.
+        """
+        names = self._listed(UPDATED)
+        last = None if self._last is None else self._runners[self._last]
+        found = initial_states(self.module_at(MACHINE)) if last is None else last.states
+        return {name: found[name] for name in names}
+
+    def set_states(self, values: Mapping[str, object], *, at: str = MACHINE) -> None:
+        """Set what the next step at a level finds in some states, such as those of a checkpoint.
+
+        Raises InputError for names, shapes and element types that the program does not have.
+        """
+        first = initial_states(self.module_at(MACHINE))
+        known = {name: first[name] for name in self._listed(UPDATED)}
+        check_states(values, known, self.path)
+        tensors = [Tensor(name, a.shape, a.dtype) for name, a in known.items() if name in values]
+        arrays = checked(values, tensors)
+        runner = self._runner(at, False)
+        for name, array in arrays.items():
+            runner.set_state(name, array)
 
     def check_memory(self) -> None:
         """Raise DoesNotFit if the program needs more memory than its target has."""
@@ -182,6 +241,7 @@ class Executable:
     def reset(self) -> None:
         """Set all state back to its initial values."""
         self._runners.clear()
+        self._last = None
 
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:

@@ -1,0 +1,172 @@
+"""Losses: what a model's output and a target are worth, as operations of nn.
+
+Each returns one loss per sample position. A softmax or a sigmoid that makes the output is part of
+the loss, which reads what it reads: so no probability is rounded to 0 before its logarithm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from xdsl.dialects.builtin import TensorType, i32
+from xdsl.ir import Attribute, OpResult, SSAValue
+
+from ...dialects import nn
+from ...ir.blob import Blob
+from ...ir.errors import InputError
+from .emit import Emitter
+
+Tensor = TensorType[Attribute]
+
+
+@dataclass(frozen=True)
+class Losses:
+    """One loss for each position of the samples.
+
+    values: the losses; those of positions that are ignored are 0. kept: 1 where a position counts
+    and 0 where it is ignored, or None if all of them count.
+    """
+
+    values: SSAValue
+    kept: SSAValue | None = None
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The numbers that losses take.
+
+    ignore_index: the label of positions that do not count; None if all do. label_smoothing: the
+    part of a label that is spread evenly over all classes, 0 to 1. delta: of huber, the distance
+    from which on it grows linearly.
+    """
+
+    ignore_index: int | None = None
+    label_smoothing: float = 0.0
+    delta: float = 1.0
+
+
+Build = Callable[[Emitter, SSAValue, SSAValue, Settings], Losses]
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A loss. has_classes: whether the target is the index of a class along axis 1, instead of a
+    tensor of the output's type. within: the operation that is part of the loss, if the output is
+    its result."""
+
+    build: Build
+    has_classes: bool = False
+    within: type[nn.SoftmaxOp | nn.SigmoidOp | nn.LogSoftmaxOp] | None = None
+
+    def target(self, output: SSAValue) -> Tensor:
+        """The type of the target for a model's output. Raises InputError if it has no classes."""
+        shape = nn.shape_of(output)
+        if not self.has_classes:
+            return nn.tensor(shape, nn.element_of(output))
+        if len(shape) < 2:
+            raise InputError(
+                f"the loss reads an output of shape {list(shape)}; need a batch and classes"
+            )
+        return nn.tensor((shape[0], *shape[2:]), i32)
+
+    def reads(self, output: SSAValue) -> SSAValue:
+        """What the loss reads: the output, or what a softmax or sigmoid reads that makes it."""
+        if self.within is not None and isinstance(output, OpResult):
+            value: SSAValue = output
+            while isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
+                value = value.op.operand
+            if isinstance(value, OpResult) and isinstance(value.op, self.within):
+                source = value.op.operand
+                if nn.shape_of(source) == nn.shape_of(output):
+                    return source
+        return output
+
+
+def _softmax_cross_entropy(
+    emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings
+) -> Losses:
+    return _nll(emit, emit(nn.LogSoftmaxOp(output, 1)), target, settings)
+
+
+def _nll(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    """The output holds logarithms of probabilities."""
+    shape, classes = nn.shape_of(output), nn.shape_of(output)[1]
+    label, ignored = target, None
+    if settings.ignore_index is not None:
+        number = emit(nn.ConstantOp(Blob(np.array(settings.ignore_index, np.int32))))
+        ignored = emit(nn.EqualOp(target, number))
+        none = emit(nn.ConstantOp(Blob(np.array(0, np.int32))))
+        label = emit(nn.SelectOp(ignored, none, target))
+    seen = emit.reshaped(label, (shape[0], 1, *shape[2:]))
+    picked = emit.reshaped(emit(nn.GatherAlongOp(output, seen, 1)), nn.shape_of(target))
+    smoothing = settings.label_smoothing
+    values = emit(nn.ScaleOp(picked, -(1.0 - smoothing)))
+    if smoothing:
+        every = emit(nn.ReduceOp(output, "sum", [1]))
+        values = emit(nn.AddOp(values, emit(nn.ScaleOp(every, -smoothing / classes))))
+    if ignored is None:
+        return Losses(values)
+    zero, one = emit.constant(0.0, values), emit.constant(1.0, values)
+    kept = emit(nn.SelectOp(ignored, zero, one))
+    return Losses(emit(nn.SelectOp(ignored, zero, values)), kept)
+
+
+def _binary_cross_entropy(
+    emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings
+) -> Losses:
+    """The formula log(1 + exp(x)) - x * t, of the logarithm x of the odds."""
+    return Losses(emit(nn.SubOp(emit(nn.SoftplusOp(output)), emit(nn.MulOp(output, target)))))
+
+
+def _mean_square(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    return Losses(emit(nn.SquareOp(emit(nn.SubOp(output, target)))))
+
+
+def _mean_absolute(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    return Losses(emit(nn.AbsOp(emit(nn.SubOp(output, target)))))
+
+
+def _huber(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
+    """The formula m * (|d| - m / 2), where m is |d|, limited to delta."""
+    distance = emit(nn.AbsOp(emit(nn.SubOp(output, target))))
+    limited = emit(nn.ClipOp(distance, float("-inf"), settings.delta))
+    rest = emit(nn.SubOp(distance, emit(nn.ScaleOp(limited, 0.5))))
+    return Losses(emit(nn.MulOp(limited, rest)))
+
+
+LOSSES: dict[str, Loss] = {
+    "softmax_cross_entropy": Loss(_softmax_cross_entropy, has_classes=True, within=nn.SoftmaxOp),
+    "nll": Loss(_nll, has_classes=True),
+    "binary_cross_entropy": Loss(_binary_cross_entropy, within=nn.SigmoidOp),
+    "mean_square": Loss(_mean_square),
+    "mean_absolute": Loss(_mean_absolute),
+    "huber": Loss(_huber),
+}
+"""Losses by name."""
+
+REDUCTIONS = ("mean", "sum", "none")
+"""What becomes of the losses of all positions: their mean, their sum, or a result for each."""
+
+
+def reduced(emit: Emitter, losses: Losses, reduction: str) -> SSAValue:
+    """The losses of all positions, reduced. Ignored positions do not count in a mean."""
+    values = losses.values
+    if reduction == "none":
+        return values
+    axes = range(len(nn.shape_of(values)))
+    total = emit(nn.ReduceOp(values, "sum", axes)) if axes else values
+    if reduction == "sum":
+        return total
+    if losses.kept is None:
+        return emit(nn.ScaleOp(total, 1.0 / max(prod(nn.shape_of(values)), 1)))
+    count = emit(nn.ReduceOp(losses.kept, "sum", axes)) if axes else losses.kept
+    return emit(nn.DivOp(total, emit(nn.MaxOp(count, emit.constant(1.0, count)))))
+
+
+def widened(emit: Emitter, value: SSAValue) -> SSAValue:
+    """An output in f32, if its elements are narrower."""
+    element = nn.wide_element(nn.element_of(value))
+    return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))

@@ -1,0 +1,306 @@
+"""Optimisers: the new value of a weight, from its old one and its gradient, as operations of nn.
+
+Each is a few elementwise operations. What it keeps between steps are states, updated in place.
+In the formulas: w the weight, g its gradient, lr the learning rate, t the number of the step from 1
+on, v and m what is kept, wd the weight decay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
+from ...ir.errors import InputError
+from .emit import Emitter
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The numbers of optimisers. Each optimiser reads some of them.
+
+    momentum: of sgd, rmsprop and lars, how much of the last update is kept. dampening: how much
+    less of a gradient the momentum takes. nesterov: the step looks ahead along the momentum.
+    weight_decay: wd; added to the gradient as wd * w, but by adamw and lamb to the step.
+    beta1, beta2: of adam and its relatives, how much of the mean and of the mean square is kept.
+    alpha: of rmsprop, how much of the mean square is kept. epsilon: keeps divisors away from 0.
+    centered: rmsprop divides by the deviation from the mean. epsilon_inside: the root of rmsprop
+    includes epsilon. trust: of lars, the factor of the ratio of the norms.
+    """
+
+    momentum: float = 0.0
+    dampening: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    alpha: float = 0.99
+    epsilon: float = 1e-8
+    centered: bool = False
+    epsilon_inside: bool = False
+    trust: float = 0.001
+
+
+@dataclass
+class Update:
+    """The update of one weight.
+
+    weight, gradient: the values. name: of the weight's state. rate: the learning rate, a number or
+    a value without axes. whole: for a number beta, 1 - beta^t at step t, a value without axes.
+    new_states: for each state that is made, its name and first value. stores: the values of states
+    after the step.
+    """
+
+    emit: Emitter
+    weight: SSAValue
+    gradient: SSAValue
+    name: str
+    rate: float | SSAValue
+    whole: Callable[[float], SSAValue]
+    numbers: Numbers
+    new_states: dict[str, np.ndarray] = field(default_factory=dict[str, np.ndarray])
+    stores: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    def kept(self, what: str) -> SSAValue:
+        """The value of a state of the weight's shape, which begins as zeros."""
+        name = f"{self.name}.{what}"
+        dtype = numpy_dtype(nn.element_of(self.weight))
+        self.new_states[name] = np.zeros(nn.shape_of(self.weight), dtype)
+        made = nn.LoadOp(name, nn.tensor_of(self.weight))
+        self.emit.insert(made)
+        return made.result
+
+    def keep(self, what: str, value: SSAValue) -> SSAValue:
+        """Set what the next step finds in a state."""
+        self.stores[f"{self.name}.{what}"] = value
+        return value
+
+    # Arithmetic
+
+    def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A + b."""
+        return self.emit(nn.AddOp(a, b))
+
+    def times(self, a: SSAValue, factor: float) -> SSAValue:
+        """A times a number."""
+        return a if factor == 1.0 else self.emit(nn.ScaleOp(a, factor))
+
+    def mixed(self, old: SSAValue, part: float, new: SSAValue, other: float) -> SSAValue:
+        """Part * old + other * new."""
+        return self.add(self.times(old, part), self.times(new, other))
+
+    def square(self, a: SSAValue) -> SSAValue:
+        """A * a."""
+        return self.emit(nn.SquareOp(a))
+
+    def root(self, a: SSAValue) -> SSAValue:
+        """The square root of a."""
+        return self.emit(nn.SqrtOp(a))
+
+    def shifted(self, a: SSAValue, amount: float) -> SSAValue:
+        """A plus a number."""
+        return a if amount == 0.0 else self.emit(nn.ShiftOp(a, amount))
+
+    def over(self, a: SSAValue, b: SSAValue) -> SSAValue:
+        """A / b."""
+        return self.emit(nn.DivOp(a, b))
+
+    def norm(self, a: SSAValue) -> SSAValue:
+        """The root of the sum of squares of all elements, in f32 for narrower ones."""
+        return self.root(squares(self.emit, a))
+
+    def decayed(self) -> SSAValue:
+        """G + wd * w."""
+        decay = self.numbers.weight_decay
+        return self.add(self.gradient, self.times(self.weight, decay)) if decay else self.gradient
+
+    def stepped(self, direction: SSAValue) -> SSAValue:
+        """W - lr * direction."""
+        if isinstance(self.rate, float | int):
+            change = self.times(direction, self.rate)
+        else:
+            change = self.emit(nn.MulOp(direction, self.rate))
+        return self.emit(nn.SubOp(self.weight, change))
+
+    def unbiased(self, value: SSAValue, beta: float) -> SSAValue:
+        """Value / (1 - beta^t), which makes up for a state that began as zeros."""
+        whole, element = self.whole(beta), nn.element_of(self.weight)
+        if nn.element_of(whole) != element:
+            whole = self.emit(nn.CastOp(whole, element))
+        return self.over(value, whole)
+
+
+def squares(emit: Emitter, value: SSAValue) -> SSAValue:
+    """The sum of the squares of all elements, in f32 for narrower ones."""
+    element = nn.wide_element(nn.element_of(value))
+    if element != nn.element_of(value):
+        value = emit(nn.CastOp(value, element))
+    return emit(nn.ReduceOp(emit(nn.SquareOp(value)), "sum", range(len(nn.shape_of(value)))))
+
+
+def _sgd(u: Update) -> SSAValue:
+    """V = momentum * v + (1 - dampening) * g; w -= lr * v, or lr * (g + momentum * v)."""
+    gradient, numbers = u.decayed(), u.numbers
+    if not numbers.momentum:
+        return u.stepped(gradient)
+    velocity = u.mixed(u.kept("momentum"), numbers.momentum, gradient, 1.0 - numbers.dampening)
+    u.keep("momentum", velocity)
+    if numbers.nesterov:
+        return u.stepped(u.add(gradient, u.times(velocity, numbers.momentum)))
+    return u.stepped(velocity)
+
+
+def _moments(u: Update, gradient: SSAValue) -> SSAValue:
+    """M / (sqrt(v) + epsilon), of running means of g and of g * g that are unbiased."""
+    numbers = u.numbers
+    mean = u.mixed(u.kept("mean"), numbers.beta1, gradient, 1.0 - numbers.beta1)
+    square = u.mixed(u.kept("square"), numbers.beta2, u.square(gradient), 1.0 - numbers.beta2)
+    u.keep("mean", mean)
+    u.keep("square", square)
+    root = u.root(u.unbiased(square, numbers.beta2))
+    return u.over(u.unbiased(mean, numbers.beta1), u.shifted(root, numbers.epsilon))
+
+
+def _adam(u: Update) -> SSAValue:
+    """Source: Kingma and Ba, 2014; weight decay is part of the gradient."""
+    return u.stepped(_moments(u, u.decayed()))
+
+
+def _decoupled(u: Update) -> SSAValue:
+    direction, decay = _moments(u, u.gradient), u.numbers.weight_decay
+    return u.add(direction, u.times(u.weight, decay)) if decay else direction
+
+
+def _adamw(u: Update) -> SSAValue:
+    """Source: Loshchilov and Hutter, 2017; weight decay is part of the step."""
+    return u.stepped(_decoupled(u))
+
+
+def _adamax(u: Update) -> SSAValue:
+    """V = max(beta2 * v, |g|); w -= lr * m / (v + epsilon). Source: Kingma and Ba, section 7.1."""
+    numbers, gradient = u.numbers, u.decayed()
+    mean = u.mixed(u.kept("mean"), numbers.beta1, gradient, 1.0 - numbers.beta1)
+    old = u.times(u.kept("largest"), numbers.beta2)
+    largest = u.emit(nn.MaxOp(old, u.emit(nn.AbsOp(gradient))))
+    u.keep("mean", mean)
+    u.keep("largest", largest)
+    divisor = u.shifted(largest, numbers.epsilon)
+    return u.stepped(u.over(u.unbiased(mean, numbers.beta1), divisor))
+
+
+def _ratio(u: Update, above: SSAValue, below: SSAValue) -> SSAValue:
+    """Above / below, and 1 where either is 0."""
+    one = u.emit.constant(1.0, above)
+    zero = u.emit.constant(0.0, above)
+    positive = u.emit(nn.GreaterOp(u.emit(nn.MulOp(above, below)), zero))
+    return u.emit(nn.SelectOp(positive, u.over(above, below), one))
+
+
+def _as_weight(u: Update, value: SSAValue) -> SSAValue:
+    element = nn.element_of(u.weight)
+    return value if nn.element_of(value) == element else u.emit(nn.CastOp(value, element))
+
+
+def _lamb(u: Update) -> SSAValue:
+    """Adamw's direction x, scaled to |w| / |x|. Source: You and others, 2019."""
+    direction = _decoupled(u)
+    ratio = _as_weight(u, _ratio(u, u.norm(u.weight), u.norm(direction)))
+    return u.stepped(u.emit(nn.MulOp(direction, ratio)))
+
+
+def _rmsprop(u: Update) -> SSAValue:
+    """V = alpha * v + (1 - alpha) * g * g; w -= lr * g / (sqrt(v) + epsilon)."""
+    numbers, gradient = u.numbers, u.decayed()
+    square = u.mixed(u.kept("square"), numbers.alpha, u.square(gradient), 1.0 - numbers.alpha)
+    u.keep("square", square)
+    if numbers.centered:
+        mean = u.mixed(u.kept("mean"), numbers.alpha, gradient, 1.0 - numbers.alpha)
+        u.keep("mean", mean)
+        square = u.emit(nn.SubOp(square, u.square(mean)))
+        # Rounding may leave a variance below 0.
+        square = u.emit(nn.ReluOp(square))
+    if numbers.epsilon_inside:
+        divisor = u.root(u.shifted(square, numbers.epsilon))
+    else:
+        divisor = u.shifted(u.root(square), numbers.epsilon)
+    direction = u.over(gradient, divisor)
+    if not numbers.momentum:
+        return u.stepped(direction)
+    velocity = u.mixed(u.kept("momentum"), numbers.momentum, direction, 1.0)
+    return u.stepped(u.keep("momentum", velocity))
+
+
+def _adagrad(u: Update) -> SSAValue:
+    """V += g * g; w -= lr * g / (sqrt(v) + epsilon)."""
+    gradient = u.decayed()
+    square = u.keep("square", u.add(u.kept("square"), u.square(gradient)))
+    return u.stepped(u.over(gradient, u.shifted(u.root(square), u.numbers.epsilon)))
+
+
+def _lars(u: Update) -> SSAValue:
+    """As sgd, with each weight's step scaled to trust * |w| / |g + wd * w|.
+
+    Source: You and others, Large Batch Training of Convolutional Networks, 2017.
+    """
+    gradient, numbers = u.decayed(), u.numbers
+    ratio = u.times(_ratio(u, u.norm(u.weight), u.norm(gradient)), numbers.trust)
+    scaled = u.emit(nn.MulOp(gradient, _as_weight(u, ratio)))
+    if not numbers.momentum:
+        return u.stepped(scaled)
+    velocity = u.mixed(u.kept("momentum"), numbers.momentum, scaled, 1.0)
+    return u.stepped(u.keep("momentum", velocity))
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An optimiser. build: makes the new value of a weight. reads: the numbers that it takes."""
+
+    build: Callable[[Update], SSAValue]
+    reads: tuple[str, ...]
+
+
+_ADAM = ("beta1", "beta2", "epsilon", "weight_decay")
+
+OPTIMIZERS: dict[str, Optimizer] = {
+    "sgd": Optimizer(_sgd, ("momentum", "dampening", "nesterov", "weight_decay")),
+    "adam": Optimizer(_adam, _ADAM),
+    "adamw": Optimizer(_adamw, _ADAM),
+    "adamax": Optimizer(_adamax, _ADAM),
+    "lamb": Optimizer(_lamb, _ADAM),
+    "rmsprop": Optimizer(
+        _rmsprop,
+        ("alpha", "epsilon", "centered", "epsilon_inside", "momentum", "weight_decay"),
+    ),
+    "adagrad": Optimizer(_adagrad, ("epsilon", "weight_decay")),
+    "lars": Optimizer(_lars, ("momentum", "trust", "weight_decay")),
+}
+"""Optimisers by name."""
+
+
+def check_numbers(name: str, numbers: Numbers) -> None:
+    """Raise InputError for a number that an optimiser does not read, or cannot take."""
+    reads = OPTIMIZERS[name].reads
+    for each in fields(Numbers):
+        value = getattr(numbers, each.name)
+        if value != each.default and each.name not in reads:
+            raise InputError(f"optimizer {name} has no {each.name}; it takes {', '.join(reads)}")
+    for each in ("momentum", "beta1", "beta2", "alpha"):
+        value = getattr(numbers, each)
+        if not 0.0 <= value < 1.0:
+            raise InputError(f"{each} {value:g}; need 0 or more, and less than 1")
+    for each in ("weight_decay", "epsilon"):
+        if not getattr(numbers, each) >= 0.0:
+            raise InputError(f"{each} {getattr(numbers, each):g}; need 0 or more")
+    if numbers.nesterov and not numbers.momentum:
+        raise InputError("nesterov without a momentum; need momentum above 0")
+
+
+def clip_factor(emit: Emitter, gradients: list[SSAValue], most: float) -> SSAValue:
+    """What all gradients are multiplied by, so that their common norm is at most `most`."""
+    norm = emit(nn.SqrtOp(emit.add([squares(emit, each) for each in gradients])))
+    limit = emit.constant(most, norm)
+    return emit(nn.DivOp(limit, emit(nn.MaxOp(norm, limit))))

@@ -1,0 +1,369 @@
+"""Turn a program that computes an output into one that does a step of training."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, fields
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+
+from ..dialects import nn
+from ..dialects.levels import NN
+from ..ir.blob import Blob
+from ..ir.edit import Edit, source_at
+from ..ir.errors import InputError
+from ..ir.provenance import at, named
+from ..ir.rewriting import may_rewrite
+from ..ir.suggestions import suggestion
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from .gradients.emit import Emitter
+from .gradients.losses import LOSSES, REDUCTIONS, Settings, Tensor, reduced, widened
+from .gradients.optimizers import OPTIMIZERS, Numbers, Update, check_numbers, clip_factor
+from .gradients.program import (
+    chosen,
+    decompose_on_the_way,
+    drop_groups,
+    end_of,
+    entry_of,
+    inputs_of,
+    outputs_of,
+    rename_results,
+    states_of,
+)
+from .gradients.reverse import Backward, is_float
+
+LOSS = "loss"
+"""The name of the result that is the loss."""
+
+RATE = "learning_rate"
+"""The name of the input that is the learning rate, if the host gives it at each step."""
+
+UNBIASED = "train.unbiased"
+"""The beginning of the names of states that hold 1 - beta^t, of f32."""
+
+TRAINED = "abele.trained"
+"""The attribute of a module of a training program: the names of the states that are its weights."""
+
+UPDATED = "abele.updated"
+"""The attribute of a module of a training program: the names of all states that a step changes."""
+
+STEP_NAME = "update"
+"""The last part of the location of an operation that updates a weight."""
+
+
+@dataclass(frozen=True)
+class Train(ModulePass):
+    """Turn a program into a step of training: forward, backward, and the update of its weights.
+
+    The program gets an input for the target, and returns the loss instead of its outputs. Its
+    weights are its states of floats. They are updated in place, and so is what the optimiser keeps.
+    A softmax or sigmoid that makes the output is part of the loss. Normalisation by batch
+    statistics replaces that by running statistics, which are then updated, unless frozen. nn -> nn.
+
+    loss: what is minimised. optimizer: how weights follow their gradients. output: the name of the
+    output that the loss reads; the first one if it is empty. target: the name of the new input.
+    reduction: the loss of a batch is the mean or the sum of its losses, or they are returned one by
+    one, and their sum is minimised. learning_rate: how far a step goes. schedule: the host gives
+    the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
+    states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
+    batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
+    the program also returns its outputs. ignore_index: the label of positions that do not count.
+    label_smoothing: the part of a label that is spread over all classes. delta: of huber, the
+    distance from which on it grows linearly. The others are numbers of optimisers.
+    """
+
+    name = "train"
+    takes = NN
+    skips_other_levels = True
+
+    loss: str = "softmax_cross_entropy"
+    optimizer: str = "sgd"
+    output: str = ""
+    target: str = "target"
+    reduction: str = "mean"
+    learning_rate: float = 0.01
+    schedule: bool = False
+    freeze: tuple[str, ...] = ()
+    clip_norm: float = 0.0
+    batch_statistics: float = 0.1
+    outputs: bool = False
+    ignore_index: int | None = None
+    label_smoothing: float = 0.0
+    delta: float = 1.0
+    momentum: float = 0.0
+    dampening: float = 0.0
+    nesterov: bool = False
+    weight_decay: float = 0.0
+    beta1: float = 0.9
+    beta2: float = 0.999
+    alpha: float = 0.99
+    epsilon: float = 1e-8
+    centered: bool = False
+    epsilon_inside: bool = False
+    trust: float = 0.001
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module. Raises InputError for options that do not fit each other or the program,
+        and for an operation on the way from the loss to a weight that has no gradient."""
+        self.check()
+        main = entry_of(op)
+        if main is None or not may_rewrite():
+            return
+        drop_groups(op)
+        with Edit(source_at("train", Train.apply), main) as edit:
+            _Step(self, op, main, edit).run()
+
+    def check(self) -> None:
+        """Raise InputError for options that do not fit each other."""
+        for what, given, known in (
+            ("loss", self.loss, tuple(LOSSES)),
+            ("optimizer", self.optimizer, tuple(OPTIMIZERS)),
+            ("reduction", self.reduction, REDUCTIONS),
+        ):
+            if given not in known:
+                raise InputError(
+                    f"{what} {given!r}{suggestion(given, known)}; need one of {', '.join(known)}"
+                )
+        check_numbers(self.optimizer, self.numbers)
+        classes = LOSSES[self.loss].has_classes
+        for each, default in (("ignore_index", None), ("label_smoothing", 0.0)):
+            if getattr(self, each) != default and not classes:
+                raise InputError(f"loss {self.loss} has no {each}; its target has no classes")
+        if not 0.0 <= self.label_smoothing < 1.0:
+            raise InputError(
+                f"label_smoothing {self.label_smoothing:g}; need 0 or more, and less than 1"
+            )
+        for each in ("delta", "clip_norm", "learning_rate", "batch_statistics"):
+            value, least = getattr(self, each), "more than 0" if each == "delta" else "0 or more"
+            if not (value > 0 if each == "delta" else value >= 0):
+                raise InputError(f"{each} {value:g}; need {least}")
+
+    @property
+    def numbers(self) -> Numbers:
+        """The numbers of the optimiser."""
+        return Numbers(**{each.name: getattr(self, each.name) for each in fields(Numbers)})
+
+
+@dataclass
+class _Step:
+    """The making of one program."""
+
+    options: Train
+    module: ModuleOp
+    main: FuncOp
+    edit: Edit
+
+    def run(self) -> None:
+        options, main = self.options, self.main
+        loads = self._trained()
+        every = [value for values in loads.values() for value in values]
+        results = outputs_of(main)
+        name = options.output or next(iter(results), "")
+        chosen("output", name, results)
+        self._normalise_by_batches(set(loads))
+        kind = LOSSES[options.loss]
+        output = outputs_of(main)[name]
+        if not is_float(output):
+            raise InputError(f"output {name!r} is {output.type}; a loss reads floats")
+        emit = Emitter(self.edit, end_of(main), end_of(main), LOSS)
+        if isinstance(output.owner, Operation):
+            emit.source = output.owner
+        read = widened(emit, kind.reads(output))
+        target = self._input(options.target, kind.target(read))
+        settings = Settings(options.ignore_index, options.label_smoothing, options.delta)
+        loss = reduced(emit, kind.build(emit, read, target, settings), options.reduction)
+        self._return(loss)
+        decompose_on_the_way(main, every, [loss])
+        loss = outputs_of(main)[LOSS]
+        emit = Emitter(self.edit, end_of(main), end_of(main))
+        found = Backward(emit).run(main.body.block, every, {loss: emit.ones_like(loss)})
+        gradients: dict[str, SSAValue] = {}
+        for state, values in loads.items():
+            emit.source = values[0].owner if isinstance(values[0].owner, Operation) else main
+            parts = [found[each] for each in values if each in found]
+            if parts:
+                gradients[state] = emit.add(parts)
+        if not gradients:
+            raise InputError("train: the loss depends on no weight that is trained")
+        self._update(loads, gradients)
+
+    def _trained(self) -> dict[str, list[SSAValue]]:
+        """The states to train, each with the values that are loaded from it."""
+        known = states_of(self.main)
+        for pattern in self.options.freeze:
+            try:
+                matches = any(re.search(pattern, name) for name in known)
+            except re.error as error:
+                raise InputError(f"freeze {pattern!r}: {error}; need a pattern") from None
+            if not matches:
+                raise InputError(
+                    f"freeze {pattern!r}: no weight has such a name; there is "
+                    f"{', '.join(known) or 'none'}"
+                )
+        stored = {
+            each.state.string_value() for each in self.module.walk() if isinstance(each, nn.StoreOp)
+        }
+        statistics = {
+            load.state.string_value()
+            for each in self.main.walk()
+            if isinstance(each, nn.BatchNormOp)
+            for load in (each.mean.owner, each.variance.owner)
+            if isinstance(load, nn.LoadOp)
+        }
+        return {
+            name: values
+            for name, values in known.items()
+            if name not in stored | statistics
+            and not any(re.search(pattern, name) for pattern in self.options.freeze)
+        }
+
+    def _input(self, name: str, type_: Tensor) -> SSAValue:
+        """A new input of the program."""
+        main = self.main
+        names = [*inputs_of(main)]
+        if name in names:
+            raise InputError(f"the program has an input {name!r} already; choose another name")
+        value = main.body.block.insert_arg(type_, len(main.args))
+        value.location = named(name)
+        main.update_function_type()
+        main.properties.pop("arg_names", None)
+        main.attributes["arg_names"] = ArrayAttr(map(StringAttr, (*names, name)))
+        return value
+
+    def _return(self, loss: SSAValue) -> None:
+        """Return the loss, and the outputs if they are asked for."""
+        results = outputs_of(self.main)
+        if self.options.outputs and LOSS in results:
+            raise InputError(
+                f"the program has an output {LOSS!r} already; need another name for it"
+            )
+        rename_results(
+            self.main, {LOSS: loss, **(results if self.options.outputs else {})}, self.edit
+        )
+
+    # Batch normalisation
+
+    def _normalise_by_batches(self, trained: set[str]) -> None:
+        """Replace running statistics by those of the batch, and let the running ones follow."""
+        part = self.options.batch_statistics
+        for op in tuple(self.main.walk()):
+            if not isinstance(op, nn.BatchNormOp) or op.parent is not self.main.body.block:
+                continue
+            loads = (op.mean.owner, op.variance.owner)
+            if part == 0.0 or not all(isinstance(each, nn.LoadOp) for each in loads):
+                continue
+            scale = op.scale.owner
+            if isinstance(scale, nn.LoadOp) and scale.state.string_value() not in trained:
+                # Frozen: it stays as it is.
+                continue
+            emit = Emitter(self.edit, op, op, "statistics")
+            shape = nn.shape_of(op.image)
+            axes = [0, *range(2, len(shape))]
+            count = int(np.prod([shape[i] for i in axes]))
+            if count < 2:
+                raise InputError(
+                    f"{op.name} at {at(op)}: a batch of one value per channel has no variance; "
+                    "use a larger batch, or batch_statistics 0"
+                )
+            made = nn.SummarizeOp(widened(emit, op.image), "moments", axes)
+            emit.insert(made)
+            unbiased = emit(nn.ScaleOp(made.results[1], count / (count - 1)))
+            for i, (load, new) in enumerate(
+                zip(loads, (made.results[0], unbiased), strict=True), 3
+            ):
+                assert isinstance(load, nn.LoadOp)
+                old = load.result
+                own = nn.element_of(old)
+                if nn.element_of(new) != own:
+                    new = emit(nn.CastOp(new, own))
+                kept = emit(nn.ScaleOp(old, 1.0 - part))
+                value = emit(nn.AddOp(kept, emit(nn.ScaleOp(new, part))))
+                store = nn.StoreOp(value, load.state.string_value())
+                emit.insert(store)
+                batch = made.results[i - 3]
+                if nn.element_of(batch) != own:
+                    batch = emit(nn.CastOp(batch, own))
+                self.edit.set_operand(op, i, batch)
+
+    # Updates
+
+    def _update(self, loads: dict[str, list[SSAValue]], gradients: dict[str, SSAValue]) -> None:
+        """Update each weight once its gradient is there and its old value was read."""
+        block = self.main.body.block
+        rate: float | SSAValue = self.options.learning_rate
+        if self.options.schedule:
+            rate = self._input(RATE, nn.tensor((), f32))
+        index = {op: i for i, op in enumerate(block.ops)}
+        if self.options.clip_norm:
+            emit = Emitter(self.edit, end_of(self.main), end_of(self.main), "clip")
+            factor = clip_factor(emit, list(gradients.values()), self.options.clip_norm)
+            for name, gradient in gradients.items():
+                own = factor
+                if nn.element_of(factor) != nn.element_of(gradient):
+                    own = emit(nn.CastOp(factor, nn.element_of(gradient)))
+                gradients[name] = emit(nn.MulOp(gradient, own))
+            index = {op: i for i, op in enumerate(block.ops)}
+        states: dict[str, np.ndarray] = {}
+        known: dict[float, SSAValue] = {}
+
+        def whole(beta: float) -> SSAValue:
+            """The value of 1 - beta^t at step t, computed at the beginning of the program.
+
+            It is kept as a state, c = beta * c + (1 - beta), which loses no digits.
+            """
+            if beta not in known:
+                first = block.first_op
+                assert first is not None
+                emit = Emitter(self.edit, first, self.main, "unbiased")
+                state = f"{UNBIASED}.{len(known)}"
+                states[state] = np.zeros((), np.float32)
+                load = nn.LoadOp(state, nn.tensor((), f32))
+                emit.insert(load)
+                known[beta] = emit(nn.ShiftOp(emit(nn.ScaleOp(load.result, beta)), 1.0 - beta))
+                emit.insert(nn.StoreOp(known[beta], state))
+            return known[beta]
+
+        for name, gradient in gradients.items():
+            readers = [gradient.owner, *(u.operation for v in loads[name] for u in v.uses)]
+            places = [_ancestor(each, index) for each in readers if isinstance(each, Operation)]
+            after = max(places, key=lambda op: index[op]).next_op
+            assert after is not None
+            source = loads[name][0].owner
+            assert isinstance(source, Operation)
+            emit = Emitter(self.edit, after, source, STEP_NAME)
+            weight = loads[name][0]
+            own: float | SSAValue = rate
+            if isinstance(rate, SSAValue) and nn.element_of(weight) != f32:
+                own = emit(nn.CastOp(rate, nn.element_of(weight)))
+            update = Update(emit, weight, gradient, name, own, whole, self.options.numbers)
+            new = OPTIMIZERS[self.options.optimizer].build(update)
+            for state, value in (*update.stores.items(), (name, new)):
+                emit.insert(nn.StoreOp(value, state))
+            states |= update.new_states
+        self._declare(states)
+        stored = [op.state.string_value() for op in block.ops if isinstance(op, nn.StoreOp)]
+        for attribute, names in ((TRAINED, list(gradients)), (UPDATED, stored)):
+            self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
+
+    def _declare(self, states: dict[str, np.ndarray]) -> None:
+        taken = {each.sym_name.data for each in self.module.ops if isinstance(each, nn.StateOp)}
+        for name, array in states.items():
+            if name in taken:
+                raise InputError(f"the program has a state {name!r} already; it is trained already")
+            made = nn.StateOp(name, Blob(array))
+            made.location = named(name)
+            first = self.module.body.block.first_op
+            assert first is not None
+            self.edit.insert(made, InsertPoint.before(first))
+
+
+def _ancestor(op: Operation, index: dict[Operation, int]) -> Operation:
+    """An operation of the block, or the one around it that is of the block."""
+    while op not in index:
+        parent = op.parent_op()
+        assert parent is not None
+        op = parent
+    return op

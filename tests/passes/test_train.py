@@ -1,0 +1,346 @@
+"""A step of training: losses, optimisers, and what is and is not updated."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp
+
+from abele.backends.faults import IndexFault
+from abele.backends.reference import run_reference
+from abele.dialects import nn
+from abele.dialects.levels import NN as NN_LEVEL
+from abele.ir.errors import InputError
+from abele.ir.provenance import origin
+from abele.ir.text import parse_module
+from abele.ir.verify import verify
+from abele.passes.gradients.losses import LOSSES, REDUCTIONS
+from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
+from abele.passes.train import Train
+from abele.tools.driver.context import new_context
+
+Arrays = dict[str, np.ndarray]
+
+X = np.array([[0.5, -1.0, 2.0], [1.5, 0.25, -0.75]])
+W = np.array([[0.4, -0.3], [0.2, 0.9], [-0.6, 0.1]])
+
+
+def linear(op: str = "") -> tuple[str, Arrays]:
+    """y = x @ w, and perhaps a function of it, in float64."""
+    last = "%1" if op else "%0"
+    kind = "tensor<2x2xf64>"
+    more = f'%1 = {op} : ({kind}) -> {kind} loc("end")' if op else ""
+    text = f"""
+    nn.state @w : tensor<3x2xf64> = <"{{w}}">
+    func.func @main(%x: tensor<2x3xf64>) -> {kind} attributes {{arg_names = ["x"]}} {{
+      %w = nn.load @w : tensor<3x2xf64> loc("w")
+      %0 = nn.matmul %x, %w : (tensor<2x3xf64>, tensor<3x2xf64>) -> {kind} loc("product")
+      {more}
+      func.return {last} : {kind}
+    }}"""
+    return text, {"w": W}
+
+
+def training(program: tuple[str, Arrays], **options) -> ModuleOp:
+    """A program that was made to train."""
+    text, states = program
+    context = new_context()
+    for name, array in states.items():
+        text = text.replace(f"{{{name}}}", context.blobs.add(array).digest)
+    module = parse_module(text, context)
+    Train(**options).apply(context, module)
+    verify(module, NN_LEVEL.legal)
+    return module
+
+
+def target_of(loss: str) -> np.ndarray:
+    if LOSSES[loss].has_classes:
+        return np.array([1, 0], np.int32)
+    return np.array([[0.3, 1.0], [0.0, 0.8]])
+
+
+def loss_of(module: ModuleOp, w: np.ndarray, target: np.ndarray) -> float:
+    inputs = {"x": X, "target": target}
+    return float(run_reference(module, inputs, {"w": w}).outputs["loss"].sum())
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_step_follows_the_slope_of_the_loss(loss: str, reduction: str):
+    options = {"loss": loss, "reduction": reduction, "learning_rate": 1.0}
+    if LOSSES[loss].has_classes:
+        options["label_smoothing"] = 0.1
+    module = training(linear(), **options)
+    target = target_of(loss)
+    stepped = W - run_reference(module, {"x": X, "target": target}).state["w"]
+    way = np.random.default_rng(0).normal(size=W.shape)
+    ends = [loss_of(module, W + sign * 1e-6 * way, target) for sign in (1, -1)]
+    assert (stepped * way).sum() == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-7)
+
+
+def softmax(z: np.ndarray) -> np.ndarray:
+    power = np.exp(z - z.max(1, keepdims=True))
+    return power / power.sum(1, keepdims=True)
+
+
+Z = X @ W
+VALUES = {
+    "softmax_cross_entropy": -np.log(softmax(Z)[[0, 1], [1, 0]]),
+    "nll": -Z[[0, 1], [1, 0]],
+    "binary_cross_entropy": np.log1p(np.exp(Z)) - Z * target_of("mean_square"),
+    "mean_square": (Z - target_of("mean_square")) ** 2,
+    "mean_absolute": np.abs(Z - target_of("mean_square")),
+    "huber": np.where(
+        np.abs(Z - target_of("mean_square")) <= 0.5,
+        (Z - target_of("mean_square")) ** 2 / 2,
+        0.5 * (np.abs(Z - target_of("mean_square")) - 0.25),
+    ),
+}
+"""The losses of x @ w, one by one, as their formulas say."""
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_loss_is_what_its_formula_says(loss: str):
+    delta = {"delta": 0.5} if loss == "huber" else {}
+    module = training(linear(), loss=loss, reduction="none", **delta)
+    found = run_reference(module, {"x": X, "target": target_of(loss)}).outputs["loss"]
+    assert found == pytest.approx(VALUES[loss], rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("loss", "op"),
+    [
+        ("softmax_cross_entropy", "nn.softmax %0 axis 1"),
+        ("binary_cross_entropy", "nn.sigmoid %0"),
+    ],
+)
+def test_a_softmax_or_sigmoid_at_the_end_is_part_of_the_loss(loss: str, op: str):
+    inputs = {"x": X, "target": target_of(loss)}
+    runs = [run_reference(training(linear(each), loss=loss), inputs) for each in ("", op)]
+    assert runs[0].outputs == runs[1].outputs
+    assert np.array_equal(runs[0].state["w"], runs[1].state["w"])
+
+
+def test_ignored_labels_count_neither_in_the_loss_nor_in_the_step():
+    module = training(linear(), ignore_index=-1, learning_rate=1.0)
+    found = run_reference(module, {"x": X, "target": np.array([1, -1], np.int32)})
+    assert found.outputs["loss"] == pytest.approx(VALUES["softmax_cross_entropy"][0])
+    none = run_reference(module, {"x": X, "target": np.array([-1, -1], np.int32)})
+    assert none.outputs["loss"] == 0
+    assert np.array_equal(none.state["w"], W)
+
+
+def test_a_label_out_of_range_is_a_fault():
+    with pytest.raises(IndexFault, match="2"):
+        run_reference(training(linear()), {"x": X, "target": np.array([1, 2], np.int32)})
+
+
+# Optimisers, each by its formula in NumPy
+
+
+def moments(s, g, o, t):
+    s["m"] = o.beta1 * s.get("m", 0) + (1 - o.beta1) * g
+    s["v"] = o.beta2 * s.get("v", 0) + (1 - o.beta2) * g * g
+    return (s["m"] / (1 - o.beta1**t)) / (np.sqrt(s["v"] / (1 - o.beta2**t)) + o.epsilon)
+
+
+def norm(a):
+    return np.sqrt((a * a).sum())
+
+
+def sgd(s, w, g, o, t):
+    g = g + o.weight_decay * w
+    s["v"] = o.momentum * s.get("v", 0) + (1 - o.dampening) * g
+    return g + o.momentum * s["v"] if o.nesterov else s["v"]
+
+
+def adamax(s, w, g, o, t):
+    s["m"] = o.beta1 * s.get("m", 0) + (1 - o.beta1) * g
+    s["v"] = np.maximum(o.beta2 * s.get("v", 0), np.abs(g))
+    return s["m"] / (1 - o.beta1**t) / (s["v"] + o.epsilon)
+
+
+def adamw(s, w, g, o, t):
+    return moments(s, g, o, t) + o.weight_decay * w
+
+
+def lamb(s, w, g, o, t):
+    x = adamw(s, w, g, o, t)
+    return norm(w) / norm(x) * x
+
+
+def rmsprop(s, w, g, o, t):
+    s["v"] = o.alpha * s.get("v", 0) + (1 - o.alpha) * g * g
+    v = s["v"]
+    if o.centered:
+        s["a"] = o.alpha * s.get("a", 0) + (1 - o.alpha) * g
+        v = v - s["a"] ** 2
+    x = g / (np.sqrt(v + o.epsilon) if o.epsilon_inside else np.sqrt(v) + o.epsilon)
+    s["b"] = o.momentum * s.get("b", 0) + x
+    return s["b"]
+
+
+def adagrad(s, w, g, o, t):
+    s["v"] = s.get("v", 0) + g * g
+    return g / (np.sqrt(s["v"]) + o.epsilon)
+
+
+def lars(s, w, g, o, t):
+    g = g + o.weight_decay * w
+    s["v"] = o.momentum * s.get("v", 0) + o.trust * norm(w) / norm(g) * g
+    return s["v"]
+
+
+DIRECTIONS = {
+    "sgd": sgd,
+    "adam": lambda s, w, g, o, t: moments(s, g + o.weight_decay * w, o, t),
+    "adamw": adamw,
+    "adamax": adamax,
+    "lamb": lamb,
+    "rmsprop": rmsprop,
+    "adagrad": adagrad,
+    "lars": lars,
+}
+
+VARIANTS = [
+    *((name, {}) for name in OPTIMIZERS),
+    ("sgd", {"momentum": 0.9, "dampening": 0.25, "weight_decay": 0.1}),
+    ("sgd", {"momentum": 0.9, "nesterov": True}),
+    ("adam", {"weight_decay": 0.1, "beta1": 0.8, "beta2": 0.9, "epsilon": 1e-3}),
+    ("adamw", {"weight_decay": 0.1}),
+    ("lamb", {"weight_decay": 0.1}),
+    ("rmsprop", {"centered": True, "momentum": 0.5}),
+    ("rmsprop", {"epsilon_inside": True, "epsilon": 1e-3}),
+    ("lars", {"momentum": 0.9, "weight_decay": 0.01}),
+]
+
+
+@pytest.mark.parametrize(("name", "numbers"), VARIANTS)
+def test_an_optimizer_steps_as_its_formula_says(name: str, numbers: dict[str, float]):
+    options = {"loss": "mean_square", "reduction": "sum", "learning_rate": 0.05}
+    module = training(linear(), optimizer=name, **options, **numbers)
+    target = target_of("mean_square")
+    kept, w, state = {}, W, None
+    for t in range(1, 4):
+        gradient = 2 * X.T @ (X @ w - target)
+        w = w - 0.05 * DIRECTIONS[name](kept, w, gradient, Numbers(**numbers), t)
+        state = run_reference(module, {"x": X, "target": target}, state).state
+        # What makes the first steps unbiased is kept in float32.
+        assert state["w"] == pytest.approx(w, rel=1e-7)
+
+
+def test_every_optimizer_and_loss_has_a_second_definition():
+    assert set(DIRECTIONS) == set(OPTIMIZERS)
+    assert set(VALUES) == set(LOSSES)
+
+
+def test_the_norm_of_all_gradients_is_limited():
+    options = {"loss": "mean_square", "reduction": "sum", "learning_rate": 1.0}
+    inputs = {"x": X, "target": target_of("mean_square")}
+    free, limited, wide = (
+        W - run_reference(training(linear(), clip_norm=c, **options), inputs).state["w"]
+        for c in (0.0, 0.1, 1e6)
+    )
+    assert norm(limited) == pytest.approx(0.1)
+    assert limited / norm(limited) == pytest.approx(free / norm(free))
+    assert wide == pytest.approx(free)
+
+
+def test_the_host_may_give_the_learning_rate():
+    module = training(linear(), loss="mean_square", schedule=True)
+    inputs = {"x": X, "target": target_of("mean_square")}
+    steps = [
+        W - run_reference(module, inputs | {"learning_rate": np.float32(r)}).state["w"]
+        for r in (np.float32(0.5), np.float32(0.25))
+    ]
+    assert steps[0] == pytest.approx(2 * steps[1])
+
+
+NORMALISED = """
+    nn.state @scale : tensor<2xf32> = <"{scale}">
+    nn.state @bias : tensor<2xf32> = <"{bias}">
+    nn.state @mean : tensor<2xf32> = <"{mean}">
+    nn.state @variance : tensor<2xf32> = <"{variance}">
+    func.func @main(%x: tensor<4x2x3xf32>) -> tensor<4x2x3xf32> attributes {arg_names = ["x"]} {
+      %s = nn.load @scale : tensor<2xf32>
+      %b = nn.load @bias : tensor<2xf32>
+      %m = nn.load @mean : tensor<2xf32>
+      %v = nn.load @variance : tensor<2xf32>
+      %0 = nn.batch_norm %x, %s, %b, %m, %v epsilon 0.5 : (tensor<4x2x3xf32>, tensor<2xf32>,
+        tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) -> tensor<4x2x3xf32> loc("norm")
+      func.return %0 : tensor<4x2x3xf32>
+    }"""
+
+STATISTICS = {
+    "scale": np.array([1, 2], np.float32),
+    "bias": np.array([0, 1], np.float32),
+    "mean": np.array([5, 6], np.float32),
+    "variance": np.array([7, 8], np.float32),
+}
+
+
+def normalised(x: np.ndarray, target: np.ndarray, **options):
+    module = training((NORMALISED, STATISTICS), loss="mean_square", outputs=True, **options)
+    return run_reference(module, {"x": x, "target": target})
+
+
+def test_a_batch_is_normalised_by_its_own_statistics_which_the_running_ones_follow():
+    x = np.random.default_rng(0).normal(size=(4, 2, 3)).astype(np.float32)
+    found = normalised(x, np.zeros_like(x))
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    shown = (x - mean[:, None]) / np.sqrt(variance[:, None] + 0.5)
+    expected = shown * STATISTICS["scale"][:, None] + STATISTICS["bias"][:, None]
+    assert found.outputs["out0"] == pytest.approx(expected, abs=1e-5)
+    assert found.state["mean"] == pytest.approx(0.9 * STATISTICS["mean"] + 0.1 * mean, rel=1e-5)
+    unbiased = variance * 12 / 11
+    follows = 0.9 * STATISTICS["variance"] + 0.1 * unbiased
+    assert found.state["variance"] == pytest.approx(follows, rel=1e-5)
+    step = 0.01 * 2 * (expected * shown).sum((0, 2)) / x.size
+    assert found.state["scale"] == pytest.approx(STATISTICS["scale"] - step, abs=1e-5)
+
+
+@pytest.mark.parametrize("options", [{"batch_statistics": 0.0}, {"freeze": ("scale",)}])
+def test_a_frozen_normalisation_keeps_its_statistics(options: dict[str, object]):
+    x = np.random.default_rng(0).normal(size=(4, 2, 3)).astype(np.float32)
+    found = normalised(x, np.zeros_like(x), **options)
+    assert np.array_equal(found.state["mean"], STATISTICS["mean"])
+    assert not np.array_equal(found.state["bias"], STATISTICS["bias"])
+    assert np.array_equal(found.state["scale"], STATISTICS["scale"]) == ("freeze" in options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"loss": "mean_sqare"}, "loss 'mean_sqare'; did you mean mean_square"),
+        ({"optimizer": "sdg"}, "optimizer 'sdg'"),
+        ({"reduction": "average"}, "reduction 'average'"),
+        ({"momentum": 1.0}, "momentum 1; need 0 or more, and less than 1"),
+        ({"optimizer": "adam", "momentum": 0.5}, "optimizer adam has no momentum; it takes beta1"),
+        ({"nesterov": True}, "nesterov without a momentum"),
+        ({"loss": "huber", "label_smoothing": 0.1}, "loss huber has no label_smoothing"),
+        ({"label_smoothing": 1.0}, "label_smoothing 1"),
+        ({"learning_rate": -1.0}, "learning_rate -1; need 0 or more"),
+        ({"freeze": ("v",)}, "freeze 'v': no weight has such a name; there is w"),
+        ({"freeze": ("(",)}, "freeze '\\(': .*; need a pattern"),
+        ({"freeze": ("w",)}, "the loss depends on no weight that is trained"),
+        ({"output": "z"}, "no output 'z'; there is out0"),
+        ({"target": "x"}, "the program has an input 'x' already"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: dict[str, object], problem: str):
+    with pytest.raises(InputError, match=problem):
+        training(linear(), **options)
+
+
+def test_every_number_of_an_optimizer_is_an_option():
+    names = {each.name for each in fields(Numbers)}
+    assert names <= {each.name for each in fields(Train)}
+    assert {number for each in OPTIMIZERS.values() for number in each.reads} == names
+
+
+def test_a_weight_is_updated_after_its_last_reader_and_no_later():
+    module = training(linear("nn.tanh %0"), loss="mean_square")
+    names = [op.name for op in module.walk()]
+    assert names[-3:] == ["nn.sub", "nn.store", "func.return"]
+    (store,) = (op for op in module.walk() if isinstance(op, nn.StoreOp))
+    assert origin(store) == "w/update"

@@ -1,0 +1,202 @@
+"""Training from Python: steps on the machine, weights that change, and what is refused."""
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from some_models import model, node, random
+from typer.testing import CliRunner
+
+from abele.ir.errors import InputError
+from abele.tools import Executable, Training, compile_model
+from abele.tools.cli import app
+from abele.tools.driver.training import LossIsNotFinite
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def network() -> onnx.ModelProto:
+    """A strided and a grouped convolution, normalisations, an overlapping pool, dense layers."""
+    nodes = [
+        node("Conv", "x w0 b0", "c0", strides=[2, 2], pads=[1, 1, 1, 1]),
+        node("BatchNormalization", "c0 s t m v", "n0"),
+        node("Relu", "n0", "r0"),
+        node("LRN", "r0", "l0", size=3, alpha=0.1),
+        node("Conv", "l0 w1", "c1", group=2, pads=[1, 1, 1, 1]),
+        node("MaxPool", "c1", "m0", kernel_shape=[3, 3], strides=[2, 2]),
+        node("Flatten", "m0", "f0"),
+        node("Gemm", "f0 w2 b2", "y", transB=1),
+        node("Softmax", "y", "p"),
+    ]
+    weights = {
+        "w0": random((4, 2, 3, 3), 1, 0.4),
+        "b0": random((4,), 2),
+        "s": 1 + random((4,), 3, 0.2),
+        "t": random((4,), 4, 0.2),
+        "m": random((4,), 5, 0.2),
+        "v": np.ones(4, np.float32),
+        "w1": random((6, 2, 3, 3), 6, 0.4),
+        "w2": random((5, 24), 7, 0.3),
+        "b2": random((5,), 8),
+    }
+    return model(nodes, {"x": [3, 2, 11, 11]}, ["p"], weights)
+
+
+INPUTS = {"x": random((3, 2, 11, 11), 9), "target": np.array([4, 0, 2], np.int32)}
+
+
+@cache
+def compiled(**options: object) -> Executable:
+    return compile_model(network(), "tiny:8", train=Training(**options))
+
+
+def trained(**options: object) -> Executable:
+    """The program of a step, with the first values of all states."""
+    exe = compiled(**options)
+    exe.reset()
+    return exe
+
+
+def test_the_machine_takes_the_steps_of_the_reference():
+    # The gradient of b0 is that of a bias before a normalisation: nothing but rounding. With a
+    # smaller epsilon, adam would take steps of full length along it.
+    exe = trained(optimizer="adam", epsilon=1e-2, learning_rate=0.01, clip_norm=1.0)
+    before = exe.weights
+    losses = [float(exe.step(INPUTS)["loss"]) for _ in range(3)]
+    weights, states = exe.weights, exe.states
+    again = [float(exe.step(INPUTS, at="nn")["loss"]) for _ in range(3)]
+    assert losses == pytest.approx(again, rel=1e-4)
+    assert losses[0] > losses[1] > losses[2]
+    assert set(before) == {"w0", "b0", "s", "t", "w1", "w2", "b2"}
+    assert set(states) - set(before) >= {"m", "v", "w0.mean", "w0.square", "train.unbiased.0"}
+    for name, weight in weights.items():
+        assert weight == pytest.approx(exe.weights[name], abs=2e-4)
+        assert not np.array_equal(weight, before[name])
+
+
+def test_a_strict_machine_steps_to_the_same_bits():
+    exe = trained(momentum=0.9)
+    losses = [exe.step(INPUTS)["loss"] for _ in range(2)]
+    weights = exe.weights
+    assert [exe.step(INPUTS, strict=True)["loss"] for _ in range(2)] == losses
+    assert all(np.array_equal(weight, weights[name]) for name, weight in exe.weights.items())
+
+
+def test_states_that_are_set_go_on_to_the_same_bits():
+    exe = trained(momentum=0.9)
+    exe.step(INPUTS)
+    kept = {name: array.copy() for name, array in exe.states.items()}
+    losses = [exe.step(INPUTS)["loss"] for _ in range(2)]
+    exe.reset()
+    assert not np.array_equal(exe.weights["w0"], kept["w0"])
+    exe.set_states(kept)
+    assert [exe.step(INPUTS)["loss"] for _ in range(2)] == losses
+
+
+def test_a_saved_program_goes_on_training(tmp_path: Path):
+    exe = trained()
+    exe.save(tmp_path / "step.abele")
+    loaded = compile_model(tmp_path / "step.abele")
+    assert loaded.step(INPUTS) == exe.step(INPUTS)
+    assert set(loaded.weights) == set(exe.weights)
+
+
+def test_frozen_weights_stay():
+    exe = trained(freeze=("^w[01]$", "^b0$"))
+    before = exe.states
+    exe.step(INPUTS)
+    changed = {name for name, a in exe.states.items() if not np.array_equal(a, before[name])}
+    assert changed == {"s", "t", "m", "v", "w2", "b2"}
+    assert set(exe.weights) == {"s", "t", "w2", "b2"}
+
+
+def test_a_network_learns_digits():
+    """The 297 digits of examples/ are real; 240 are trained on, and 57 held out."""
+    images = np.load(EXAMPLES / "digits.npz")["x"]
+    labels = np.load(EXAMPLES / "digit_labels.npy").astype(np.int32)
+    rng, rate = np.random.default_rng(0), np.float32(0.01)
+    training = Training(momentum=0.9, schedule=True, outputs=True)
+    exe = compile_model(EXAMPLES / "digits.onnx", "tiny:16", batch=16, train=training)
+    exe.set_states(
+        {
+            name: (rng.standard_normal(a.shape) * (2 / a[0].size) ** 0.5).astype(np.float32)
+            for name, a in exe.weights.items()
+            if a.ndim > 1
+        }
+    )
+
+    def step(which: np.ndarray, rate: np.float32) -> dict[str, np.ndarray]:
+        inputs = {"x": images[which], "target": labels[which], "learning_rate": np.array(rate)}
+        return exe.step(inputs)
+
+    losses = []
+    for _ in range(10):
+        losses += [step(i, rate)["loss"] for i in rng.permutation(240).reshape(-1, 16)]
+    assert np.mean(losses[-15:]) < 0.1 * losses[0]
+    # A learning rate of 0 leaves the weights as they are.
+    held_out = np.arange(240, 288).reshape(-1, 16)
+    scores = [step(i, np.float32(0))[exe.outputs[1].name] for i in held_out]
+    assert (np.concatenate(scores).argmax(1) == labels[240:288]).mean() >= 0.9
+
+
+def test_what_is_no_training_program_has_no_steps():
+    exe = compile_model(network(), "tiny:8")
+    with pytest.raises(InputError, match="no training program; compile the model with train"):
+        exe.step(INPUTS)
+
+
+def test_states_of_another_program_are_refused():
+    exe = trained()
+    with pytest.raises(InputError, match="no state 'other'.*; a step changes"):
+        exe.set_states({"other": np.ones(3)})
+    with pytest.raises(InputError, match="'b2' .*: got float32"):
+        exe.set_states({"b2": np.ones(3, np.float32)})
+
+
+def test_a_loss_that_is_not_a_number_is_said_so():
+    exe = trained()
+    bad = INPUTS | {"x": np.full_like(INPUTS["x"], np.nan)}
+    with pytest.raises(LossIsNotFinite, match="the loss is nan, and the weights have taken"):
+        exe.step(bad)
+
+
+def test_a_compiled_program_cannot_be_trained(tmp_path: Path):
+    trained().save(tmp_path / "step.abele")
+    with pytest.raises(InputError, match="compiled already, so it cannot be trained"):
+        compile_model(tmp_path / "step.abele", train=Training())
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(arguments))
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--loss", "huber"], "--loss without --train"),
+        (["--train", "--loss", "huge"], "loss 'huge'"),
+        (["--train", "--training", "momentun=1"], "did you mean momentum?"),
+        (["--train", "--training", "momentum=much"], "need a number"),
+        (["--train", "--training", "schedule=maybe"], "need true or false"),
+        (["--train", "--training", "momentum=0.1", "--training", "momentum=0.2"], "given twice"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options: list[str], problem: str, tmp_path: Path):
+    path = tmp_path / "net.onnx"
+    onnx.save(network(), path)
+    code, output = invoke("compile", str(path), "-o", str(tmp_path / "p.abele"), *options)
+    assert code == 2
+    assert problem in output
+
+
+def test_the_command_line_compiles_a_step(tmp_path: Path):
+    path, out = tmp_path / "net.onnx", tmp_path / "p.abele"
+    onnx.save(network(), path)
+    options = ["--train", "--optimizer", "adamw", "--training", "freeze=^w0$"]
+    options += ["--training", "weight-decay=0.1", "--target", "tiny:8"]
+    code, output = invoke("compile", str(path), "-o", str(out), *options)
+    assert code == 0, output
+    assert "w0" not in compile_model(out).weights
