@@ -1,4 +1,4 @@
-"""TreeEnsemble of the domain ai.onnx.ml: all trees are walked at once, level by level."""
+"""Trees of the domain ai.onnx.ml: all trees are walked at once, level by level."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from xdsl.dialects.builtin import f32, i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from .node import Importer, Node, Results
+from .node import Importer, Node, Results, is_float
+from .ops_extremes import first_largest
 from .ops_learned import rows_of_features, transformed
 from .tensors import Array
 
@@ -211,17 +213,8 @@ def _passed(
 
 def _aggregated(node: Node, weight: SSAValue, is_target: SSAValue, trees: int) -> SSAValue:
     """The weights of the leaves of all trees, merged for each target."""
-    limits = np.finfo(numpy_dtype(nn.element_of(weight)))
-    combiners = {
-        0: ("sum", 0.0),
-        1: ("sum", 0.0),
-        2: ("min", float(limits.max)),
-        3: ("max", float(limits.min)),
-    }
     aggregate = node.integer("aggregate_function", 1)
-    if aggregate not in combiners:
-        raise node.bad(f"aggregate_function {aggregate}; need 0 to 3")
-    combiner, none = combiners[aggregate]
+    combiner, none = _combiner(node, aggregate, numpy_dtype(nn.element_of(weight)))
     each = node.add(nn.SelectOp(is_target, weight, node.constant(none, weight)))
     total = node.add(nn.ReduceOp(each, combiner, [1]))
     total = node.add(nn.ScaleOp(total, 1 / trees)) if aggregate == 0 else total
@@ -229,9 +222,209 @@ def _aggregated(node: Node, weight: SSAValue, is_target: SSAValue, trees: int) -
     return transformed(node, total, TRANSFORM_NAMES.get(transform, str(transform)))
 
 
+def _combiner(node: Node, aggregate: int, dtype: np.dtype[np.generic]) -> tuple[str, float]:
+    """What merges the weights of trees, and what stands for a target that a leaf does not have."""
+    limits = np.finfo(dtype)
+    combiners = {
+        0: ("sum", 0.0),
+        1: ("sum", 0.0),
+        2: ("min", float(limits.max)),
+        3: ("max", float(limits.min)),
+    }
+    if aggregate not in combiners:
+        raise node.bad(f"aggregate_function {aggregate}; need 0 to 3")
+    return combiners[aggregate]
+
+
 def _constant(node: Node, values: Array) -> SSAValue:
     return node.graph.emitted(node.known(np.array(values, order="C")))
 
 
-TREES: dict[str, Importer] = {"TreeEnsemble": _tree_ensemble}
+# TreeEnsembleRegressor and TreeEnsembleClassifier, which list nodes by tree
+
+MODES = {
+    b"BRANCH_LEQ": 0,
+    b"BRANCH_LT": 1,
+    b"BRANCH_GTE": 2,
+    b"BRANCH_GT": 3,
+    b"BRANCH_EQ": 4,
+    b"BRANCH_NEQ": 5,
+}
+LEAF = b"LEAF"
+"""The names of modes."""
+
+AGGREGATES = {"SUM": 1, "AVERAGE": 0, "MIN": 2, "MAX": 3}
+"""The numbers of aggregate_function in TreeEnsemble."""
+
+
+@dataclass
+class _Forest:
+    """Trees of which each leaf has a number. numbers: of each leaf, by tree and node."""
+
+    tests: list[_Test]
+    roots: list[int]
+    numbers: dict[tuple[int, int], int]
+
+
+def _numbers(node: Node, name: str) -> Array:
+    """Floats, as a list or, in later versions, as a tensor; empty if neither is given."""
+    if node.has_attribute(f"{name}_as_tensor"):
+        return node.tensor(f"{name}_as_tensor").reshape(-1)
+    return np.array(node.numbers(name, []), np.float32)
+
+
+def _forest(node: Node, features: int) -> _Forest:
+    """The trees that the attributes nodes_... list."""
+    trees, numbers = node.integers("nodes_treeids", []), node.integers("nodes_nodeids", [])
+    feature, yes, no = (
+        node.integers(f"nodes_{name}", []) for name in ("featureids", "truenodeids", "falsenodeids")
+    )
+    modes = (
+        list(node.attributes["nodes_modes"].strings) if node.has_attribute("nodes_modes") else []
+    )
+    split = _numbers(node, "nodes_values")
+    missing = node.integers("nodes_missing_value_tracks_true", []) or [0] * len(trees)
+    columns = (trees, numbers, feature, yes, no, modes, split, missing)
+    lengths = [len(column) for column in columns]
+    if len(set(lengths)) > 1 or not trees:
+        raise node.bad(f"lists of {lengths} numbers for nodes; need one or more, of each as many")
+    keys = list(zip(trees, numbers, strict=True))
+    if len(set(keys)) != len(keys):
+        raise node.bad("a node of a tree is listed twice")
+    leaves = {
+        key: i for i, key in enumerate(k for k, m in zip(keys, modes, strict=True) if m == LEAF)
+    }
+    inner = {key: i for i, key in enumerate(k for k in keys if k not in leaves)}
+    followers: set[tuple[int, int]] = set()
+    tests: list[_Test] = []
+    for key, f, y, n, mode, value, gap in zip(keys, *columns[2:], strict=True):
+        if key in leaves:
+            continue
+        if mode not in MODES:
+            raise node.bad(f"mode {mode.decode(errors='replace')!r} of node {key[1]}")
+        if not 0 <= f < features:
+            raise node.bad(f"feature {f} of node {key[1]}; the rows have {features}")
+        places: list[tuple[int, bool]] = []
+        for follower in ((key[0], y), (key[0], n)):
+            if follower not in inner and follower not in leaves:
+                raise node.bad(f"node {key[1]} of tree {key[0]} leads to node {follower[1]}")
+            followers.add(follower)
+            is_leaf = follower in leaves
+            places.append((leaves[follower] if is_leaf else inner[follower], is_leaf))
+        (y, y_leaf), (n, n_leaf) = places
+        tests.append(_Test(f, float(value), MODES[mode], bool(gap), y, n, y_leaf, n_leaf))
+    tops: dict[int, tuple[int, int]] = {}
+    for key in keys:
+        if key not in followers:
+            tops.setdefault(key[0], key)
+    if len(tops) != len(set(trees)):
+        raise node.bad("a tree has no root: each of its nodes follows another")
+    roots = [inner[k] if k in inner else len(tests) + leaves[k] for k in tops.values()]
+    return _Forest(tests, roots, leaves)
+
+
+def _totals(
+    node: Node, prefix: str, count: int, aggregate: int
+) -> tuple[SSAValue, list[int], NDArray[np.floating]]:
+    """Merged weights [rows, count] of the leaves that rows reach; the columns and the weights.
+
+    prefix: of the attributes that list weights, target or class. aggregate: as in TreeEnsemble.
+    """
+    value = rows_of_features(node)
+    if not is_float(value):
+        value = node.cast(value, f32)
+    forest = _forest(node, nn.shape_of(value)[1])
+    columns = node.integers(f"{prefix}_ids", [])
+    places = list(
+        zip(
+            node.integers(f"{prefix}_treeids", []),
+            node.integers(f"{prefix}_nodeids", []),
+            strict=False,
+        )
+    )
+    weights = _numbers(node, f"{prefix}_weights")
+    if not len(places) == len(columns) == len(weights) or not places:
+        raise node.bad(f"{len(columns)} {prefix}_ids and {len(weights)} weights of leaves")
+    if not set(columns) <= set(range(count)) or not set(places) <= forest.numbers.keys():
+        raise node.bad(f"{prefix}_ids of 0 to {count - 1}, and weights of leaves, are needed")
+    dtype = numpy_dtype(nn.element_of(value))
+    combiner, none = _combiner(node, aggregate, dtype)
+    table = np.full((len(forest.numbers), count), none, dtype)
+    at = (np.array([forest.numbers[each] for each in places]), np.array(columns))
+    if combiner == "sum":
+        np.add.at(table, at, weights.astype(dtype))
+    else:
+        table[at] = weights
+        table[:, [i for i in range(count) if i not in set(columns)]] = 0
+    tests, roots = forest.tests, forest.roots
+    if tests:
+        reached = _leaf_reached(node, value, tests, roots, len(table))
+    else:
+        shape = (nn.shape_of(value)[0], len(roots))
+        reached = _constant(node, np.broadcast_to(np.array(roots, np.int32), shape))
+    found = node.add(nn.GatherOp(_constant(node, table), reached, 0))
+    total = node.add(nn.ReduceOp(found, combiner, [1]))
+    total = node.reshape(total, (nn.shape_of(value)[0], count))
+    total = node.add(nn.ScaleOp(total, 1 / len(roots))) if aggregate == 0 else total
+    return total, columns, weights
+
+
+def _with_base(node: Node, total: SSAValue, base: Array) -> SSAValue:
+    """Totals plus a base for each column, or one for all."""
+    if not base.size:
+        return total
+    if base.size not in (1, nn.shape_of(total)[1]):
+        raise node.bad(f"{base.size} base_values for {nn.shape_of(total)[1]} columns")
+    dtype = numpy_dtype(nn.element_of(total))
+    return node.add(nn.AddOp(total, _constant(node, base.astype(dtype))))
+
+
+def _tree_regressor(node: Node) -> Results:
+    name = node.text("aggregate_function", "SUM")
+    if name not in AGGREGATES:
+        raise node.bad(f"aggregate_function {name}; need one of {', '.join(AGGREGATES)}")
+    total, _, _ = _totals(node, "target", node.integer("n_targets", 1), AGGREGATES[name])
+    total = _with_base(node, total, _numbers(node, "base_values"))
+    return node.cast(transformed(node, total, node.text("post_transform", "NONE")), f32)
+
+
+def _tree_classifier(node: Node) -> Results:
+    """The label of the largest score, and the scores.
+
+    Two classes of which only one has weights have one score s, as in onnxruntime. If no weight is
+    negative, s is a probability: the scores are 1 - s and s, and the second label is that of more
+    than 0.5. Otherwise they are -s and s, and it is that of more than 0. LOGISTIC makes the scores
+    probabilities of -s and s.
+    """
+    if node.has_attribute("classlabels_strings"):
+        raise node.unsupported("labels that are strings", "need numbers")
+    labels = np.array(node.integers("classlabels_int64s", []), np.int64)
+    if labels.size < 2:
+        raise node.unsupported(f"{labels.size} classes", "need two or more")
+    name = node.text("post_transform", "NONE")
+    total, columns, weights = _totals(node, "class", labels.size, 1)
+    base, rows = _numbers(node, "base_values"), nn.shape_of(total)[0]
+    if labels.size > 2 or len(set(columns)) > 1:
+        total = _with_base(node, total, base)
+        scores = transformed(node, total, name)
+        place = node.reshape(first_largest(node, total, 1), (rows,))
+        return [node.add(nn.GatherOp(_constant(node, labels), place, 0)), node.cast(scores, f32)]
+    column = node.add(nn.SliceOp(total, [0, columns[0]], [1, 1], [rows, 1]))
+    one = _with_base(node, column, base[-1:])
+    positive = bool((weights >= 0).all())
+    other = node.add(nn.NegOp(one))
+    if positive and name != "LOGISTIC":
+        other = node.add(nn.ShiftOp(other, 1.0))
+    scores = node.add(nn.ConcatOp([other, one], 1))
+    scores = node.add(nn.SigmoidOp(scores)) if name == "LOGISTIC" else scores
+    least = node.constant(0.5 if positive else 0.0, one)
+    place = node.cast(node.reshape(node.add(nn.GreaterOp(one, least)), (rows,)), i32)
+    return [node.add(nn.GatherOp(_constant(node, labels), place, 0)), node.cast(scores, f32)]
+
+
+TREES: dict[str, Importer] = {
+    "TreeEnsemble": _tree_ensemble,
+    "TreeEnsembleRegressor": _tree_regressor,
+    "TreeEnsembleClassifier": _tree_classifier,
+}
 """Importers of the domain ai.onnx.ml."""
