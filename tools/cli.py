@@ -41,6 +41,7 @@ class Command:
 COMMANDS: dict[str, Command] = {
     "run": Command("run:run", "Compile a model, or load a program, and run it once."),
     "compile": Command("compile:compile_command", "Compile a model into a program file."),
+    "train": Command("train:train_command", "Train a model on samples of a file."),
     "opt": Command("opt:opt", "Run passes on a module of any level, and print the result."),
     "plan": Command(
         "plan:plan_command", "Show how operators are split over tiles, and what that costs."

@@ -28,6 +28,7 @@ VALUES = (
 VALID: dict[str, tuple[str, ...]] = {
     "run": (MODULE,),
     "compile": (MODULE, "-o", "out.abele"),
+    "train": (MODULE, "--data", "old.npz", "--steps", "1"),
     "opt": (MODULE,),
     "plan": (MODULE,),
     "memory": (MODULE,),

@@ -1,0 +1,120 @@
+"""Checkpoints: the states of a training program in a file of the format of safetensors.
+
+The file has eight bytes with the length of its header, the header in JSON, and the elements of all
+tensors in order. Source: https://huggingface.co/docs/safetensors, "Format".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+from numpy.typing import NDArray
+
+from ...ir.errors import InputError
+from ...ir.whole_file import whole_file
+
+Array = NDArray[Any]
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "F64": np.dtype(np.float64),
+    "F32": np.dtype(np.float32),
+    "F16": np.dtype(np.float16),
+    "BF16": np.dtype(ml_dtypes.bfloat16),
+    "I64": np.dtype(np.int64),
+    "I32": np.dtype(np.int32),
+    "I16": np.dtype(np.int16),
+    "I8": np.dtype(np.int8),
+    "U64": np.dtype(np.uint64),
+    "U32": np.dtype(np.uint32),
+    "U16": np.dtype(np.uint16),
+    "U8": np.dtype(np.uint8),
+    "BOOL": np.dtype(np.bool_),
+}
+"""The types of elements by the names that the format gives them."""
+
+LENGTH_BYTES = 8
+MOST_HEADER_BYTES = 100_000_000
+"""The format's own limit on its header."""
+
+METADATA = "__metadata__"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The states of a program after some steps of training.
+
+    step: how many steps were done. seed: of the order of the samples. states: by name.
+    """
+
+    step: int
+    seed: int
+    states: Mapping[str, Array]
+
+
+def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
+    """Write a checkpoint, to a temporary file that is then renamed. Raises InputError."""
+    names = {dtype: name for name, dtype in DTYPES.items()}
+    header: dict[str, object] = {
+        METADATA: {"step": str(checkpoint.step), "seed": str(checkpoint.seed)}
+    }
+    arrays = {name: np.asarray(array) for name, array in checkpoint.states.items()}
+    start = 0
+    for name, array in arrays.items():
+        header[name] = {
+            "dtype": names[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [start, start + array.nbytes],
+        }
+        start += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % LENGTH_BYTES)
+    try:
+        with whole_file(Path(path)) as stream:
+            stream.write(len(text).to_bytes(LENGTH_BYTES, "little"))
+            stream.write(text)
+            for array in arrays.values():
+                stream.write(array.tobytes())
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
+    """Read a checkpoint that write_checkpoint wrote. Raises InputError for any other file."""
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    try:
+        return _parsed(data)
+    # Damage can show anywhere in the header.
+    except Exception as error:
+        raise InputError(f"{path}: damaged, or not a checkpoint: {error}") from None
+
+
+def _parsed(data: bytes) -> Checkpoint:
+    length = int.from_bytes(data[:LENGTH_BYTES], "little")
+    begin = LENGTH_BYTES + length
+    if len(data) < LENGTH_BYTES or length > MOST_HEADER_BYTES or begin > len(data):
+        raise InputError("the file ends before its header does")
+    header = cast("dict[str, Any]", json.loads(data[LENGTH_BYTES:begin]))
+    metadata = header.pop(METADATA, {})
+    if not {"step", "seed"} <= set(metadata):
+        raise InputError("it does not say of which step it is")
+    states: dict[str, Array] = {}
+    for name, entry in header.items():
+        dtype, shape = DTYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
+        first, last = map(int, entry["data_offsets"])
+        if not 0 <= first <= last <= len(data) - begin:
+            raise InputError(f"the file ends before {name!r} does")
+        if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != last - first:
+            raise InputError(f"{name!r}: {last - first} bytes for {entry['dtype']}{list(shape)}")
+        states[name] = np.frombuffer(data[begin + first : begin + last], dtype).reshape(shape)
+    return Checkpoint(int(metadata["step"]), int(metadata["seed"]), states)
