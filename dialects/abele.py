@@ -27,6 +27,7 @@ from ..ir.geometry.space import (
     Division,
     Kind,
     Outside,
+    Position,
     Relation,
     Space,
 )
@@ -171,12 +172,15 @@ class SpaceAttr(_Value[Space]):
     """An iteration space.
 
     Relations follow the results: only points at which they hold contribute. Then come positions,
-    row-major in a tensor: points outside it contribute nothing.
+    row-major in a tensor: points outside it contribute nothing. `as operand 1` makes one an operand
+    of the body, counted from another number with `from`.
 
     Example: #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
     #abele.space<[j = 3, r = 8 reduction] (r) of [8], (j) of [3] -> (j) of [3]
     where operand 1 is (r) of [8]>
     #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4] -> (m) of [8], (m) of [8] at (k) of [4]>
+    #abele.space<[m = 8, n = 4] (m, n) of [8, 4] -> (m, n) of [8, 4]
+    at (m - n + 3) of [11] as operand 1 from -3>
     """
 
     name = "abele.space"
@@ -219,9 +223,15 @@ class SpaceAttr(_Value[Space]):
             if len(access.axes) != 1:
                 parser.raise_error(f"a relation of {len(access.axes)} axes; need one")
             relations.append(Relation(access.axes[0], operand))
-        positions: list[AccessMap] = []
+        positions: list[Position] = []
         while parser.parse_optional_keyword("at") is not None:
-            positions.append(_parse_access(parser, names))
+            access = _parse_access(parser, names)
+            is_operand = parser.parse_optional_keyword("as") is not None
+            if is_operand:
+                parser.parse_keyword("operand")
+            operand = _parse_integer(parser) if is_operand else -1
+            first = _parse_integer(parser) if parser.parse_optional_keyword("from") else 0
+            positions.append(Position(access, operand, first))
         return Space(dims, tuple(operands), tuple(results), tuple(relations), tuple(positions))
 
     def text(self) -> str:
@@ -234,8 +244,14 @@ class SpaceAttr(_Value[Space]):
             f" where operand {r.operand} is {_print_access(AccessMap((r.axis,)), names)}"
             for r in self.data.relations
         )
-        positions = "".join(f" at {_print_access(a, names)}" for a in self.data.positions)
-        return f"[{dims}] {operands} -> {results}{relations}{positions}"
+        positions = "".join(
+            f" at {_print_access(each.access, names)}"
+            + (f" as operand {each.operand}" if each.is_coordinate else "")
+            + (f" from {each.first}" if each.first else "")
+            for each in self.data.positions
+        )
+        reads = f"{operands} " if operands else ""
+        return f"[{dims}] {reads}-> {results}{relations}{positions}"
 
 
 @irdl_attr_definition

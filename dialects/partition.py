@@ -37,6 +37,7 @@ from ..ir.tensor_type import tensor_type
 from ..ir.upstream import AttrParser, Printer, VerifyException
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
+from .coordinates import verify_coordinate_dtypes
 from .dtypes import numpy_dtype
 from .structured import Structure
 from .verify_structure import verify_result_types, verify_results_cover, verify_structure
@@ -287,6 +288,8 @@ class ComputeOp(IRDLOperation):
             )
         made = [partition_type(value).tensor.element_type for value in self.made]
         verify_result_types(self.body.data, made)
+        given = [partition_type(value).tensor.element_type for value in self.inputs]
+        verify_coordinate_dtypes(self.structure(), [*given, made[0]])
         for i, (value, access) in enumerate(zip(self.inputs, space.operands, strict=True)):
             _verify_layout(
                 f"operand {i}", partition_type(value), access_layout(space, access, plan)

@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from xdsl.ir import SSAValue
 
-from ..ir.geometry.space import AxisMap, Space
+from ..ir.geometry.space import AxisMap, Position, Space
 from ..ir.hash_once import hash_once
 from ..ir.same_number import same_numbers
 from ..ir.upstream import Builder
@@ -218,7 +218,8 @@ class Structure:
     """An operator as mathematics: where it reads and writes, and what it computes.
 
     The operands are those of the function, then the index operand of each relation, then the
-    members of an earlier step, then those of the chain. A point at which a relation does not hold
+    members of an earlier step, then those of the chain. Coordinates of the space take the places of
+    some of them, and are no operands of the space. A point at which a relation does not hold
     contributes the identity of the combiner. There are as many results as the body has; all of them
     have all parallel dimensions.
     """
@@ -227,23 +228,50 @@ class Structure:
     body: Body
 
     @property
-    def own_operands(self) -> int:
-        """Number of operands without those of the chain."""
+    def own_places(self) -> int:
+        """Number of operands of the body without those of its chain, coordinates included."""
         left = len(self.body.member_kinds) if self.body.resumes else 0
         return self.body.function_arity + len(self.space.relations) + left
 
     @property
+    def own_operands(self) -> int:
+        """Number of operands without those of the chain."""
+        own = self.own_places
+        return own - sum(each.operand < own for each in self.space.coordinates)
+
+    @property
     def arity(self) -> int:
         """Number of all operands."""
-        return self.own_operands + extras_of(self.body.then)
+        places = self.own_places + extras_of(self.body.then)
+        return places - len(self.space.coordinates)
+
+    def chain_coordinates(self, own_places: int | None = None) -> tuple[Position, ...]:
+        """The coordinates that the chain reads. own_places: that number of another structure, whose
+        chain they become a part of; their own by default."""
+        own = self.own_places
+        shift = 0 if own_places is None else own_places - own
+        return tuple(
+            replace(each, operand=each.operand + shift)
+            for each in self.space.coordinates
+            if each.operand >= own
+        )
+
+    def with_coordinates(self, operands: Sequence[T], coordinates: Sequence[T]) -> list[T]:
+        """All operands of the body in order, from those of the space and from its coordinates."""
+        made = list(operands)
+        for position, value in zip(self.space.coordinates, coordinates, strict=True):
+            made.insert(position.operand, value)
+        return made
 
     @cached_property
     def unchained(self) -> Structure:
         """The structure without its chain and the chain's operands."""
         if not self.body.then:
             return self
-        own = self.space.operands[: self.own_operands]
-        return Structure(replace(self.space, operands=own), replace(self.body, then=()))
+        own, chain = self.space.operands[: self.own_operands], self.chain_coordinates()
+        positions = tuple(each for each in self.space.positions if each not in chain)
+        space = replace(self.space, operands=own, positions=positions)
+        return Structure(space, replace(self.body, then=()))
 
     @cached_property
     def partial(self) -> Structure:

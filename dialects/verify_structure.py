@@ -12,7 +12,7 @@ from ..ir.upstream import VerifyException
 from .abele import stages_text, verify_chain
 from .combiners import MEMBERS
 from .scalar_functions import FUNCTIONS
-from .structured import Body, Structure
+from .structured import Body, Structure, extras_of
 
 
 def verify_structure(structure: Structure) -> None:
@@ -34,6 +34,7 @@ def verify_structure(structure: Structure) -> None:
             f"{structure.arity} and {parameters}"
         )
     _verify_results(structure)
+    _verify_coordinates(structure)
     _verify_relations(structure)
     _verify_along(structure)
     _verify_extras(structure)
@@ -43,6 +44,36 @@ def verify_results_cover(structure: Structure) -> None:
     """Check that every element of each result is written. Raises VerifyException."""
     for result in structure.space.results:
         _verify_result(structure, result)
+
+
+def _verify_coordinates(structure: Structure) -> None:
+    """Check that coordinates are affine, and operands that numbers can be."""
+    space, body, own = structure.space, structure.body, structure.own_places
+    reductions = space.of_kind("reduction")
+    taken: set[int] = set()
+    for each in space.coordinates:
+        name = f"coordinate for operand {each.operand}"
+        last = own + extras_of(body.then) - 1
+        if each.operand > last or each.operand in taken:
+            raise VerifyException(f"{name} of {body.function}; need different ones of 0..{last}")
+        taken.add(each.operand)
+        axes = each.access.axes
+        if len(axes) != 1 or axes[0].divisor != 1 or axes[0].outside != "none":
+            raise VerifyException(f"{name}: need one axis, without a division or a rule")
+        if each.operand >= own:
+            merged = [space.dims[d].name for d in each.access.dims() if d in reductions]
+            if merged:
+                raise VerifyException(
+                    f"{name}, of the chain, depends on {merged[0]}, merged before"
+                )
+            continue
+        if body.combiner is not None or body.along is not None or body.function == "bitcast":
+            what = body.combiner or (body.along.name if body.along else "its bits")
+            raise VerifyException(f"{name}, of which {what} is computed; need a function alone")
+        if each.operand < FUNCTIONS[body.function].values:
+            raise VerifyException(
+                f"{name} of {body.function}, which is a truth value; need numbers"
+            )
 
 
 def _verify_relations(structure: Structure) -> None:
@@ -99,7 +130,7 @@ def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:
 def _verify_results(structure: Structure) -> None:
     """Check the numbers of results and positions, and that members are merged alike."""
     space, body = structure.space, structure.body
-    given = len(space.results), len(space.positions)
+    given = len(space.results), len(space.positions) - len(space.coordinates)
     if given != (body.result_count, body.position_count):
         what = f" {body.combiner}" if body.combiner else ""
         raise VerifyException(

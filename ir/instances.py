@@ -171,7 +171,7 @@ class Instances:
         """Whether a class has recipes that begin with an operand of this rank and element type."""
         kind = _kind(type_)
         if _samples(cls) is not None:
-            return kind is not None and kind[0] in RANKS
+            return kind is not None and kind[0] in RANKS and self.vocabulary.info(cls).most != 0
         known = self._found(cls).by_kind
         return kind is not None and (kind in known or _stand_in(kind) in known)
 

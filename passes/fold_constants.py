@@ -19,9 +19,11 @@ from ..ir.blob import Blob, repeats_one_element
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.space import AccessMap, Space
+from ..ir.number_kinds import is_whole
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
-from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, VerifyException
+from .plans.coordinates import can_read, reading
 
 MAX_GROWTH = 4
 """How many times the bytes of its operands a folded result may have.
@@ -35,6 +37,9 @@ MAX_FREE_BYTES = 1 << 16
 Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes of each.
 """
 
+MOST_COUNTED = 1 << 31
+"""Numbers from here on are not counted, but read."""
+
 MOST_BYTES = 1 << 48
 """Bytes up to which NumPy describes an array that repeats one element."""
 
@@ -47,7 +52,9 @@ class FoldConstants(ModulePass):
     to counts as a constant, but its load stays a load. An operation whose results would be more
     than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
-    like a weight. An operation with an index that is out of range stays, and is a fault of the run.
+    like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota where
+    functions of elements alone read it: they count for themselves. An operation with an index that
+    is out of range stays, and is a fault of the run.
     """
 
     name = "fold-constants"
@@ -61,6 +68,9 @@ class FoldConstants(ModulePass):
         for each in op.walk():
             if isinstance(each, nn.ConstantOp):
                 known[each.result] = each.value.array
+            elif isinstance(each, nn.IotaOp):
+                # Whoever reads it counts for itself; a constant would take room on every tile.
+                continue
             elif is_evaluable(each) and all(v in known for v in each.operands):
                 operands = [known[v] for v in each.operands]
                 one = _of_one_number(each, operands)
@@ -76,6 +86,14 @@ class FoldConstants(ModulePass):
         for each in reversed(folded):
             if may_rewrite():
                 _replace(each, known, ctx)
+        for each in tuple(op.walk()):
+            if isinstance(each, nn.ConstantOp):
+                iota = _iota(each)
+                if iota is not None and may_rewrite():
+                    with Edit(source_at("count instead of reading a table", _iota), each) as edit:
+                        locate(iota, each)
+                        edit.insert(iota, InsertPoint.before(each))
+                        edit.replace(each, [iota.result])
 
 
 def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
@@ -143,6 +161,49 @@ def _stays_inside(space: Space) -> bool:
         for access in space.operands
         for axis in access.axes
     )
+
+
+def _iota(constant: nn.ConstantOp) -> nn.IotaOp | None:
+    """The nn.iota that a constant is; None if it is none, or if somebody has to read a tensor."""
+    array = constant.value.array
+    if array.size < 2 or constant.result.first_use is None:
+        return None
+    # Most constants differ in the first numbers along an axis.
+    corner = array[tuple(slice(0, 3) for _ in array.shape)]
+    if not _is_even(corner) or not _is_even(array):
+        return None
+    first = (0,) * array.ndim
+    steps = [
+        int(array[(*first[:i], 1, *first[i + 1 :])]) - int(array[first]) if n > 1 else 0
+        for i, n in enumerate(array.shape)
+    ]
+    if not any(steps):
+        return None
+    type_ = nn.tensor_of(constant.result)
+    try:
+        iota = nn.IotaOp(type_, steps, int(array[first]))
+    except VerifyException:
+        return None
+    find = {constant.result: iota}.get
+    for use in constant.result.uses:
+        reader = use.operation
+        if not isinstance(reader, Structured) or not can_read(reader):
+            return None
+        read = reading(reader.structure(), reader.operands, reader.results[0], find)
+        if use.index not in read.absorbed:
+            return None
+    return iota
+
+
+def _is_even(array: Array) -> bool:
+    """Whether an array holds integers that grow evenly along each axis."""
+    if not is_whole(array.dtype) or not array.size:
+        return False
+    wide = array.astype(np.float64)
+    if not (np.abs(wide) < MOST_COUNTED).all():
+        return False
+    steps = (np.diff(wide, axis=i) for i in range(array.ndim))
+    return all(not each.size or bool((each == each.flat[0]).all()) for each in steps)
 
 
 def _bytes(value: SSAValue) -> int:

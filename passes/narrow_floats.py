@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ..backends.codelets.scalar import float_limits
 from ..dialects import control, nn
+from ..dialects.coordinates import holds_exactly
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
@@ -249,6 +250,13 @@ def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
         narrowing.retype(op.result, edit)
 
 
+def _narrow_iota(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
+    """Let an nn.iota have narrow numbers, if they are all whole numbers of the narrow type."""
+    assert isinstance(op, nn.IotaOp)
+    if holds_exactly(numpy_dtype(narrowing.element), *op.limits):
+        _narrow_operation(narrowing, op, edit)
+
+
 def _narrow_loop(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let a loop carry narrow values."""
     places = _float32_places(op.operands)
@@ -316,5 +324,6 @@ _REWRITES: dict[type[Operation], _Rewrite] = {
     control.WhileOp: _narrow_loop,
     control.IfOp: _narrow_branch,
     nn.CastOp: _narrow_cast,
+    nn.IotaOp: _narrow_iota,
 }
 """The rewrites of operations that need more than narrow operands and results."""

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import numpy as np
 
 from ...dialects.abele import Plan
+from ...dialects.coordinates import coordinate_dtypes
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
-from ...ir.geometry.space import positions_of
+from ...ir.geometry.space import Position, positions_of
+from ...ir.strided import as_strided
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained
@@ -130,12 +132,21 @@ class VertexSet:
             len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "reduction"
         )
         alone = [len(self.order) + i for i, d in enumerate(self.order) if dims[d].kind == "whole"]
+        stamps = [p.stamp for p in operands]
+        if space.coordinates:
+            dtypes = coordinate_dtypes(self.structure, [p.dtype for p in (*operands, result)])
+            values = [
+                self._coordinate(each, dtype, cls, last.shape)
+                for each, dtype in zip(space.coordinates, dtypes, strict=True)
+            ]
+            views = self.structure.with_coordinates(views, values)
+            stamps = self.structure.with_coordinates(stamps, [None] * len(values))
         cells = Cells(
             self.structure.body,
             tuple(views),
             last,
             tuple(d for d in merged if last.shape[d] != 1 and last.strides[d] == 0),
-            tuple(p.stamp for p in operands),
+            tuple(stamps),
             self._indices(cls, last.shape),
             tuple(each.axis.size for each in self.structure.space.relations),
             alone[0] if self.structure.body.along is not None else -1,
@@ -154,11 +165,33 @@ class VertexSet:
 
     def _positions(self, cls: tuple[Run, ...], shape: Sequence[int]) -> tuple[Array, ...]:
         """For each position that the body reads, that of each point of a shape class."""
-        maps = self.structure.space.positions
-        if not maps:
+        read = [each for each in self.structure.space.positions if not each.is_coordinate]
+        if not read:
             return ()
         points = self.points(cls)
-        return tuple(np.broadcast_to(positions_of(each, points), shape) for each in maps)
+        return tuple(np.broadcast_to(positions_of(each, points), shape) for each in read)
+
+    def _coordinate(
+        self,
+        position: Position,
+        dtype: np.dtype[Any],
+        cls: tuple[Run, ...],
+        shape: Sequence[int],
+    ) -> Array:
+        """A coordinate at each point of a shape class: a view of the whole numbers in order."""
+        if 0 in shape:
+            return np.zeros(shape, dtype)
+        (axis,) = position.access.axes
+        low, high = position.limits
+        numbers = np.arange(low, high + 1, dtype=dtype)
+        coefficients = dict(axis.terms)
+        rank = len(self.order)
+        strides, first = [0] * (2 * rank), axis.offset
+        for at, (d, run) in enumerate(zip(self.order, cls, strict=True)):
+            step = coefficients.get(d, 0)
+            first += step * run.start
+            strides[at], strides[rank + at] = step * run.size, step
+        return as_strided(numbers[first:], shape, [each * dtype.itemsize for each in strides])
 
     def points(self, cls: tuple[Run, ...]) -> list[Array]:
         """For each dimension, the points of a shape class's cells. They broadcast to the views."""

@@ -18,6 +18,7 @@ from ...ir.geometry.grid import Cut
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles
+from ..dtype_kinds import kind_of
 from ..target import Target
 from .combiners import NUMERICS
 from .scalar import is_floating
@@ -41,7 +42,21 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
         cycles += cost.following_cycles(
             outputs, 1 + stage.extras, stage.function, name, work.target
         )
+    for _ in work.structure.chain_coordinates():
+        cycles += coordinate_cycles(outputs, name, work.target)
     return cycles
+
+
+def coordinate_cycles(points: Integers, dtype_name: str, target: Target) -> FloatCycles:
+    """The cycles to have a coordinate at points, in a dtype: (candidates,).
+
+    Assumed: it is counted in a register of the vertex, by an addition of integers for each point,
+    and cast if it is read as a float. What reads it is charged as if it loaded it.
+    """
+    counting = cost.following_cycles(points, 1, "shift", "int32", target)
+    is_whole = kind_of(dtype_name) == "int"
+    casting = 0 if is_whole else cost.following_cycles(points, 1, "cast", dtype_name, target)
+    return np.asarray(counting + casting, np.float64)
 
 
 def compute_cycles(
@@ -94,10 +109,13 @@ def _turn_cycles(
     if function == "identity" and operand != work.result:
         function = "cast"
     points = elements(shares, tuple(range(shares.shape[1]))) * threads
-    count = len(space.operands)
+    count = len(space.operands) + len(space.coordinates)
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
-        return each.astype(np.float64), np.full(len(shares), "")
+        cycles = each.astype(np.float64)
+        for _ in space.coordinates:
+            cycles += coordinate_cycles(points, operand.name, target)
+        return cycles, np.full(len(shares), "")
     depth = elements(shares, space.of_kind("reduction"))
     merging = cost.reduce_cycles(outputs, depth, operand.name, target)
     # Merging single elements is free, but they are moved to where the result lies.

@@ -134,5 +134,9 @@ def left_dtypes(
 
 
 def number_dtype(dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """The dtype of the first operand that is not boolean, as the condition of a select is."""
-    return next((d for d in dtypes if d != np.bool_), dtypes[0])
+    """The dtype of the first operand that is not boolean, as the condition of a select is.
+
+    Without operands it is int32, in which coordinates are counted.
+    """
+    numbers = (d for d in dtypes if d != np.bool_)
+    return next(numbers, dtypes[0] if dtypes else np.dtype(np.int32))

@@ -59,16 +59,19 @@ def bind_vertices(
         for p, layout in zip(operands, layouts, strict=True)
     ]
     equal = read_once = frozenset(i for i in equal if not overlaps[i])
+    # Coordinates are operands of the body that no variable holds.
+    count = len(structure.space.coordinates)
+    held = structure.with_coordinates(range(len(operands)), [-1] * count)
     calls = index_checks(vertices, operands)
     for cls in vertices.classes():
         plain = vertices.cells(cls, operands, result, further)
         if plain is None:
             continue
         firsts = tuple(
-            view if is_over else _first_replica(view, p, layout, cls, dims)
-            for view, is_over, p, layout, dims in zip(
-                plain.operands, overlaps, operands, layouts, replicas, strict=True
-            )
+            view
+            if i < 0 or overlaps[i]
+            else _first_replica(view, operands[i], layouts[i], cls, replicas[i])
+            for view, i in zip(plain.operands, held, strict=True)
         )
         cells = HostCells(
             plain.body,
@@ -82,10 +85,10 @@ def bind_vertices(
             plain.further,
             plain.positions,
             first_replicas=firsts,
-            equal=equal,
+            equal=frozenset(place for place, i in enumerate(held) if i in equal),
         )
         calls += _one_call(cells) or _codelet_calls(cells, scratch)
-        read_once &= cells.read_once
+        read_once &= {held[place] for place in cells.read_once}
     return BoundVertices(calls, read_once)
 
 

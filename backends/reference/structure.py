@@ -47,6 +47,7 @@ from ..codelets.scalar import (
 )
 from ..codelets.whole import sequence
 from .combiners import evaluate_combined
+from .coordinates import with_coordinates
 from .gather import Array, Box, boxes, gathered, whole_box
 from .meeting_points import check_indices, meeting_points
 
@@ -83,6 +84,7 @@ def evaluate_structure(
     """
     if structure.body.member_kinds:
         return evaluate_combined(structure, operands, result_dtype, result_shape, result)
+    structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
     task = _task(structure, operands, np.dtype(result_dtype))
     if structure.body.function == "bitcast":
         return _seen_bits(task, result_shape)
@@ -104,6 +106,7 @@ def structure_value(
     """The result of evaluate_structure without its bound, in half the time."""
     if structure.body.member_kinds:
         return evaluate_combined(structure, operands, result_dtype, result_shape, result)[0]
+    structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
     task = _task(structure, operands, np.dtype(result_dtype))
     if structure.body.function == "bitcast":
         return _seen_bits(task, result_shape)[0]

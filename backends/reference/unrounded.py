@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from xdsl.ir import Operation
 
-from ...dialects.nn import BitCastOp, CastOp, ConstantOp
+from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.upstream import ModuleOp
 from ..codelets.scalar import FLOAT64, converted, is_floating
@@ -53,10 +53,10 @@ def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -
     shape, dtype = tensor_kind(op.results[result].type)
     kind = FLOAT64 if is_floating(dtype) else dtype
     wide = [_widened(each) for each in operands]
-    if isinstance(op, BitCastOp):
+    if isinstance(op, Structured) and op.structure().body.function == "bitcast":
         (source,) = op.operands
         own = converted(wide[0], tensor_kind(source.type)[1])
-        return _widened(np.ascontiguousarray(own).view(dtype).reshape(shape))
+        return _widened(structure_value(op.structure(), [own], dtype, shape))
     if isinstance(op, CastOp):
         return converted(wide[0], kind)
     if isinstance(op, Structured):

@@ -50,6 +50,7 @@ from .group import (
 )
 from .index import At, Index, at, dim
 from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
+from .iota import IotaOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
 from .several import CombiningOp, SummarizeOp, SummarizeWindowsOp
@@ -80,6 +81,7 @@ CORE = (
     *REDUCTIONS,
     *INDEXED,
     ComputeOp,
+    IotaOp,
     *SEQUENCES,
     *MOVEMENTS,
     *REINTERPRETATIONS,
@@ -118,6 +120,7 @@ __all__ = [
     "GemmOp",
     "Group",
     "Index",
+    "IotaOp",
     "LoadOp",
     "LogSoftmaxOp",
     "LrnOp",

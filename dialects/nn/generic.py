@@ -18,13 +18,14 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from ...ir.geometry.space import AccessMap, Relation, Space
+from ...ir.geometry.space import AccessMap, Position, Relation, Space
 from ...ir.number_kinds import bit_width, is_whole
 from ...ir.upstream import VerifyException
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..abele import BodyAttr, SpaceAttr, verify_chain
 from ..along import Along
 from ..combiners import MEMBERS
+from ..coordinates import verify_coordinate_dtypes
 from ..dtypes import STORED, numpy_dtype
 from ..scalar_functions import FUNCTIONS
 from ..structured import Body, Structure
@@ -111,8 +112,16 @@ class ComputeOp(IRDLOperation, Followed):
     def is_of_one_type(self) -> bool:
         """Whether all operands that are numbers have elements of the result's type."""
         body = self.body.data
-        numbers = self.inputs[FUNCTIONS[body.function].values : body.function_arity]
-        return all(element_of(value) == element_of(self.result) for value in numbers)
+        numbers = self._function_inputs[FUNCTIONS[body.function].values :]
+        known = [element_of(value) for value in numbers]
+        return bool(known) and all(each == element_of(self.result) for each in known)
+
+    @property
+    def _function_inputs(self) -> Sequence[SSAValue]:
+        """The operands of the body's function."""
+        structure = self.structure()
+        arity, coordinates = structure.body.function_arity, structure.space.coordinates
+        return self.inputs[: arity - sum(each.operand < arity for each in coordinates)]
 
     def structure(self) -> Structure:
         """The space and the body."""
@@ -157,6 +166,8 @@ class ComputeOp(IRDLOperation, Followed):
                     f"{' or '.join(map(str, allowed))}"
                 )
         self._verify_stored()
+        elements = [element_of(value) for value in (*self.inputs, self.result)]
+        verify_coordinate_dtypes(self.structure(), elements)
         verify_chain(self.body.data.then, element_of(self.result))
         own = self.structure().own_operands
         for i, value in enumerate(self.inputs[own:], own):
@@ -221,7 +232,12 @@ class ComputeOp(IRDLOperation, Followed):
     def _value_element(self) -> Attribute:
         """The element type of the body's function. Raises VerifyException for wrong operands."""
         body = self.body.data
-        given = [element_of(value) for value in self.inputs[: body.function_arity]]
+        coordinates = self.structure().unchained.space.coordinates
+        given = [element_of(value) for value in self._function_inputs]
+        number_type = next((each for each in given if each != i1), i32)
+        for each in coordinates:
+            # A coordinate is a number of the type of the others.
+            given.insert(each.operand, number_type)
         if self._multiplies_integers() and len(set(given)) > 1:
             return i32
         element = _element(body.function, body.parameters, tuple(given))
@@ -238,7 +254,7 @@ class ComputeOp(IRDLOperation, Followed):
     def _multiplies_integers(self) -> bool:
         """Whether the body adds up products of integers that i32 can hold."""
         body = self.body.data
-        dtypes = [numpy_dtype(element_of(v)) for v in self.inputs[: body.function_arity]]
+        dtypes = [numpy_dtype(element_of(v)) for v in self._function_inputs]
         is_product = (body.function, body.combiner) == ("mul", "sum")
         return is_product and all(
             is_whole(d) and 8 <= bit_width(d) <= WIDEST_FACTOR_BITS for d in dtypes
@@ -311,7 +327,7 @@ def _verify_rules(space: Space) -> None:
             raise VerifyException(
                 f"relation {i}: indices along an axis without elements; need no indices"
             )
-    for i, access in enumerate(space.positions):
+    for i, access in enumerate(each.access for each in space.positions):
         if prod(access.shape) > MOST_POSITIONS:
             raise VerifyException(
                 f"position {i} in {prod(access.shape):,} elements; need at most 2^31 - 1"
@@ -369,7 +385,7 @@ def _element(
 
 def compute(
     function: str,
-    operands: Sequence[At],
+    operands: Sequence[At | Index],
     result: Sequence[Index],
     *,
     combiner: str | None = None,
@@ -385,18 +401,24 @@ def compute(
         y, x, k = nn.dim("y", 8), nn.dim("x", 5), nn.dim("k", 4, "reduction")
         nn.compute("mul", [nn.at(a, y, k), nn.at(b, k, x)], [y, x], combiner="sum")
 
-    function: a scalar function. operands: what it reads, and where. result: the dimension of each
-    axis of the result. combiner: what merges the reduction dimensions. parameters: constants of the
-    function. where: conditions that points must meet, each an index, the elements of the axis that
-    it is along, and the operand of integers that it must equal. position: the dimensions that are
-    the axes of the tensor in which an element's position counts, for a combiner that needs one.
-    along: a scan or sort along the whole dimension. element: the element type of the result, if it
-    is another than that of the function.
+    function: a scalar function. operands: what it reads, and where; an Index is read as the number
+    that it is at each point. result: the dimension of each axis of the result. combiner: what
+    merges the reduction dimensions. parameters: constants of the function. where: conditions that
+    points must meet, each an index, the elements of the axis that it is along, and the operand of
+    integers that it must equal. position: the dimensions that are the axes of the tensor in which
+    an element's position counts, for a combiner that needs one. along: a scan or sort along the
+    whole dimension. element: the element type of the result, if it is another than that of the
+    function.
     Raises VerifyException or ValueError if these do not fit each other.
     """
-    reads = [*operands, *(given for _, _, given in where)]
+    read = [each for each in operands if isinstance(each, At)]
+    reads = [*read, *(given for _, _, given in where)]
+    counted = [each for each in operands if isinstance(each, Index)]
     related = [index for index, _, _ in where]
-    dims = dims_of(result, *(each.indices for each in reads), related, position)
+    dims = dims_of(result, *(each.indices for each in reads), related, position, counted)
+    coordinates = tuple(
+        each.coordinate(i, dims) for i, each in enumerate(operands) if isinstance(each, Index)
+    )
     body = Body(function, combiner, tuple(parameters), narrow=narrow, along=along)
     places = AccessMap(tuple(index.axis(index.dim.size, dims) for index in position))
     target = AccessMap(tuple(index.axis(index.dim.size, dims) for index in result))
@@ -408,7 +430,7 @@ def compute(
             Relation(index.axis(size, dims), i)
             for i, (index, size, _) in enumerate(where, len(operands))
         ),
-        (places,) * body.position_count,
+        (*(Position(places),) * body.position_count, *coordinates),
     )
     elements = () if element is None else (element,) * body.result_count
     return ComputeOp([each.value for each in reads], Structure(space, body), elements=elements)

@@ -22,8 +22,9 @@ from functools import cached_property
 from xdsl.dialects.builtin import IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...ir.geometry.space import AccessMap, Position
 from ..scalar_functions import FUNCTIONS, chain_operands
-from ..structured import FURTHER, Stage, Structure, Structured
+from ..structured import FURTHER, Stage, Structure, Structured, extras_of
 from .base import shape_of
 from .chain import can_chain, composed
 from .elementwise import ElementwiseOp
@@ -76,14 +77,29 @@ class Group:
         (access,) = core.space.results
         shape = shape_of(self.result)
         inner = {op.results[0] for op in self.members}
-        maps = [
-            composed(read, own.space.results[0], shape, access)
-            for op in self.members[1:]
-            for own in [_structure(op)]
-            for value, read in zip(op.operands, own.space.operands, strict=True)
-            if value not in inner
-        ]
-        space = replace(core.space, operands=(*core.space.operands, *maps))
+        maps: list[AccessMap] = []
+        numbers: list[Position] = []
+        place = core.own_places + extras_of(core.body.then)
+        for op in self.members[1:]:
+            own = _structure(op)
+            target, coordinates = own.space.results[0], own.space.coordinates
+            values = own.with_coordinates([*op.operands], [None] * len(coordinates))
+            reads = own.with_coordinates(own.space.operands, [each.access for each in coordinates])
+            taken = iter(coordinates)
+            for value, read in zip(values, reads, strict=True):
+                if value in inner:
+                    continue
+                found = composed(read, target, shape, access)
+                if value is None:
+                    numbers.append(replace(next(taken), access=found, operand=place))
+                else:
+                    maps.append(found)
+                place += 1
+        space = replace(
+            core.space,
+            operands=(*core.space.operands, *maps),
+            positions=(*core.space.positions, *numbers),
+        )
         first = len(core.body.then)
         stages = (*core.body.then, *(_after(stage, first) for stage in self.stages))
         return Structure(space, replace(core.body, then=stages))
@@ -158,7 +174,7 @@ def is_pointwise(op: Operation) -> bool:
         return False
     space, body = op.space.data, op.body.data
     is_alone = body.combiner is None and body.along is None and not body.then
-    return is_alone and not space.of_kind("whole") and not space.positions
+    return is_alone and not space.of_kind("whole")
 
 
 def can_follow(before: Operation, op: Operation) -> bool:
@@ -175,10 +191,15 @@ def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | Non
         return None
     structure = _structure(op)
     space, body = structure.space, structure.body
-    reads = tuple([places.get(value, FURTHER) for value in op.operands])
-    inner = [at for at, k in enumerate(reads) if k != FURTHER]
-    if any(space.operands[at] != space.results[0] for at in inner):
+    if any(
+        access != space.results[0]
+        for value, access in zip(op.operands, space.operands, strict=True)
+        if value in places
+    ):
         return None
+    of_operands = [places.get(value, FURTHER) for value in op.operands]
+    reads = tuple(structure.with_coordinates(of_operands, [FURTHER] * len(space.coordinates)))
+    inner = [at for at, k in enumerate(reads) if k != FURTHER]
     allowed = chain_operands(body.function)
     # Swapping the operands of a commutative function changes no bit.
     swaps = FUNCTIONS[body.function].commutative and 0 in allowed

@@ -12,7 +12,16 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import SSAValue
 
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside
+from ...ir.geometry.space import (
+    AccessMap,
+    AxisMap,
+    Dim,
+    Division,
+    Kind,
+    Outside,
+    Position,
+    coordinate,
+)
 from .base import Shape, axis_map, shape_of
 
 Coefficients = tuple[tuple[Dim, int], ...]
@@ -108,6 +117,17 @@ class Index:
             division=self.division,
             outside=self.rule,
         )
+
+    def coordinate(self, operand: int, dims: Sequence[Dim]) -> Position:
+        """The number that this index is at each point, as an operand of a body.
+
+        Raises ValueError for a division or a rule.
+        """
+        if self._is_final:
+            raise ValueError(f"coordinate {self}; need an affine expression alone")
+        number = {d: i for i, d in enumerate(dims)}
+        terms = [(number[d], c) for d, c in self.terms]
+        return coordinate(operand, terms, self.offset, [d.size for d in dims])
 
     def __str__(self) -> str:
         """The expression, as the text of a space has it."""

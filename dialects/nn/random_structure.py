@@ -9,7 +9,18 @@ from random import Random
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute
 
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Division, Kind, Outside, Relation, Space
+from ...ir.geometry.space import (
+    AccessMap,
+    AxisMap,
+    Dim,
+    Division,
+    Kind,
+    Outside,
+    Position,
+    Relation,
+    Space,
+    coordinate,
+)
 from ..along import SCANS, SORTS, Along
 from ..combiners import TUPLE_COMBINERS
 from ..scalar_functions import ARITHMETIC, FUNCTIONS, chainable
@@ -28,6 +39,7 @@ class _Drawing:
     """What has been drawn so far. first: the type that one operand has to have, until it is used.
 
     sizes: those of axes and dimensions. element: the element type that is computed with.
+    reads_coordinates: whether the function may read coordinates.
     """
 
     random: Random
@@ -37,6 +49,8 @@ class _Drawing:
     dims: list[Dim] = field(default_factory=list[Dim])
     maps: list[AccessMap] = field(default_factory=list[AccessMap])
     types: list[TensorType[Attribute]] = field(default_factory=list[TensorType[Attribute]])
+    coordinates: list[Position] = field(default_factory=list[Position])
+    reads_coordinates: bool = False
 
     def chance(self, share: float) -> bool:
         """True as often as this."""
@@ -99,6 +113,14 @@ class _Drawing:
         self.maps.append(AccessMap(tuple(axes), pad))
         self.types.append(tensor(shape, element))
 
+    def add_coordinate(self, operand: int, dims: Sequence[int]) -> None:
+        """Let an operand of the body be a coordinate over some of these dimensions."""
+        some = self.random.sample(dims, min(len(dims), self.random.choice((1, 1, 2))))
+        terms = [(d, self.random.choice((1, 1, -1, 2))) for d in some]
+        sizes = [dim.size for dim in self.dims]
+        start = self.random.choice((0, 0, 1, -2))
+        self.coordinates.append(coordinate(operand, terms, start, sizes))
+
     def joined(self, shape: Sequence[int]) -> list[int]:
         """A shape that this one is a view of: two of its axes may be one."""
         made = list(shape)
@@ -121,7 +143,11 @@ class _Drawing:
         known = tuple(FUNCTIONS) if self.chance(0.5) else plain
         mathematics = FUNCTIONS[random.choice(known)]
         for i in range(mathematics.arity):
-            self.operand(i1 if i < mathematics.values else self.element, range(len(self.dims)))
+            is_truth = i < mathematics.values
+            if self.reads_coordinates and not is_truth and self.chance(0.25):
+                self.add_coordinate(i, range(len(self.dims)))
+            else:
+                self.operand(i1 if is_truth else self.element, range(len(self.dims)))
         samples = mathematics.samples or tuple(
             tuple(random.choice((0.5, 1.0, -2.0)) for _ in range(mathematics.parameters))
             for _ in range(1)
@@ -139,12 +165,17 @@ class _Drawing:
             at = self.random.choice(mathematics.chain)
             made.append(Stage(mathematics.name, self.random.choice(parameters), at))
             for _ in range(mathematics.arity - 1):
-                self.operand(self.element, self.of_kind("parallel", "whole"))
+                kept = self.of_kind("parallel", "whole")
+                if self.chance(0.25):
+                    self.add_coordinate(len(self.maps) + len(self.coordinates), kept)
+                else:
+                    self.operand(self.element, kept)
         return tuple(made)
 
 
 def _pointwise(drawing: _Drawing) -> Structure:
     drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
+    drawing.reads_coordinates = True
     body = drawing.function()
     stages = () if FUNCTIONS[body.function].boolean else drawing.stages()
     return _structure(drawing, Body(body.function, None, body.parameters, stages))
@@ -192,7 +223,9 @@ def _summary(drawing: _Drawing) -> Structure:
         # Some points may be outside the tensor in which positions count.
         short = max(1, size - drawing.random.choice((0, 0, 1)))
         axes.append(axis_map(short, drawing.dims, [(d, 1)], outside="fill"))
-    return _structure(drawing, body, positions=(AccessMap(tuple(axes)),) * body.position_count)
+    return _structure(
+        drawing, body, positions=(Position(AccessMap(tuple(axes))),) * body.position_count
+    )
 
 
 def _lookup(drawing: _Drawing) -> Structure:
@@ -219,10 +252,11 @@ def _structure(
     drawing: _Drawing,
     body: Body,
     relations: tuple[Relation, ...] = (),
-    positions: tuple[AccessMap, ...] = (),
+    positions: tuple[Position, ...] = (),
 ) -> Structure:
     results = (drawing.result(),) * body.result_count
-    space = Space(tuple(drawing.dims), tuple(drawing.maps), results, relations, positions)
+    every = (*positions, *drawing.coordinates)
+    space = Space(tuple(drawing.dims), tuple(drawing.maps), results, relations, every)
     return Structure(space, body)
 
 

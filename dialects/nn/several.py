@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Position, Space
 from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
 from ...ir.xdsl.cached_by_form import cached_by_form
@@ -124,7 +124,7 @@ class CombiningOp(IRDLOperation, Structured, ABC):
     ) -> Structure:
         """The structure over these dimensions. position: that of each element, if it counts."""
         body = Body("identity", self.combiner.data)
-        positions = (position,) * body.position_count
+        positions = (Position(position),) * body.position_count
         return Structure(
             Space(dims, (operand,), (result,) * body.result_count, (), positions), body
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from math import ceil, prod
@@ -186,17 +186,63 @@ class Relation:
         return np.where(found < 0, NO_INDEX, found)
 
 
-def positions_of(access: AccessMap, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """The row-major position in the viewed tensor that each point reaches; NO_INDEX outside it.
+@hash_once
+@dataclass(frozen=True)
+class Position:
+    """An access map without an operand: a body reads where a point is, not what lies there.
+
+    access: the tensor in which the element that a point reaches is counted, row-major and from
+    `first` on. operand: which operand of the body the position is, counted among all of them; -1 if
+    the combiner reads it. A point outside the tensor contributes nothing to a combiner.
+
+    A position that is an operand is a *coordinate*: an affine expression of the dimensions, along
+    one axis that has every value of it.
+    """
+
+    access: AccessMap
+    operand: int = -1
+    first: int = 0
+
+    @property
+    def is_coordinate(self) -> bool:
+        """Whether the position is an operand."""
+        return self.operand >= 0
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest position that there is."""
+        return self.first, self.first + prod(self.access.shape) - 1
+
+    def mapped(self, change: Callable[[AxisMap], AxisMap]) -> Position:
+        """The same position with changed axes."""
+        return replace(self, access=replace(self.access, axes=tuple(map(change, self.access.axes))))
+
+
+def coordinate(
+    operand: int, terms: Sequence[tuple[int, int]], start: int, sizes: Sequence[int]
+) -> Position:
+    """The coordinate start + sum of coefficient * dimension, as an operand of the body.
+
+    terms: (dimension, coefficient) pairs. sizes: those of the dimensions.
+    """
+    kept = tuple((d, a) for d, a in terms if a and sizes[d] != 1)
+    full = tuple(max(n, 1) for n in sizes)
+    low, high = AxisMap(1, kept, start).numerators(full)
+    return Position(AccessMap((AxisMap(high - low + 1, kept, start - low),)), operand, low)
+
+
+def positions_of(position: Position, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """The position in the viewed tensor that each point reaches; NO_INDEX outside it.
 
     points: as for Relation.indices.
     """
-    position, outside = np.zeros((), np.int64), np.zeros((), np.bool_)
+    access = position.access
+    at, outside = np.zeros((), np.int64), np.zeros((), np.bool_)
     for axis in access.axes:
         index = Relation(axis, 0).indices(points)
         outside = outside | (index == NO_INDEX)
-        position = position * axis.size + index
-    return np.where(outside, NO_INDEX, position)
+        at = at * axis.size + index
+    return np.where(outside, NO_INDEX, at + position.first)
 
 
 def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
@@ -211,9 +257,8 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 class Space:
     """An operator's iteration space: its dimensions, and one access map per operand and result.
 
-    relations: the conditions that points must meet; () if all points contribute. positions: for
-    each position that the body reads, the tensor in which it counts, row-major. A point that is
-    outside this tensor contributes nothing.
+    relations: the conditions that points must meet; () if all points contribute. positions: those
+    that the body reads.
 
     Result axes are single dimensions, with an offset if the operator writes a part of a larger
     tensor, as concat does.
@@ -225,7 +270,7 @@ class Space:
     operands: tuple[AccessMap, ...]
     results: tuple[AccessMap, ...]
     relations: tuple[Relation, ...] = ()
-    positions: tuple[AccessMap, ...] = ()
+    positions: tuple[Position, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = self.sizes
@@ -237,7 +282,7 @@ class Space:
             ("operand", self.operands),
             ("result", self.results),
             ("relation", related),
-            ("position", self.positions),
+            ("position", tuple(each.access for each in self.positions)),
         ):
             for i, access in enumerate(maps):
                 for j, axis in enumerate(access.axes):
@@ -265,10 +310,18 @@ class Space:
     @property
     def axes(self) -> Iterator[AxisMap]:
         """The axes of all operands, of the relations and of the positions."""
-        for access in (*self.operands, *self.positions):
+        for access in (*self.operands, *(each.access for each in self.positions)):
             yield from access.axes
         for relation in self.relations:
             yield relation.axis
+
+    @property
+    def coordinates(self) -> tuple[Position, ...]:
+        """The positions that are operands of the body, in their order."""
+        if not self.positions:
+            return ()
+        found = (each for each in self.positions if each.is_coordinate)
+        return tuple(sorted(found, key=lambda each: each.operand))
 
     @property
     def points(self) -> int:
@@ -341,5 +394,5 @@ def split_reduction(space: Space, dim: int, parts: int, fill: float) -> Space:
         tuple(refine(a, i) for i, a in enumerate(space.operands)),
         tuple(AccessMap((AxisMap(parts, ((new, 1),)), *a.axes), a.fill) for a in space.results),
         tuple(replace(r, axis=refined(r.axis)) for r in space.relations),
-        tuple(replace(a, axes=tuple(map(refined, a.axes))) for a in space.positions),
+        tuple(each.mapped(refined) for each in space.positions),
     )

@@ -8,6 +8,7 @@ it equally among the points that equal it, a product multiplies it by the produc
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from xdsl.ir import SSAValue
 
@@ -16,7 +17,7 @@ from ...dialects.nn.elementwise import broadcast_space
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.slopes import OPERANDS, Term, Values, call
 from ...dialects.structured import Body, Structure
-from ...ir.geometry.space import AccessMap, Space
+from ...ir.geometry.space import AccessMap, Space, identity_map
 from .emit import Emitter, points
 from .errors import NoGradient
 
@@ -43,6 +44,13 @@ def differentiated(
     named: for each operand, operations that its gradient may be; one that is replaces the space.
     Raises NoGradient for bodies without a rule.
     """
+    if structure.space.coordinates:
+        places = structure.with_coordinates(range(len(operands)), [-1] * _count(structure))
+        again, values = _counted(emit, structure, operands, gradient)
+        found = differentiated(
+            emit, again, values, result, gradient, [places.index(k) for k in wanted]
+        )
+        return {places[place]: value for place, value in found.items()}
     space, body = structure.space, structure.body
     if body.then or body.along is not None or space.relations or body.member_kinds:
         raise NoGradient("has a body without a rule")
@@ -91,6 +99,31 @@ def differentiated(
             (named or {}).get(k, ()),
         )
     return found
+
+
+def _count(structure: Structure) -> int:
+    return len(structure.space.coordinates)
+
+
+def _counted(
+    emit: Emitter, structure: Structure, operands: Sequence[SSAValue], gradient: SSAValue
+) -> tuple[Structure, list[SSAValue]]:
+    """A structure that reads each coordinate from an nn.iota, and its operands."""
+    space, element = structure.space, nn.element_of(gradient)
+    maps: list[AccessMap] = []
+    values: list[SSAValue] = []
+    for each in space.coordinates:
+        (axis,) = each.access.axes
+        steps = dict(axis.terms)
+        dims = sorted(steps)
+        shape = tuple(space.dims[d].size for d in dims)
+        start = each.first + axis.offset
+        values.append(emit(nn.IotaOp(nn.tensor(shape, element), [steps[d] for d in dims], start)))
+        maps.append(identity_map(tuple(dims), shape))
+    positions = tuple(each for each in space.positions if not each.is_coordinate)
+    every = tuple(structure.with_coordinates(space.operands, maps))
+    plain = replace(structure, space=replace(space, operands=every, positions=positions))
+    return plain, structure.with_coordinates(operands, values)
 
 
 PASSED = "passed"

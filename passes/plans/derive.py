@@ -191,7 +191,12 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     body = replace(structure.body, function=function, parameters=(), resumes=False)
     partials = (operand,) * max(len(kinds), 1)
     results = (result, *(a.renamed(axis_of) for a in old.results[1:]))
-    return Structure(Space(dims, (*partials, *extras), results), body)
+    merged = Structure(Space(dims, (*partials, *extras), results), body)
+    positions = tuple(
+        replace(each, access=each.access.renamed(axis_of))
+        for each in structure.chain_coordinates(merged.own_places)
+    )
+    return Structure(replace(merged.space, positions=positions), body) if positions else merged
 
 
 def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
 
@@ -24,13 +25,15 @@ from ...ir.errors import InputError
 from ...ir.provenance import fused, place
 from ...ir.upstream import ModuleOp, Rewriter
 from ...ir.xdsl.walk import operations
+from .coordinates import Read, can_read, reading
 
 
 @irdl_op_definition
 class FusedOp(IRDLOperation, Structured):
-    """A group of operations, within FusedGroups.
+    """A group of operations, or one that reads coordinates, within FusedGroups.
 
-    inputs: the operands of the group. space, body: its structure. key: which group it is. root: the
+    inputs: the operands of the group, without those that are coordinates. space, body: its
+    structure. key: which group it is. root: the
     name of its root.
     """
 
@@ -43,10 +46,10 @@ class FusedOp(IRDLOperation, Structured):
     result = result_def(TensorType)
     traits = traits_def(Pure())
 
-    def __init__(self, group: nn.Group, key: int):
-        structure = group.structure
+    def __init__(self, group: nn.Group, read: Read, key: int):
+        structure = read.structure
         super().__init__(
-            operands=[group.operands],
+            operands=[read.operands],
             properties={
                 "space": SpaceAttr(structure.space),
                 "body": BodyAttr(structure.body),
@@ -73,6 +76,9 @@ def operator_name(op: Operation) -> str:
 class FusedGroups:
     """Within the block, each group of a module is one FusedOp in the place of its last member.
 
+    So is each operation that reads an nn.iota as a coordinate, and an nn.iota that all its readers
+    read so is gone.
+
     Planner and conversion then need not know about groups. After the block, each FusedOp is the
     members of its group again, and its plan is that of the root. A copy of a FusedOp becomes copies
     of the members.
@@ -82,6 +88,9 @@ class FusedGroups:
     module: ModuleOp
     _members: list[tuple[Operation, ...]] = field(default_factory=list[tuple[Operation, ...]])
     _inputs: list[Block] = field(default_factory=list[Block])
+    _iotas: list[tuple[nn.IotaOp, Operation | None]] = field(
+        default_factory=list[tuple[nn.IotaOp, "Operation | None"]]
+    )
     _free: int = 0
 
     def __enter__(self) -> FusedGroups:
@@ -103,6 +112,22 @@ class FusedGroups:
                     )
         for group in groups:
             self._fuse(group)
+        self._absorb([op for op in every if isinstance(op, nn.IotaOp)])
+
+    def _absorb(self, iotas: Sequence[nn.IotaOp]) -> None:
+        """Make each operation that can read a coordinate one that does."""
+        for iota in iotas:
+            for use in tuple(iota.result.uses):
+                if use.operation.parent is None or not can_read(use.operation):
+                    continue
+                alone = nn.Group((use.operation,))
+                if reading(alone.structure, alone.operands, alone.result).absorbed:
+                    self._fuse(alone)
+        for iota in iotas:
+            readers = [use.operation for use in iota.result.uses]
+            if readers and all(each.parent is None for each in readers):
+                self._iotas.append((iota, iota.next_op))
+                iota.detach()
 
     def __exit__(
         self,
@@ -110,6 +135,12 @@ class FusedGroups:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        for iota, after in reversed(self._iotas):
+            # What followed is there still, unless somebody has replaced it.
+            if after is None or after.parent is None:
+                after = next(op for op in operations(self.module) if isinstance(op, FusedOp))
+            assert after.parent is not None
+            after.parent.insert_op_before(iota, after)
         found: dict[int, list[FusedOp]] = {}
         for op in operations(self.module):
             if isinstance(op, FusedOp):
@@ -120,7 +151,8 @@ class FusedGroups:
             self._expand(first, self._members[key], is_copy=False)
 
     def _fuse(self, group: nn.Group) -> None:
-        made = FusedOp(group, len(self._members))
+        read = reading(group.structure, group.operands, group.result)
+        made = FusedOp(group, read, len(self._members))
         last = group.members[-1]
         assert last.parent is not None
         last.parent.insert_op_before(made, last)
@@ -128,11 +160,17 @@ class FusedGroups:
         group.result.replace_all_uses_with(made.result)
         made.result.name_hint = hint
         # Members wait outside of the program, and read arguments of a block of their own.
-        inputs = Block(arg_types=[v.type for v in group.operands])
+        inputs = Block(arg_types=[v.type for v in read.operands])
         given = iter(inputs.args)
         inner = {op.results[0] for op in group.members}
+        number = 0
         for op in group.members:
-            op.operands = [v if v in inner else next(given) for v in op.operands]
+            operands: list[SSAValue] = []
+            for value in op.operands:
+                is_read = value in inner or number in read.absorbed
+                operands.append(value if is_read else next(given))
+                number += value not in inner
+            op.operands = operands
             op.detach()
         self._members.append(group.members)
         self._inputs.append(inputs)

@@ -37,7 +37,7 @@ def can_pad(structure: Structure, dim: int) -> bool:
 
 def _ignores(structure: Structure, dim: int) -> bool:
     """Whether points outside a dimension contribute nothing: they are outside a position."""
-    return any(dim in access.dims() for access in structure.space.positions)
+    return any(dim in each.access.dims() for each in structure.space.positions)
 
 
 def _carries_identity(structure: Structure) -> bool:

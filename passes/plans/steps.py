@@ -160,9 +160,7 @@ def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
     )
     dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
     relations = tuple(replace(r, axis=narrowed(r.axis)) for r in space.relations)
-    positions = tuple(
-        replace(access, axes=tuple(map(narrowed, access.axes))) for access in space.positions
-    )
+    positions = tuple(each.mapped(narrowed) for each in space.positions)
     whole = Space(dims, operands, results, relations, positions)
     cut, own = _in_rings(whole, plan, rings)
     return Step(Structure(cut, structure.body), own, starts)
@@ -194,7 +192,7 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
             replace(each, axis=_with_terms(AccessMap((each.axis,)), more).axes[0])
             for each in relations
         )
-        positions = tuple(_with_terms(access, more) for access in positions)
+        positions = tuple(replace(p, access=_with_terms(p.access, more)) for p in positions)
         results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
         order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
         split = [*(1 if i == r else n for i, n in enumerate(split)), parts // steps, steps]
@@ -258,8 +256,10 @@ def adding(structure: Structure, chain: bool) -> Structure:
     assert body.combiner is not None
     left = AccessMap(space.results[0].axes)
     extras, then = (space.operands[own:], body.then) if chain else ((), ())
+    # What is left comes before the operands of the chain.
+    positions = structure.chain_coordinates(structure.own_places + 1) if chain else ()
     return Structure(
-        replace(space, operands=(*space.operands[:own], left, *extras)),
+        replace(space, operands=(*space.operands[:own], left, *extras), positions=positions),
         replace(body, then=(Stage(ADDS[body.combiner]), *then)),
     )
 

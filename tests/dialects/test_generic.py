@@ -75,7 +75,18 @@ def test_an_index_refuses_what_no_map_can_express():
 
 MATRIX = "[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]"
 EIGHT, FOUR = ((8, 4), f32), ((4,), f32)
+DIAGONAL = "[m = 8, k = 4] (m, k) of [8, 4] -> (m, k) of [8, 4] at (m - k + 3) of [11]"
 WRONG = [
+    (f"{DIAGONAL} as operand 2 from -3", "add", [EIGHT], "coordinate for operand 2 of add; need"),
+    (f"{DIAGONAL} as operand 0 from -3", "add", [((8, 4), i1)], "element types i32 and i1"),
+    (f"{DIAGONAL} as operand 1 from 120", "add", [((8, 4), i8)], "from 120 to 130: int8 does not"),
+    (DIAGONAL.replace("m - k + 3", "m + k edge") + " as operand 1", "add", [EIGHT], "a division"),
+    (
+        "[m = 8, k = 4 reduction] (m, k) of [8, 4] -> (m) of [8] at (k) of [4] as operand 1",
+        "mul sum",
+        [EIGHT],
+        "coordinate for operand 1, of which sum is computed; need a function alone",
+    ),
     (MATRIX, "mul", [EIGHT, FOUR], "reduction dimension k: nothing merges its 4 points"),
     (MATRIX, "nothing sum", [EIGHT, FOUR], "scalar function nothing; need one of abs,"),
     (MATRIX, "relu sum", [EIGHT, FOUR], "relu of 2 operands and 0 parameters; need 1 and 0"),
@@ -173,6 +184,6 @@ def test_a_group_with_computes_at_both_ends_gives_the_same_at_every_level(tmp_pa
 
 
 def test_generated_spaces_are_right_at_every_level():
-    operators = ["nn.compute", "nn.relu", "nn.add"]
+    operators = ["nn.compute", "nn.iota", "nn.relu", "nn.add"]
     report = check_pipeline(programs=programs(operators=operators, max_ops=3), examples=25, seed=5)
     assert report

@@ -223,6 +223,7 @@ CASES = [
     ),
     (nn.ComputeOp, [MATRIX, t(5, 3)], product, t(4, 3)),
     (nn.ComputeOp, [MATRIX, MATRIX], columns_of_less, t(5, 4, of=i1)),
+    (nn.IotaOp, [], lambda: nn.IotaOp(t(4, 5, of=i64), [0, -2], 7), t(4, 5, of=i64)),
     (nn.ScanOp, [MATRIX], lambda x: nn.ScanOp(x, "sum", -1, exclusive=True), MATRIX),
     (nn.ScanOp, [I3], lambda x: nn.ScanOp(x, "prod", 0, reverse=True), I3),
     (nn.SortOp, [MATRIX], lambda x: nn.SortOp(x, 0, descending=True), MATRIX),

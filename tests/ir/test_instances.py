@@ -26,7 +26,7 @@ def test_operations_of_every_class_are_made(cls: type[Operation]):
     made = [INSTANCES.make(cls, random, SIZES) for _ in range(20)]
     found = [op for op in made if op is not None]
     assert len(found) >= 15
-    assert len({str([v.type for v in op.operands]) for op in found}) > 5
+    assert len({str([v.type for v in (*op.operands, *op.results)]) for op in found}) > 5
     for op in found:
         op.verify()
 

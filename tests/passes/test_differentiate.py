@@ -215,6 +215,17 @@ def test_a_gradient_of_zero_is_zero_at_a_pole(op: str):
     assert found[1] != 1.0
 
 
+def test_a_function_of_a_coordinate_passes_back_what_it_counts():
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = nn.compute(%x) space <[i = 4] (-i + 3) of [4] -> (i) of [4]
+        at (2 * i) of [7] as operand 0 from 5> body <mul> : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %0 : tensor<4xf32>
+    }"""
+    found = after(text, {"arg0": np.ones(4, F32)})
+    assert found["grad.arg0"].tolist() == [11, 9, 7, 5]
+
+
 def test_equal_elements_share_the_gradient_of_a_maximum():
     text = """
     func.func @main(%x: tensor<1x1x4xf32>, %y: tensor<1x1x4xf32>) -> tensor<1x1x3xf32> {

@@ -374,7 +374,8 @@ class _Builder:
             twin = op.clone()
             twin.operands[i], twin.operands[j] = op.operands[j], op.operands[i]
             return twin
-        return self._with_other_attributes(op, random) if op.properties else None
+        changes = op.properties and op.operands
+        return self._with_other_attributes(op, random) if changes else None
 
     def _with_other_attributes(self, op: Operation, random: Random) -> Operation | None:
         types = [v.type for v in op.operands]

@@ -28,6 +28,7 @@ from ....backends.codelets.scalar import (
 from ....backends.codelets.whole import sequence
 from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
 from ....backends.reference.combiners import combined_deviation
+from ....backends.reference.coordinates import with_coordinates
 from ....backends.reference.gather import gathered, whole_box
 from ....dialects.along import Along
 from ....dialects.scalar_functions import FUNCTIONS
@@ -96,6 +97,12 @@ def bounded_structure(
     dtype, shape = result.dtype, result.shape
     if structure.body.member_kinds:
         return _bounded_combined(structure, operands, errors, result, number)
+    if structure.space.coordinates:
+        # Coordinates have no errors.
+        exact = [np.zeros(())] * len(structure.space.coordinates)
+        every = structure.with_coordinates(errors, exact)
+        structure, operands = with_coordinates(structure, operands, dtype)
+        errors = [np.broadcast_to(e, a.shape) for e, a in zip(every, operands, strict=True)]
     with np.errstate(all="ignore"):
         if not any(error.any() for error in errors):
             value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
