@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +25,9 @@ Array = NDArray[Any]
 MAP_ABOVE_BYTES = 1 << 20
 """External data larger than this are mapped into memory instead of read."""
 
+COPIED_BYTES = 1 << 16
+"""Checks look at the bytes of tensors of at most this many."""
+
 SIZE_DIGITS = 18
 """Digits of a number of bytes. No file is larger, and Python takes long to read more digits."""
 
@@ -33,15 +37,23 @@ SHOWN_LETTERS = 40
 
 def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
     """The dtype of an ONNX element type, if tiles support it. what: for the message."""
-    known = {number: name for name, number in onnx.TensorProto.DataType.items()}
-    if code not in known or code == onnx.TensorProto.UNDEFINED:
+    dtype = _DTYPES.get(code)
+    if dtype is not None:
+        return dtype
+    if code not in _NAMES or code == onnx.TensorProto.UNDEFINED:
         raise InputError(f"{what}: element type {code} does not exist in ONNX")
     try:
         dtype = np.dtype(tensor_dtype_to_np_dtype(code))
         element_type(dtype)
     except (KeyError, ValueError, TypeError) as error:
-        raise UnsupportedError(f"{what}: elements of type {known[code]}: {error}") from None
+        raise UnsupportedError(f"{what}: elements of type {_NAMES[code]}: {error}") from None
+    _DTYPES[code] = dtype
     return dtype
+
+
+_NAMES = {number: name for name, number in onnx.TensorProto.DataType.items()}
+_DTYPES: dict[int, np.dtype[Any]] = {}
+"""The names of ONNX's element types, and the dtypes of those that were asked for."""
 
 
 def dtype_or_none(code: int) -> np.dtype[Any] | None:
@@ -65,6 +77,10 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
     dtype, shape = tensor_kind(tensor, what)
     if is_external(tensor):
         return _external(tensor, dtype, shape, folder, what)
+    if _is_plain(tensor, dtype):
+        stored = tensor.raw_data
+        check_length(len(stored), dtype, shape, what)
+        return np.frombuffer(stored, dtype).reshape(shape)
     try:
         array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, OverflowError) as error:
@@ -91,6 +107,20 @@ def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tup
     return dtype, shape
 
 
+def _is_plain(tensor: onnx.TensorProto, dtype: np.dtype[Any]) -> bool:
+    """Whether a tensor's bytes are those of its array."""
+    packed = bit_width(dtype) < 8 and dtype != np.bool_
+    return tensor.HasField("raw_data") and not packed and sys.byteorder == "little"
+
+
+def check_length(given: int, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> None:
+    """Raise InputError for another number of stored bytes than a tensor has. what: for messages."""
+    wanted = packed_bytes(prod(shape), dtype)
+    if given != wanted:
+        kind = f"{dtype.name}{list(shape)}"
+        raise InputError(f"{what}: damaged tensor: {given} bytes; {kind} has {wanted}")
+
+
 def is_external(tensor: onnx.TensorProto) -> bool:
     """Whether a tensor's data are in another file."""
     return tensor.data_location == onnx.TensorProto.EXTERNAL
@@ -101,11 +131,11 @@ def packed_bytes(elements: int, dtype: np.dtype[Any]) -> int:
     return -(-elements * max(bit_width(dtype), 8 if dtype == np.bool_ else 1) // 8)
 
 
-VALUE_FIELDS = (
-    *("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
+LISTS = (
+    *("float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
     "string_data",
 )
-"""The fields that may hold a tensor's elements. One of them does."""
+"""The fields other than raw_data that may hold a tensor's elements. One of all these does."""
 
 
 def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> None:
@@ -118,16 +148,16 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
     if is_external(tensor):
         _located(tensor, wanted, folder, what)
         return
-    filled = [name for name in VALUE_FIELDS if len(getattr(tensor, name))]
+    # Each access to the bytes of a tensor copies them.
+    is_long = wanted > COPIED_BYTES and _is_plain(tensor, dtype)
+    filled = [name for name in LISTS if len(getattr(tensor, name))]
+    if is_long or len(tensor.raw_data):
+        filled = ["raw_data", *filled]
     if len(filled) > 1:
         raise InputError(f"{what}: elements in {' and '.join(filled)}; need one of them")
-    if filled != ["raw_data"]:
-        # The number of elements in a list is checked where the list becomes an array.
-        return
-    if len(tensor.raw_data) != wanted:
-        kind = f"{dtype.name}{list(shape)}"
-        given = len(tensor.raw_data)
-        raise InputError(f"{what}: damaged tensor: {given} bytes; {kind} has {wanted}")
+    # The number of elements in a list, or of many bytes, is checked where it becomes an array.
+    if filled == ["raw_data"] and not is_long:
+        check_length(len(tensor.raw_data), dtype, shape, what)
 
 
 def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:

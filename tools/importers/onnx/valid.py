@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from difflib import get_close_matches
+from math import prod
 
 import onnx
 from google.protobuf.message import EncodeError
@@ -13,7 +14,7 @@ from onnx import checker, defs
 from ....ir.errors import InputError, one_line
 from .functions import schema_of
 from .node import Graph, Node, kind_name
-from .tensors import check_stored, is_external
+from .tensors import check_stored, dtype_or_none, is_external
 
 LENIENT = "--lenient skips this check"
 """The end of messages about rules that lenient imports do not check."""
@@ -241,7 +242,10 @@ def _tensors(
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:
-    return is_external(tensor) or tensor.ByteSize() > CHECKED_BYTES
+    # ByteSize would write the tensor to count its bytes. Of a list, each element takes one or more.
+    dtype = dtype_or_none(tensor.data_type)
+    bits = 8 if dtype is None else dtype.itemsize * 8
+    return is_external(tensor) or prod(tensor.dims) * bits > 8 * CHECKED_BYTES
 
 
 def _large_constant(node: Node) -> onnx.TensorProto | None:
