@@ -23,6 +23,7 @@ from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
 from ...dialects.tile import CopyOp, VerticesOp
 from ...dialects.variable import Variable
+from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout
 from ...ir.level import Level
 from ...ir.provenance import place
@@ -155,7 +156,7 @@ def _numbered(
     return Value(op, read(name), variables[name].placed, name)
 
 
-class PhaseConflict(Exception):
+class PhaseConflict(InputError):
     """Raised if one operation of a superstep needs or overwrites what another one writes.
 
     op: the later operation. variable: the name of the variable that both use, or "".
