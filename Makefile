@@ -8,6 +8,7 @@ BIN := $(VENV)/bin
 ASK_VERSION := -c 'import sys; print("%d.%d" % sys.version_info[:2])'
 VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
+PACKAGES := ir dialects backends passes tools
 
 .PHONY: demo test lint style types suite bench conformance fuzz scan reference docs install
 
@@ -28,8 +29,13 @@ style: install
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 
-types: install
+types: $(VENV)/.typed
+
+# Two minutes of a core, so only if a source, or what is installed, has changed since it passed.
+$(VENV)/.typed: $(INSTALLED) $(shell find $(PACKAGES) -name __pycache__ -prune -o \
+		\( -type d -o -name '*.py' \) -print)
 	$(BIN)/basedpyright
+	touch $@
 
 suite: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal --maxfail 20 --durations 20 -m 'not large'

@@ -61,6 +61,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    # A long test that begins last keeps one worker busy while the other one waits. Files stay
+    # whole, for their fixtures.
+    slow = {item.path for item in items if item.get_closest_marker("slow") is not None}
+    items.sort(key=lambda item: item.path not in slow)
     times = config.getoption("--times")
     for test in {getattr(item, "obj", None) for item in items} if times > 1 else ():
         used = getattr(test, "_hypothesis_internal_use_settings", None)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree
 
+import pytest
 from documents import Block, blocks_of, commands_of, is_file, reading
 
 README = Path(__file__).parents[1] / "README.md"
@@ -19,6 +20,7 @@ def blocks(first: str, last: str) -> Iterator[Block]:
     return (block for block in blocks_of(README) if start < block.line < end)
 
 
+@pytest.mark.slow
 def test_every_block_runs_as_it_stands(tmp_path: Path):
     copytree(README.parent / "examples", tmp_path / "examples")
     with reading(tmp_path) as reader:

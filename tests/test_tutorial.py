@@ -11,6 +11,7 @@ CHAPTERS = sorted(TUTORIAL.glob("[0-9]*.md"))
 CONVERSION = TUTORIAL.parents[1] / "passes" / "rules" / "tile_to_exchange.rw"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chapter", CHAPTERS, ids=lambda path: path.stem)
 def test_a_chapter_runs_as_it_stands(chapter: Path, tmp_path: Path):
     with reading(tmp_path) as reader:

@@ -63,6 +63,7 @@ def test_two_threads_that_load_kernels_leave_numba_as_it_was():
     assert told(script) == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
     host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
     # One line says that kernels are compiled, and none if they are cached.
