@@ -31,13 +31,13 @@ def _unreduced(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.usefixtures("_unreduced")
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("tested", [each for some in BLIND.values() for each in some])
-def test_a_bug_that_one_shape_of_program_shows_is_found(tested: type[ModulePass], seed: int):
+def test_a_bug_that_one_shape_of_program_shows_is_found(tested: type[ModulePass]):
     with pytest.raises(Found):
-        check_pass(tested(), "nn", examples=MOST_PROGRAMS, seed=seed)
+        check_pass(tested(), "nn", examples=MOST_PROGRAMS, seed=0)
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize("tested", [BLIND["permuted operands"][0], BLIND["constants alone"][0]])
 def test_such_a_failure_is_made_small(tested: type[ModulePass], tmp_path: Path):
     with pytest.raises(Miscompiled) as caught:

@@ -48,17 +48,17 @@ def test_programs_verify_and_share_values():
 def test_every_operator_is_generated_often():
     counts: Counter[str] = Counter()
     flow: Counter[str] = Counter()
-    for sketch in some(2000):
+    for sketch in some(600):
         program = build(sketch, default_operators())
         counts.update({op.name for op in program.module.walk()})
         flow.update({step.within for step in sketch.steps})
     for cls in (*nn.NN.operations, control.RepeatOp, control.IfOp, control.WhileOp):
-        assert counts[cls.name] >= 50, cls.name
+        assert counts[cls.name] >= 8, cls.name
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
 def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
-    for sketch in some(25):
+    for sketch in some(12):
         program = build(sketch, default_operators())
         lower = at_level(program, level)
         if lower is None:

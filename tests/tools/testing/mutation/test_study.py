@@ -19,14 +19,8 @@ from abele.tools.testing.mutation.mutant import Mutant, sample_of
 from abele.tools.testing.mutation.trial import MEMORY, Trial
 from abele.tools.testing.search.contracts import with_apply
 
-BUDGET = Budget(examples=120, seconds=20.0)
+BUDGET = Budget(examples=60, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
-
-
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Shrink hardly at all. Trials inherit the setting from this process."""
-    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +48,8 @@ def test_mutants_are_the_same_each_time_and_have_unique_names(folding: study.Pla
     assert len({mutant.name for mutant in folding.mutants}) == len(folding.mutants)
 
 
-def test_a_bug_is_found_and_its_program_is_small(
-    folding: study.Planted, monkeypatch: pytest.MonkeyPatch
-):
-    # Enough to shrink the program completely, even on a slow machine.
-    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 60.0)
+@pytest.mark.usefixtures("patient")
+def test_a_bug_is_found_and_its_program_is_small(folding: study.Planted):
     found = trial(folding, named(folding, "left-wrong-element", "first"))
     assert (found.verdict, found.how) == ("found", "value")
     assert 0 < found.examples <= BUDGET.examples

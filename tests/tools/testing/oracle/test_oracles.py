@@ -32,13 +32,10 @@ from abele.tools.testing import (
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
 from abele.tools.testing.oracle.oracles import Outcome, ResultCache, coarseness
-from abele.tools.testing.search import judge, shrink
+from abele.tools.testing.search import judge
 from abele.tools.testing.search.judge import disagreement
 
 from ..wrong_passes import NarrowPartials
-
-SEEDS = (1, 2, 3)
-
 
 # Narrow sums
 
@@ -102,7 +99,6 @@ SUMS = programs(
 )
 
 
-@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
     ("tested", "level", "some"),
     [
@@ -116,13 +112,10 @@ def test_sums_with_too_few_bits_are_found_in_200_programs(
     tested: ModulePass,
     level: str,
     some: st.SearchStrategy[Program] | None,
-    seed: int,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(shrink, "SHRINKING", 0.1)
     with pytest.raises(Miscompiled) as caught:
-        check_pass(tested, level, programs=some, examples=200, seed=seed, folder=tmp_path)
+        check_pass(tested, level, programs=some, examples=200, seed=1, folder=tmp_path)
     assert caught.value.wrong.kind in ("value", "narrow")
 
 

@@ -53,7 +53,6 @@ from abele.tools.testing.rules import (
     check_rule,
     check_rules,
 )
-from abele.tools.testing.search import shrink
 from abele.tools.testing.search.watch import watching_rules
 
 pytest_plugins = ["pytester"]
@@ -67,11 +66,6 @@ def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
     with pytest.raises(RuleWrong) as caught:
         check_rules(rules(text), **{"seed": 1, "folder": folder, "examples": 60, **budget})
     return caught.value
-
-
-@pytest.fixture(autouse=True)
-def shrink_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shrink, "SHRINKING", 0.5)
 
 
 # Wrong rules
@@ -129,7 +123,7 @@ def test_a_saved_failure_is_replayed(tmp_path: Path):
 
 
 def test_a_rule_that_matches_nothing_has_never_fired(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sources, "SEARCHED", 20)
+    monkeypatch.setattr(sources, "SEARCHED", 4)
     text = "rule r: nn.sort(x) {descending = _} => x where rank(x) > 9"
     with pytest.raises(NeverFired, match=r"rule r \(my.rw:1\) has never fired"):
         check_rules(rules(text), seed=1, examples=5)

@@ -18,11 +18,6 @@ from abele.tools.testing.search.contracts import contracts_of, must_accept_all, 
 BUDGET = {"examples": 12, "seed": 2}
 
 
-@pytest.fixture(autouse=True)
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 1.0)
-
-
 def _refuses(ctx: Context, op: ModuleOp) -> None:
     raise InputError("not this one")
 

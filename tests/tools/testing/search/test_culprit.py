@@ -102,8 +102,7 @@ def test_a_copy_to_the_wrong_place_is_named(tmp_path: Path, monkeypatch: pytest.
     assert found.culprit.startswith("copies from #abele.layout<")
 
 
-def test_a_wrong_pass_keeps_its_blame(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("abele.tools.testing.search.shrink.SHRINKING", 2.0)
+def test_a_wrong_pass_keeps_its_blame(tmp_path: Path):
     found = found_in([NarrowPartials()], "partition", tmp_path)
     assert found.blamed == "narrow-partials"
     assert found.culprit == ""

@@ -19,7 +19,6 @@ from xdsl.pattern_rewriter import (
 from abele.dialects import nn, partition, tile
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.tools.testing import Miscompiled, PassFailed, check_pass
-from abele.tools.testing.search import shrink
 
 from ..idle_passes import mark
 from ..wrong_passes import SwapSub
@@ -179,10 +178,7 @@ class SwapNeighbours(ModulePass):
     ],
     ids=lambda tested: tested.name,
 )
-def test_a_wrong_pass_is_found_in_any_idiom(
-    tested: ModulePass, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(shrink, "SHRINKING", 0.1)
+def test_a_wrong_pass_is_found_in_any_idiom(tested: ModulePass, tmp_path: Path):
     with pytest.raises((Miscompiled, PassFailed)) as caught:
         check_pass(tested, examples=150, seed=1, folder=tmp_path)
     assert isinstance(caught.value, Miscompiled)

@@ -12,7 +12,6 @@ from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.schedule_supersteps import SUPERSTEP
 from abele.tools.testing import Miscompiled, check_pass, check_pipeline
-from abele.tools.testing.search import shrink
 
 from ..idle_passes import mark
 
@@ -97,9 +96,7 @@ def test_a_refusal_is_blamed_on_the_pass_that_broke_the_program(
     refuser: str,
     blamed: str,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(shrink, "SHRINKING", 0.5)
     with pytest.raises(Miscompiled) as caught:
         check_pipeline(tested, examples=60, seed=1, folder=tmp_path)
     assert caught.value.wrong.kind == "refused"

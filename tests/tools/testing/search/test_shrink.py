@@ -26,6 +26,8 @@ from ..wrong_passes import SwapSub
 
 LIMIT = 20.0
 
+pytestmark = pytest.mark.usefixtures("patient")
+
 
 def of_operators(*kinds: type, sizes: tuple[int, ...] = (5, 3), target: str = "tiny:7") -> Program:
     """A program of several operations, among them one of each kind."""
