@@ -86,8 +86,10 @@ def initial_states(module: ModuleOp) -> dict[str, Array]:
     """The first value of each state of a program of any level, by name."""
     found: dict[str, Array] = {}
     for op in module.body.block.ops:
-        if isinstance(op, nn.StateOp | partition.StateOp):
+        if isinstance(op, nn.StateOp):
             found[op.sym_name.data] = op.value.array
+        elif isinstance(op, partition.StateOp):
+            found[op.sym_name.data] = op.initial.array
         elif isinstance(op, tile.VariableOp | exchange.VariableOp):
             if op.state is not None and op.initial is not None:
                 shape = op.tensor.get_shape()

@@ -72,7 +72,13 @@ class Train(ModulePass):
     batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
     the program also returns its outputs. ignore_index: the label of positions that do not count.
     label_smoothing: the part of a label that is spread over all classes. delta: of huber, the
-    distance from which on it grows linearly. The others are numbers of optimisers.
+    distance from which on it grows linearly. momentum: how much of the last update is kept.
+    dampening: how much less of a gradient the momentum takes. nesterov: steps look ahead along the
+    momentum. weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to
+    its step. beta1: how much of the mean of gradients is kept. beta2: how much of the mean of their
+    squares is kept. alpha: the same for rmsprop. epsilon: keeps divisors away from 0.
+    centered: rmsprop divides by the deviation from the mean. epsilon_inside: the root of rmsprop
+    includes epsilon. trust: of lars, the factor of the ratio of the norms.
     """
 
     name = "train"

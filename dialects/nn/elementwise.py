@@ -1037,7 +1037,8 @@ class MatchOp(ElementwiseOp):
 
     The gradient of a maximum is of this kind: it goes to the elements that equal the maximum.
 
-    a, b, c: numbers of one type; they broadcast, as in NumPy.
+    a: numbers. b: numbers of a's element type. c: numbers of a's element type, some of which are
+    the result. They broadcast, as in NumPy.
 
     Example: %3 = nn.match %0, %1, %2 : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
     -> tensor<4xf32>

@@ -76,6 +76,19 @@ def test_the_machine_takes_the_steps_of_the_reference():
         assert not np.array_equal(weight, before[name])
 
 
+@pytest.mark.parametrize("level", ["partition", "tile"])
+def test_every_level_takes_the_same_step(level: str):
+    exe = trained(momentum=0.9)
+    start = {name: 0.5 * array for name, array in exe.weights.items()}
+    exe.set_states(start)
+    exe.step(INPUTS)
+    weights = exe.weights
+    exe.set_states(start, at=level)
+    exe.step(INPUTS, at=level)
+    for name, weight in weights.items():
+        assert np.array_equal(weight, exe.weights[name]), name
+
+
 def test_a_strict_machine_steps_to_the_same_bits():
     exe = trained(momentum=0.9)
     losses = [exe.step(INPUTS)["loss"] for _ in range(2)]
