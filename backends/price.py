@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
-from ..dialects import control
+from ..dialects import control, exchange
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..dialects.variable import Variable
 from ..ir.errors import InputError
@@ -284,6 +284,20 @@ def no_charge(tiles: int) -> Charge:
     return Charge(*(np.zeros(tiles, np.int64) for _ in range(5)))
 
 
+def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
+    """Whether updates are written over the operand that they begin with: in its variable, or in one
+    of the same address."""
+    structure = op.structure()
+    if not structure.body.updates:
+        return False
+    held, result = op.sources[structure.own_operands - 1], op.destination
+    if held == result:
+        return True
+    places = [variables[name] for name in (held, result)]
+    starts = [each.start for each in places if isinstance(each, exchange.VariableOp)]
+    return len(set(starts)) == 1 and places[0].dtype == places[1].dtype
+
+
 def charge_vertices(
     op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
@@ -291,6 +305,7 @@ def charge_vertices(
     dtypes = [v.dtype for v in operands_of(op, variables)]
     plan = op.plan.data
     work = Workload.of(op.structure(), dtypes, target)
+    work = replace(work, in_place=updates_in_place(op, variables))
     cycles = cells_cycles(work, plan)
     order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
     own = slice(plan.first_tile, plan.first_tile + cycles.size)

@@ -39,15 +39,21 @@ COMBINERS: dict[str, float] = {
     "min": float("inf"),
     "prod": 1.0,
     "pick": 0.0,
+    "last": 0.0,
 }
 """Merge functions over reduction dimensions, with their identities.
 
 pick takes the only value whose bits are not all zero. It merges the points of a lookup, of which at
 most one has a value, and keeps the bits of that value.
+last replaces an element of an operand by the last value in row-major order, and needs no identity:
+its body begins with that operand (`resumes`).
 """
 
 ARITHMETIC = ("sum", "max", "min", "prod")
 """The combiners of any values."""
+
+UPDATES = ("last", *ARITHMETIC)
+"""The combiners that may begin with the elements of an operand."""
 
 Parameters = tuple[float, ...]
 
@@ -258,7 +264,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         1,
         ends_decide=True,
         chain=(0,),
-        carries_identity_of=("sum", "max", "min", "prod", "pick"),
+        carries_identity_of=("sum", "max", "min", "prod", "pick", "last"),
         degree=_alike,
         whole=True,
         stored=True,

@@ -111,9 +111,9 @@ class Body:
     operands are those of function, then the extras of each stage. narrow: whether points may be
     merged in the first operand's own type, if that is narrower than 32 bits. along: what is
     computed along the whole dimension of the space, from the values of function; None if points
-    are independent, or merged. resumes: whether merging begins with the members that an earlier
-    step has left, which are further operands. unfinished: whether the results are members. Both
-    need a combiner of several values.
+    are independent, or merged. resumes: whether merging begins with further operands: the members
+    that an earlier step has left, or the elements that are updated where a relation holds.
+    unfinished: whether the results are members, which needs a combiner of several values.
     Raises ValueError for a combiner that does not exist, or cannot be used this way.
     """
 
@@ -131,7 +131,10 @@ class Body:
         if self.combiner is not None and self.combiner not in known:
             raise ValueError(f"combiner {self.combiner!r}; need one of {', '.join(known)}")
         several = self.combiner in TUPLE_COMBINERS
-        if not several and (self.function == MEMBERS or self.resumes or self.unfinished):
+        if self.resumes != (self.combiner == "last") and self.combiner in ("last", "pick", None):
+            verb = "needs to begin" if self.combiner == "last" else "cannot begin"
+            raise ValueError(f"combiner {self.combiner!r} {verb} with the elements of an operand")
+        if not several and (self.function == MEMBERS or self.unfinished):
             raise ValueError(
                 f"members of combiner {self.combiner!r}; need one of {', '.join(TUPLE_COMBINERS)}"
             )
@@ -181,6 +184,16 @@ class Body:
         return combiner.members if self.unfinished else combiner.results
 
     @property
+    def updates(self) -> bool:
+        """Whether merging begins with the elements of one operand, which has the result's map."""
+        return self.resumes and not self.member_kinds
+
+    @property
+    def begun_with(self) -> int:
+        """The number of operands that merging begins with."""
+        return (len(self.member_kinds) or 1) if self.resumes else 0
+
+    @property
     def result_count(self) -> int:
         """The number of results."""
         return len(self.result_kinds) or 1
@@ -217,9 +230,9 @@ class Body:
 class Structure:
     """An operator as mathematics: where it reads and writes, and what it computes.
 
-    The operands are those of the function, then the index operand of each relation, then the
-    members of an earlier step, then those of the chain. Coordinates of the space take the places of
-    some of them, and are no operands of the space. A point at which a relation does not hold
+    The operands are those of the function, then the index operand of each relation, then those that
+    merging begins with, then those of the chain. Coordinates of the space take the places of some
+    of them, and are no operands of the space. A point at which a relation does not hold
     contributes the identity of the combiner. There are as many results as the body has; all of them
     have all parallel dimensions.
     """
@@ -230,8 +243,8 @@ class Structure:
     @property
     def own_places(self) -> int:
         """Number of operands of the body without those of its chain, coordinates included."""
-        left = len(self.body.member_kinds) if self.body.resumes else 0
-        return self.body.function_arity + len(self.space.relations) + left
+        relations = len(self.space.relations)
+        return self.body.function_arity + relations + self.body.begun_with
 
     @property
     def own_operands(self) -> int:
@@ -263,6 +276,14 @@ class Structure:
             made.insert(position.operand, value)
         return made
 
+    def is_never_cut(self, dim: int) -> bool:
+        """Whether no plan may cut a dimension: a whole one, or one merged into an operand.
+
+        If updates of an element were cut, each part would begin with the element, or be the last.
+        """
+        kind = self.space.dims[dim].kind
+        return kind == "whole" or (kind == "reduction" and self.body.updates)
+
     @cached_property
     def unchained(self) -> Structure:
         """The structure without its chain and the chain's operands."""
@@ -290,9 +311,13 @@ class Structure:
         the place of the first partial. It does not hold for a sum of products, which accumulates
         in the place of the result, nor for several results, one of which may be written before
         another is computed. A sequence along a whole dimension reads all elements of a row before
-        it writes any, so it may be written over the row.
+        it writes any, so it may be written over the row. Updates at indices are written over the
+        operand that they begin with, and touch only what the indices name.
         """
         space, body = self.space, self.body
+        if body.updates:
+            begins = operand == self.own_operands - 1
+            return begins and space.operands[operand].axes == space.results[0].axes
         if body.result_count > 1 or (body.combiner is not None and self.own_operands > 1):
             return False
         if body.along is not None and body.along.name == "sort_indices":

@@ -84,6 +84,12 @@ def _verify_relations(structure: Structure) -> None:
             f"{body.function} at points that meet a relation: need a combiner, whose identity is "
             "the result of no point"
         )
+    merged = len(structure.space.of_kind("reduction"))
+    if body.updates and (not relations or merged > 1):
+        raise VerifyException(
+            f"{body.combiner} into an operand with {len(relations)} relations and {merged} merged "
+            "dimensions; need a relation, and at most one merged dimension"
+        )
     if relations and not structure.space.dims:
         raise VerifyException("a relation in a space without dimensions; need one")
     for i, relation in enumerate(relations, body.function_arity):
@@ -139,25 +145,21 @@ def _verify_results(structure: Structure) -> None:
         )
     if body.member_kinds and space.relations:
         raise VerifyException(f"combiner {body.combiner} at points that meet a relation; need none")
-    kinds = len(body.member_kinds)
     own = structure.own_operands
-    left = space.operands[own - kinds : own] if body.resumes else ()
-    for i, access in enumerate(left):
-        if access.axes != space.results[0].axes:
-            raise VerifyException(
-                f"operand {own - kinds + i}, of an earlier step: need the map of the result"
-            )
+    for i in range(own - len(body.member_kinds) * body.resumes, own):
+        if space.operands[i].axes != space.results[0].axes:
+            raise VerifyException(f"operand {i}, of an earlier step: need the map of the result")
 
 
 def _verify_extras(structure: Structure) -> None:
-    """Check that a chain's operands have one element per result element."""
-    dims, own = structure.space.dims, structure.own_operands
+    """Check that the operands of a chain, and one that is updated, have one element per result
+    element."""
+    dims, own = structure.space.dims, structure.own_operands - structure.body.updates
     for i, access in enumerate(structure.space.operands[own:], own):
+        role = "updated" if i < structure.own_operands else "of the chain"
         merged = [dims[d].name for d in sorted(access.dims()) if dims[d].kind == "reduction"]
         if merged:
-            raise VerifyException(
-                f"operand {i}, of the chain, depends on {merged[0]}, which is merged"
-            )
+            raise VerifyException(f"operand {i}, {role}, depends on {merged[0]}, which is merged")
 
 
 def _verify_result(structure: Structure, result: AccessMap) -> None:

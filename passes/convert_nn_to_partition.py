@@ -72,13 +72,22 @@ class ConvertNnToPartition(ModulePass):
 
 
 @dataclass
+class _Scope:
+    """A region under conversion. repeats: whether it is part of a loop. relayouts: its values."""
+
+    block: Block
+    repeats: bool
+    relayouts: dict[tuple[SSAValue, Layout], SSAValue] = field(
+        default_factory=dict[tuple[SSAValue, Layout], SSAValue]
+    )
+
+
+@dataclass
 class _Conversion:
     module: ModuleOp
     homes: Homes
     values: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-    relayouts: list[dict[tuple[SSAValue, Layout], SSAValue]] = field(
-        default_factory=list[dict[tuple[SSAValue, Layout], SSAValue]]
-    )
+    scopes: list[_Scope] = field(default_factory=list["_Scope"])
     functions: dict[str, FunctionType] = field(default_factory=dict[str, FunctionType])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
@@ -122,18 +131,31 @@ class _Conversion:
         return op
 
     def _in_layout(self, value: SSAValue, layout: Layout, role: str) -> SSAValue:
-        """The value in a layout: the value itself, an earlier relayout of it, or a new one."""
+        """The value in a layout: the value itself, an earlier relayout of it, or a new one.
+
+        What a loop does not change gets its layout once, before the loop.
+        """
         given = partition_type(value)
         if given.layout.data == layout:
             return value
-        for scope in self.relayouts:
-            if (value, layout) in scope:
-                return scope[value, layout]
+        for scope in self.scopes:
+            if (value, layout) in scope.relayouts:
+                return scope.relayouts[value, layout]
         op = partition.RelayoutOp([value], None, laid_out(given.tensor, layout))
+        inner, scope = self.block, self._before_loops(value)
+        self.block = scope.block
         self._add(op, role)
-        if self.relayouts:
-            self.relayouts[-1][value, layout] = op.result
+        self.block = inner
+        scope.relayouts[value, layout] = op.result
         return op.result
+
+    def _before_loops(self, value: SSAValue) -> _Scope:
+        """The region around all loops that a value is defined outside of."""
+        home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+        at = len(self.scopes) - 1
+        while self.scopes[at].repeats and self.scopes[at].block is not home:
+            at -= 1
+        return self.scopes[at]
 
     def _in_types(self, values: Sequence[SSAValue], types: Sequence[Attribute]) -> list[SSAValue]:
         result: list[SSAValue] = []
@@ -147,15 +169,17 @@ class _Conversion:
         region: Region,
         types: Sequence[Attribute],
         finish: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+        repeats: bool = False,
     ) -> Region:
-        """Convert a region. finish: maps the operands of its last operation to the new ones."""
+        """Convert a region. finish: maps the operands of its last operation to the new ones.
+        repeats: whether it is part of a loop."""
         outer, source = self.block, self.source
         old = region.block
         self.block = Block(arg_types=types)
         for a, b in zip(old.args, self.block.args, strict=True):
             self.values[a] = b
             b.name_hint = a.name_hint
-        self.relayouts.append({})
+        self.scopes.append(_Scope(self.block, repeats))
         last = old.last_op
         for op in old.ops:
             if op is not last:
@@ -164,7 +188,7 @@ class _Conversion:
         self.source = last
         operands = finish([self.values[v] for v in last.operands])
         self._add(type(last).create(operands=operands, properties=dict(last.properties)))
-        self.relayouts.pop()
+        self.scopes.pop()
         new = Region(self.block)
         self.block, self.source = outer, source
         return new
@@ -374,23 +398,36 @@ class _Conversion:
         self._add(new)
         self._bind(op, new.results)
 
+    def _carried(self, op: control.RepeatOp | control.WhileOp) -> list[SSAValue]:
+        """What a loop begins with, in the layouts that it is carried in."""
+        last = op.body.block.last_op
+        assert last is not None
+        initial: list[SSAValue] = []
+        for value, carried, yielded in zip(
+            op.initial, op.body.block.args, last.operands, strict=False
+        ):
+            home = self.homes.updated(carried, yielded)
+            new = self.values[value]
+            initial.append(new if home is None else self._in_layout(new, home, "carried"))
+        return initial
+
     @_other.register
     def _repeat(self, op: control.RepeatOp) -> None:
-        initial = [self.values[v] for v in op.initial]
+        initial = self._carried(op)
         types = [v.type for v in initial]
         number = op.turn_number
         taken = types if number is None else [*types, laid_out(control.TURN, self.homes.turn)]
-        body = self._region(op.body, taken, lambda values: self._in_types(values, types))
+        body = self._region(op.body, taken, lambda values: self._in_types(values, types), True)
         new = control.RepeatOp(op.turns, initial, body)
         self._add(new)
         self._bind(op, new.results)
 
     @_other.register
     def _while(self, op: control.WhileOp) -> None:
-        initial = [self.values[v] for v in op.initial]
+        initial = self._carried(op)
         types = [v.type for v in initial]
-        test = self._region(op.test, types, lambda values: values)
-        body = self._region(op.body, types, lambda values: self._in_types(values, types))
+        test = self._region(op.test, types, lambda values: values, True)
+        body = self._region(op.body, types, lambda values: self._in_types(values, types), True)
         new = control.WhileOp(initial, test, body)
         self._add(new)
         self._bind(op, new.results)

@@ -293,7 +293,7 @@ class _Conversion:
 
     def _write_into(self, loop: Loop, variables: Sequence[str]) -> None:
         """Let a turn compute values directly into the variables of what they replace."""
-        for i, value in carried_in_place(loop).items():
+        for value, i in carried_in_place(loop).items():
             self.written.setdefault(value, variables[i])
 
     @_at.register

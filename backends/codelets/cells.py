@@ -43,7 +43,7 @@ class Cells:
     @property
     def own_operands(self) -> int:
         """Number of operands without those of the chain."""
-        return self.body.function_arity + len(self.relations)
+        return self.body.function_arity + len(self.relations) + self.body.begun_with
 
     @property
     def result_once(self) -> Array:

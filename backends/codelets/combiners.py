@@ -201,7 +201,7 @@ def combined(cells: Cells, scratch: Scratch) -> list[Call]:
     places = [_places(a.transpose(order), len(kept)) for a in cells.positions]
     outs = [cells.once(a).transpose(order)[(...,) + (0,) * len(merged)] for a in cells.results]
     inner = max(prod(views[0].shape[len(kept) :]), 1)
-    left = len(cells.body.member_kinds) if cells.body.resumes else 0
+    left = cells.body.begun_with
     calls: list[Call] = []
     for index in chunks(outs[0].shape, max(1, SCRATCH_BYTES // (8 * inner))):
         taken = [a[index] for a in views]

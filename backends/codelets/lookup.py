@@ -3,6 +3,7 @@
 A point contributes only if, for each relation, the index that it reaches equals an element of the
 index operand. The codelet does not walk all points. It reads each index once, and computes where in
 the cell the index points to, so that the work grows with the lookups and not with the table.
+Updates of an operand that the result is written over touch only the rows that indices name.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.space import NO_INDEX
-from .calls import Array, Call, Scratch
+from .calls import Array, Call, Scratch, address
 from .cells import Cells
 from .reduction import MERGE, bits, merging_dtype
 from .scalar import ScalarFunction, convert_into, is_floating, scalar_function
@@ -51,9 +52,10 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     value = function.result_dtype(*(a.dtype for a in cells.operands[:arity]))
     dtype = merging_dtype(value, cells.result.dtype)
     is_exact = body.combiner in ("max", "min") and not is_floating(value)
-    if body.combiner == "pick" or (is_exact and not is_floating(dtype)):
+    moves = body.combiner in ("pick", "last")
+    if moves or (is_exact and not is_floating(dtype) and not body.updates):
         dtype = value
-    wanted = cells.operands[arity : cells.own_operands]
+    wanted = indices_of(cells)
     along: list[int] = []
     for i, index in enumerate(cells.relations):
         others = (*wanted, *cells.relations[:i], *cells.relations[i + 1 :])
@@ -64,7 +66,24 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     # Points are listed on one axis at least, so that none may contribute.
     listed = sorted({*varying, *along} - {-1}) or [0]
     task = _Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
-    return [(_run, (task,))]
+    return [*begin(cells), (_update, (task,))] if body.updates else [(_run, (task,))]
+
+
+def indices_of(cells: Cells) -> tuple[Array, ...]:
+    """The index operand of each relation."""
+    arity = cells.body.function_arity
+    return cells.operands[arity : arity + len(cells.relations)]
+
+
+def begin(cells: Cells) -> list[Call]:
+    """The calls that bring the elements that updates begin with into the result; none if the result
+    is written over them."""
+    held, result = cells.once(cells.operands[cells.own_operands - 1]), cells.result_once
+    if address(held) == address(result) and held.dtype == result.dtype:
+        return []
+    if held.dtype == result.dtype:
+        return [(np.copyto, (result, held))]
+    return [(convert_into, (held, result))]
 
 
 def varying_axes(array: Array) -> list[int]:
@@ -93,7 +112,7 @@ def _places(task: _Lookup) -> Places:
     first = tuple(
         slice(None) if d in task.varying else slice(0, 1) for d in range(cells.result.ndim)
     )
-    given = cells.operands[cells.body.function_arity : cells.own_operands]
+    given = indices_of(cells)
     # Each index is counted from the front once, however many points read it.
     wanted = [
         np.broadcast_to(_from_front(_distinct(a[first]), n), a[first].shape)
@@ -134,34 +153,83 @@ def _from_front(indices: Array, size: int) -> NDArray[np.int64]:
     return np.where(wide < 0, wide + size, wide)
 
 
-def _run(task: _Lookup) -> None:
+@dataclass(frozen=True)
+class _Found:
+    """The points that contribute.
+
+    kept: where they are in the result, on the varying axes, which come first there. values: those
+    of the function, (points, free axes...). merged: the axes of values that are merged. result: the
+    result, with one element along merged axes.
+    """
+
+    kept: tuple[NDArray[np.int64], ...]
+    values: Array
+    merged: tuple[int, ...]
+    result: Array
+
+
+def _found(task: _Lookup) -> _Found:
     cells, body = task.cells, task.cells.body
-    assert body.combiner is not None
     places = _places(task)
     free = [d for d in range(cells.result.ndim) if d not in task.varying]
     order = (*task.varying, *free)
-
-    def at(array: Array, once: bool = False) -> Array:
-        """An array with the varying axes first. once: with one element along merged axes."""
-        return (cells.once(array) if once else array).transpose(order)
-
     found = tuple(places[d] for d in task.varying)
-    operands = [at(a)[found] for a in cells.operands[: body.function_arity]]
-    with np.errstate(all="ignore"):
-        values = np.empty(operands[0].shape, task.dtype)
-        task.function.apply(body.parameters, *operands, out=values)
-        result = at(cells.result, once=True)
-        total = np.full(result.shape, fill_of(body.identity, task.dtype), task.dtype)
-        kept = tuple(
+    operands = [a.transpose(order)[found] for a in cells.operands[: body.function_arity]]
+    values = np.empty(operands[0].shape, task.dtype)
+    task.function.apply(body.parameters, *operands, out=values)
+    return _Found(
+        tuple(
             np.zeros_like(p) if d in cells.merged else p
             for d, p in zip(task.varying, found, strict=True)
-        )
-        merged = [len(task.varying) + i for i, d in enumerate(free) if d in cells.merged]
+        ),
+        values,
+        tuple(1 + i for i, d in enumerate(free) if d in cells.merged),
+        cells.result_once.transpose(order),
+    )
+
+
+def _run(task: _Lookup) -> None:
+    body = task.cells.body
+    assert body.combiner is not None
+    with np.errstate(all="ignore"):
+        found = _found(task)
+        values = found.values
+        total = np.full(found.result.shape, fill_of(body.identity, task.dtype), task.dtype)
         merge = MERGE[body.combiner]
         if merge is np.bitwise_or:
             total, values = bits(total), bits(values)
-        if merged:
-            axes = tuple(d - len(task.varying) + 1 for d in merged)
-            values = merge.reduce(values, axis=axes, keepdims=True, dtype=total.dtype)
-        merge.at(total, kept, values)
-        convert_into(total.view(task.dtype), result)
+        if found.merged:
+            values = merge.reduce(values, axis=found.merged, keepdims=True, dtype=total.dtype)
+        merge.at(total, found.kept, values)
+        convert_into(total.view(task.dtype), found.result)
+
+
+def _update(task: _Lookup) -> None:
+    """Merge updates into the rows of the result that indices name, and leave the others alone."""
+    combiner = task.cells.body.combiner
+    assert combiner is not None
+    with np.errstate(all="ignore"):
+        found = _found(task)
+        values, count = found.values, len(found.kept[0])
+        if not count:
+            return
+        rows = np.ravel_multi_index(found.kept, found.result.shape[: len(found.kept)])
+        if combiner == "last":
+            for axis in found.merged:
+                values = np.take(values, [-1], axis)
+            # The points of a row are in the order of the only merged dimension.
+            _, latest = np.unique(rows[::-1], return_index=True)
+            taken = count - 1 - latest
+            total = values[taken]
+            named = tuple(each[taken] for each in found.kept)
+        else:
+            _, first, place = np.unique(rows, return_index=True, return_inverse=True)
+            named = tuple(each[first] for each in found.kept)
+            total = found.result[named].astype(task.dtype)
+            merge = MERGE[combiner]
+            if found.merged:
+                values = merge.reduce(values, axis=found.merged, keepdims=True, dtype=total.dtype)
+            merge.at(total, place.reshape(-1), values)
+        made = np.empty(total.shape, found.result.dtype)
+        convert_into(total, made)
+        found.result[named] = made

@@ -23,7 +23,7 @@ from .combiners import combined
 from .contraction import contraction
 from .elementwise import elementwise
 from .indices import HeldIndices, check_indices
-from .lookup import lookup
+from .lookup import begin, lookup
 from .reduction import reduction
 from .stamps import Stamp
 from .whole import whole
@@ -72,6 +72,8 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
 def merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls of a body with a combiner that has no points to merge."""
     result = cells.result_once
+    if cells.body.updates:
+        return begin(cells)
     return [(np.copyto, (result, fill_of(cells.body.identity, result.dtype)))]
 
 

@@ -137,12 +137,15 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
     here = share if work.lookups == "spread" else 1.0
     found = np.ceil(indices * here).astype(np.int64)
     rest = tuple(d for d in range(len(space.dims)) if d not in named | rows)
-    merges = body.combiner != "pick"
+    merges = body.combiner not in ("pick", "last")
     cycles = cost.lookup_cycles(
         indices, found, elements(shares, rest), merges, work.operand.name, work.target
     )
-    # Rows that no index names are the identity.
     outputs = elements(shares, space.of_kind("parallel")) * threads
+    if body.updates:
+        copied = cost.copy_cycles(outputs * work.result.itemsize, work.target)
+        return np.asarray(cycles + (0 if work.in_place else copied), np.float64)
+    # Rows that no index names are the identity.
     filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
     return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
 

@@ -24,7 +24,7 @@ MERGE: dict[str, np.ufunc] = {
     "prod": np.multiply,
     "pick": np.bitwise_or,
 }
-"""The ufunc of each combiner. That of pick works on bits."""
+"""The ufunc of each combiner that has one. That of pick works on bits."""
 
 WINDOW_POSITIONS = 512
 """Reductions of at most so many points are walked point by point."""

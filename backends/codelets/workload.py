@@ -21,7 +21,8 @@ class Workload:
 
     operand: the dtype of the first operand that is a number. result: the dtype of the first result.
     lookups: whether indices are spread evenly over the rows of a table, or all name rows of the
-    cell that is priced.
+    cell that is priced. in_place: whether updates are written over the operand that they begin
+    with, which is copied otherwise.
     """
 
     structure: Structure
@@ -29,6 +30,7 @@ class Workload:
     result: np.dtype[Any]
     target: Target
     lookups: Literal["spread", "together"] = "spread"
+    in_place: bool = False
 
     @classmethod
     def of(cls, structure: Structure, dtypes: Sequence[np.dtype[Any]], target: Target) -> Workload:

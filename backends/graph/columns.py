@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import prod
 from typing import Any
@@ -18,7 +18,7 @@ from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
 from ..codelets.prices import whole_cycles
 from ..codelets.workload import Workload
-from ..price import operands_of
+from ..price import operands_of, updates_in_place
 from ..target import Target
 from .parts import dim_parts
 
@@ -93,6 +93,7 @@ class SetColumns:
         # A part of a cell is priced as one turn of the workers.
         workers = (1,) * sizes.shape[1] if plan.workers else ()
         work = Workload.of(structure, dtypes, target)
+        work = replace(work, in_place=updates_in_place(op, variables))
         cycles = whole_cycles(work, sizes, plan.method, workers)
         named = sorted(structure.space.results[0].dims())
         self._cycles = cycles.astype(np.int32)

@@ -1,4 +1,4 @@
-"""Lookups of rows as compiled calls, whose work is proportional to the rows that they fetch.
+"""Lookups and replacements of rows as compiled calls, whose work is proportional to these rows.
 
 A row of a table is often cut over hundreds of tiles, and each piece lies in another page of the
 host's memory. Tables that nobody writes are therefore packed row by row, from the second run on.
@@ -6,14 +6,14 @@ host's memory. Tables that nobody writes are therefore packed row by row, from t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 import numpy as np
 
 from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.cells import Cells
-from ..codelets.lookup import axis_along, lookup, varying_axes
+from ..codelets.lookup import axis_along, begin, lookup, varying_axes
 from ..codelets.stamps import Stamp, Table
 from .calls import KernelCall
 from .cells import HostCells, replica_calls
@@ -28,21 +28,35 @@ MOST_POINTS = 1 << 20
 
 
 def host_lookup(cells: Cells, scratch: Scratch) -> list[Call]:
-    """The calls of a lookup: compiled if it fetches rows as they are, else those of NumPy."""
-    return _row_calls(cells, scratch) or lookup(cells, scratch)
+    """The calls of a lookup: compiled if it moves rows as they are, else those of NumPy."""
+    made = _COMPILED.get(cells.body.combiner or "")
+    along = _axis_of_rows(cells)
+    calls = made(cells, along, scratch) if made is not None and along >= 0 else []
+    return calls or lookup(cells, scratch)
 
 
-def _row_calls(cells: Cells, scratch: Scratch) -> list[Call]:
-    """The compiled calls of a lookup of rows; nothing if kernels do not have it."""
-    body = cells.body
-    if (body.function, body.combiner) != ("identity", "pick") or len(cells.relations) != 1:
-        return []
+def _axis_of_rows(cells: Cells) -> int:
+    """The axis of cells that counts rows that are moved as they are; -1 if there is none."""
+    if cells.body.function != "identity" or len(cells.relations) != 1:
+        return -1
     if cells.operands[0].dtype != cells.result.dtype:
+        return -1
+    along = axis_along(cells.relations[0])
+    return -1 if along in varying_axes(cells.operands[1]) else along
+
+
+def _replacing_calls(cells: Cells, along: int, scratch: Scratch) -> list[Call]:
+    """The compiled calls that replace rows; nothing if kernels do not have them."""
+    del scratch
+    calls = replica_calls(cells, (0, 1), lambda operands: _replacing_call(cells, operands, along))
+    return [*begin(cells), *calls] if calls else []
+
+
+def _row_calls(cells: Cells, along: int, scratch: Scratch) -> list[Call]:
+    """The compiled calls of a lookup of rows; nothing if kernels do not have it."""
+    if set(cells.merged) - {along}:
         return []
     (reached,) = cells.relations
-    along = axis_along(reached)
-    if along < 0 or along in varying_axes(cells.operands[1]) or set(cells.merged) - {along}:
-        return []
     calls = replica_calls(cells, (0, 1), lambda operands: _row_call(cells, operands, along))
     if not calls or not isinstance(cells, HostCells) or 0 not in cells.equal:
         return calls
@@ -99,8 +113,41 @@ class _PackedLookup:
 
 def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
     """The call that fetches rows from a table along an axis; None if there are too many."""
-    (table, indices), result, (reached,) = operands[:2], cells.result, cells.relations
-    run, within = _run(table, result, (indices, reached), along)
+    table, indices = operands[:2]
+    listed = _listed(cells, operands, along)
+    if listed is None:
+        return None
+    head, points, pieces, run = listed
+    zeros = np.zeros(run, np.uint8)
+    head = np.array([*head, table.shape[along], table.strides[along], run, address(zeros)])
+    found = np.zeros(len(points), np.int64)
+    kept = (zeros, table, indices, cells.result)
+    return KernelCall(kernels("lookups").look_up, (head, points, pieces, found), kept), ()
+
+
+def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
+    """The call that replaces rows of the result along an axis; None if there are too many."""
+    updates, indices = operands[:2]
+    listed = _listed(cells, operands, along)
+    if listed is None:
+        return None
+    head, points, pieces, run = listed
+    result = cells.result
+    head = np.array([*head, result.shape[along], result.strides[along], run, 0])
+    kept = (updates, indices, result)
+    return KernelCall(kernels("lookups").replace_rows, (head, points, pieces), kept), ()
+
+
+def _listed(
+    cells: Cells, operands: Sequence[Array], along: int
+) -> tuple[list[int], Table, Table, int] | None:
+    """The beginning of the head of a kernel's tables, these tables, and the bytes of a piece; None
+    if there are too many lookups or pieces.
+
+    operands: the rows or the table of them, and the indices.
+    """
+    (rows, indices), result, (reached,) = operands[:2], cells.result, cells.relations
+    run, within = _run(rows, result, (indices, reached), along)
     outer = [d for d in range(result.ndim) if d != along and d not in within]
     naming = {*varying_axes(indices), *varying_axes(reached)}
     lookups, copies = [d for d in outer if d in naming], [d for d in outer if d not in naming]
@@ -108,26 +155,16 @@ def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | Non
     if prod(shape) > MOST_POINTS or prod(result.shape[d] for d in copies) > MOST_POINTS:
         return None
     points = np.zeros((prod(shape), LOOKUP_COLUMNS), np.int64)
-    for column, array in enumerate((result, table, indices)):
+    for column, array in enumerate((result, rows, indices)):
         points[:, column] = _offsets(array, lookups)
     starts = reached[
         tuple(slice(None) if d in lookups else slice(0, 1) for d in range(result.ndim))
     ]
     points[:, 3] = starts.reshape(-1)
-    pieces = np.stack([_offsets(array, copies) for array in (result, table)], axis=1)
+    pieces = np.stack([_offsets(array, copies) for array in (result, rows)], axis=1)
     signed = -1 if indices.dtype.kind == "i" else 1
-    zeros = np.zeros(run, np.uint8)
-    head = np.array(
-        [
-            *(address(result), address(table), address(indices), signed * indices.itemsize),
-            *(cells.axis_sizes[0], table.shape[along], table.strides[along]),
-            *(run, address(zeros)),
-        ],
-        np.int64,
-    )
-    found = np.zeros(len(points), np.int64)
-    arguments = (head, points, np.ascontiguousarray(pieces), found)
-    return KernelCall(kernels("lookups").look_up, arguments, (zeros, table, indices, result)), ()
+    head = [address(result), address(rows), address(indices), signed * indices.itemsize]
+    return [*head, cells.axis_sizes[0]], points, np.ascontiguousarray(pieces), run
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:
@@ -156,3 +193,10 @@ def _run(
                 within.add(d)
                 changed = True
     return run, frozenset(within)
+
+
+_COMPILED: Mapping[str, Callable[[Cells, int, Scratch], list[Call]]] = {
+    "pick": _row_calls,
+    "last": _replacing_calls,
+}
+"""By combiner, what makes the compiled calls that move rows along an axis."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -263,6 +264,17 @@ def _is_true(predicate: Array) -> bool:
     return bool(predicate.reshape(-1)[0])
 
 
+@lru_cache(maxsize=4096)
+def _turn_number(turn: int) -> Array:
+    """The number of a turn, the same array in each run: caches of results tell arrays by identity.
+
+    Nobody may write to it.
+    """
+    number = np.array(turn, np.int32)
+    number.flags.writeable = False
+    return number
+
+
 def _repeat(
     run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
 ) -> Sequence[Array]:
@@ -272,7 +284,7 @@ def _repeat(
         run.check_turn(run.max_turns, op)
     body, numbered = op.body.block, op.turn_number is not None
     for turn in range(run.turns.repeat(op)):
-        number = [np.array(turn, np.int32)] if numbered else []
+        number = [_turn_number(turn)] if numbered else []
         carried = run.block(body, [*carried, *number], values)
     return carried
 

@@ -64,7 +64,7 @@ _MERGE: dict[str, np.ufunc] = {
     "prod": np.multiply,
     "pick": np.bitwise_or,
 }
-"""The ufunc of each combiner. That of pick works on bits."""
+"""The ufunc of each combiner that has one. That of pick works on bits."""
 
 
 def evaluate_structure(
@@ -183,6 +183,7 @@ class _Roles:
     chain: tuple[Stage, ...] = ()
     final_dtype: np.dtype[Any] = FLOAT32
     along: Along | None = None
+    updates: bool = False
 
     @property
     def merged_by(self) -> str | None:
@@ -235,7 +236,7 @@ class _Roles:
     @cached_property
     def terms(self) -> int:
         """How many values are merged into one."""
-        return prod(self.space.dims[d].size for d in self.reduced)
+        return prod(self.space.dims[d].size for d in self.reduced) + self.updates
 
     @cached_property
     def whole(self) -> Box:
@@ -319,26 +320,33 @@ class _Roles:
 class _Task:
     """One evaluation: the operands in their viewed shapes, extras those of the chain.
 
-    indices: the operands of relations.
+    indices: the operands of relations. begun: the operand that updates begin with, if there is one.
     """
 
     roles: _Roles
     operands: tuple[Array, ...]
     extras: tuple[Array, ...] = ()
     indices: tuple[Array, ...] = ()
+    begun: tuple[Array, ...] = ()
 
     def stages(self) -> Iterator[tuple[Stage, list[Array]]]:
         """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
         roles = self.roles
-        maps = roles.space.operands[len(self.operands) + len(self.indices) :]
+        own = len(self.operands) + len(self.indices) + len(self.begun)
+        maps = roles.space.operands[own:]
         arrays = iter(zip(self.extras, maps, strict=True))
         for stage in roles.chain:
             taken: list[Array] = []
             for array, access in islice(arrays, stage.extras):
-                points = gathered(array, access, roles.whole).astype(np.float64)
-                flat = points.reshape(_without(points.shape, roles.reduced))
-                taken.append(roles.in_result_order(flat, sorted(roles.kept)))
+                taken.append(self._once(array.astype(np.float64), access))
             yield stage, taken
+
+    def _once(self, array: Array, access: AccessMap) -> Array:
+        """The elements of an operand that no merged dimension moves, over the kept dimensions."""
+        roles = self.roles
+        points = gathered(array, access, roles.whole)
+        flat = points.reshape(_without(points.shape, roles.reduced))
+        return roles.in_result_order(flat, sorted(roles.kept))
 
     def evaluate(self, bounded: bool) -> _Parts:
         parts = self.roles.empty(bounded)
@@ -453,6 +461,8 @@ class _Task:
         """Merge the points at which the relations of the space hold."""
         roles = self.roles
         space, function = roles.space, roles.function
+        if self.begun and 0 not in roles.shape:
+            self._begin(parts)
         if not roles.points:
             return
         found = meeting_points(space, self.indices)
@@ -473,16 +483,21 @@ class _Task:
         def merge(into: Array, points: Array, by: np.ufunc) -> None:
             # A view: the axes of the kept dimensions, those of the list first.
             into = into.transpose(turn)
+            points = np.broadcast_to(points, shape)
+            if roles.combiner == "last":
+                _replace(into, points, where, reduced)
+                return
             if by is np.bitwise_or:
                 into, points = _bits(into), _bits(points)
-            points = by.reduce(np.broadcast_to(points, shape), axis=reduced)
+            points = by.reduce(points, axis=reduced)
             if where:
                 by.at(into, where, points)
             elif len(points):
                 into[...] = by(into, by.reduce(points, axis=0))
 
         assert roles.combiner is not None
-        merge(parts.value, raw.astype(parts.value.dtype, copy=False), _MERGE[roles.combiner])
+        by = _MERGE.get(roles.combiner, np.maximum)
+        merge(parts.value, raw.astype(parts.value.dtype, copy=False), by)
         if parts.size is None or parts.error is None or function.boolean:
             return
         error = function.condition(roles.parameters, *reads, result=raw)
@@ -496,6 +511,20 @@ class _Task:
                 merge(parts.error, np.abs(raw) + u * error, np.multiply)
             case _:
                 merge(parts.error, error, np.maximum)
+
+    def _begin(self, parts: _Parts) -> None:
+        """Put the elements that are updated where updates are merged into them."""
+        roles = self.roles
+        access = roles.space.operands[len(self.operands) + len(self.indices)]
+        held = self._once(self.begun[0], access)
+        parts.value[...] = held
+        if parts.size is None or parts.error is None:
+            return
+        if roles.combiner == "sum":
+            parts.size[...] = np.abs(parts.value)
+        elif roles.combiner == "prod":
+            parts.size[...] = np.maximum(np.abs(parts.value), 1)
+            parts.error[...] = np.abs(parts.value)
 
     def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
         """An array over points of a box, merged over the reduced dimensions, in result order."""
@@ -515,6 +544,26 @@ class _Task:
         merged = cast(Array, merge.reduce(np.broadcast_to(points, full), axis=roles.reduced))
         merged = merged.view(dtype) if merge is np.bitwise_or else merged
         return roles.in_result_order(merged, sorted(roles.kept))
+
+
+def _replace(
+    into: Array, points: Array, where: Sequence[NDArray[np.int64]], reduced: Sequence[int]
+) -> None:
+    """Replace rows by the last point of each. points: (list..., free dimensions...).
+
+    where: the rows of the listed points; reduced: the axes of points that are merged.
+    """
+    for axis in reversed(reduced):
+        points = points.take(-1, axis)
+    if not len(points):
+        return
+    if not where:
+        into[...] = points[-1]
+        return
+    latest = np.full(into.shape[: len(where)], -1)
+    np.maximum.at(latest, tuple(where), np.arange(len(points)))
+    touched = latest >= 0
+    into[touched] = points[latest[touched]]
 
 
 def _bits(array: Array) -> Array:
@@ -547,7 +596,9 @@ def _task(structure: Structure, operands: Sequence[Array], dtype: np.dtype[Any])
         views.append(array.reshape(shape))
     check_indices(structure.space, views)
     arity, own = len(roles.dtypes), structure.own_operands
-    return _Task(roles, tuple(views[:arity]), tuple(views[own:]), tuple(views[arity:own]))
+    begun = own - structure.body.begun_with
+    groups = (views[:arity], views[own:], views[arity:begun], views[begun:own])
+    return _Task(roles, *map(tuple, groups))
 
 
 @lru_cache(maxsize=4096)
@@ -580,6 +631,7 @@ def _roles(
         chain=body.then,
         final_dtype=result_dtype,
         along=body.along,
+        updates=body.updates,
     )
 
 
@@ -801,7 +853,7 @@ def _rounding(value: Array, error: Doubles, roles: _Roles, exact: NDArray[np.boo
     if not is_floating(dtype):
         return error
     limits = float_limits(dtype)
-    once = roles.combiner in (None, "max", "min", "pick") and dtype == roles.computing
+    once = roles.combiner in (None, "max", "min", "pick", "last") and dtype == roles.computing
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if exact.any():
         held = converted(converted(value, dtype), np.dtype(np.float64)) == value

@@ -49,7 +49,7 @@ from .group import (
     stage_of,
 )
 from .index import At, Index, at, dim
-from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp
+from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp, UpdateOp
 from .iota import IotaOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
@@ -61,7 +61,7 @@ from .windowed import pooled_size, window_reach
 STATE = (StateOp, LoadOp, StoreOp, ConstantOp)
 CONTRACTIONS = (ConvOp, ConvInputGradOp, ConvWeightGradOp, MatMulOp)
 REDUCTIONS = (PoolOp, ReduceOp, SummarizeOp, SummarizeWindowsOp)
-INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp)
+INDEXED = (GatherOp, GatherAlongOp, ScatterOp, ScatterAlongOp, UpdateOp)
 MOVEMENTS = (TransposeOp, ConcatOp, SliceOp, ResampleOp, PadOp, ExpandOp)
 SEQUENCES = (ScanOp, SortOp, SortIndicesOp)
 REINTERPRETATIONS = (ReshapeOp,)
@@ -144,6 +144,7 @@ __all__ = [
     "SummarizeWindowsOp",
     "TensorOp",
     "TransposeOp",
+    "UpdateOp",
     "at",
     "broadcast",
     "can_chain",

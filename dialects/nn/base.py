@@ -336,7 +336,7 @@ def _only_moves(op: TensorOp) -> bool:
     if not isinstance(op, Structured):
         return False
     body = op.structure().body
-    computes = body.combiner not in (None, "pick") or body.along is not None or body.then
+    computes = body.combiner not in (None, "pick", "last") or body.along is not None or body.then
     return FUNCTIONS[body.function].stored and not computes
 
 

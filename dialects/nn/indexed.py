@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def
 from ...ir.geometry.space import AccessMap, Dim, Kind, Relation, Space
 from ...ir.unmet import Unmet, need_one_of
 from ...ir.upstream import VerifyException
-from ..scalar_functions import ARITHMETIC
+from ..scalar_functions import ARITHMETIC, UPDATES
 from ..structured import Body, Structure
 from .base import (
     INTEGER,
@@ -287,3 +287,91 @@ class ScatterAlongOp(_Scatter):
         """One dimension per axis of the updates, that of the indices merged, and the row."""
         body = Body("identity", self.combiner.data)
         return _structure(self, body, gathers=False, along=True)
+
+
+@irdl_op_definition
+class UpdateOp(IndexedOp):
+    """A table of which some elements are replaced by updates, or merged with them.
+
+    combiner: last, which replaces, sum, max, min or prod. table: of any shape. updates: of the
+    table's shape, but for any number along the axis. indices: integers of the table's rank; on each
+    axis as long as the updates, or 1, if they do not depend on it. axis: of the table. If several
+    updates name one element, last takes the one that comes last. Negative indices count from the
+    end. An index that the axis does not have is a fault.
+
+        result = table; result[indices[i, j], j] merges updates[i, j], for axis 0
+
+    If nothing reads the table later, the result is written over it, and costs no more than the
+    updates.
+
+    Example: %3 = nn.update "last" %0, %1 into %2 axis 0 : (tensor<3x4xf32>, tensor<3x1xi64>,
+    tensor<9x4xf32>) -> tensor<9x4xf32>
+    """
+
+    name = "nn.update"
+    updates = operand_def(TensorType)
+    indices = operand_def(TensorType)
+    table = operand_def(TensorType)
+    combiner = prop_def(StringAttr)
+    axis = prop_def(INTEGER)
+    assembly_format = "$combiner $updates `,` $indices `into` $table `axis` $axis" + CHAIN
+
+    def __init__(
+        self, updates: SSAValue, indices: SSAValue, table: SSAValue, combiner: str, axis: int
+    ):
+        axis = normal_axis(axis, len(shape_of(table)))
+        properties = {"combiner": StringAttr(combiner), "axis": integer(axis)}
+        super().__init__([updates, indices, table], properties)
+
+    def table_shape(self) -> Shape:
+        """The shape of the table."""
+        return shape_of(self.table)
+
+    def rows_shape(self) -> Shape:
+        """The shape of the updates."""
+        return shape_of(self.updates)
+
+    def infer(self) -> TensorType[Attribute]:
+        """The type of the table."""
+        combiner, element = self.combiner.data, element_of(self.table)
+        need_one_of("combiner", combiner, UPDATES)
+        if combiner != "last" and isinstance(element, IntegerType) and element.width.data == 1:
+            raise VerifyException(f"{combiner} of {element}; need numbers")
+        if element_of(self.updates) != element:
+            raise Unmet(f"updates of {element_of(self.updates)}; need {element}", "updates element")
+        table, updates, indices = self.table_shape(), self.rows_shape(), shape_of(self.indices)
+        self.check_indices(len(table))
+        for what, given in (("updates", updates), ("indices", indices)):
+            if len(given) != len(table):
+                raise Unmet(f"{what} of rank {len(given)}; need {len(table)}", f"{what} rank")
+        for i, (n, m, k) in enumerate(zip(table, updates, indices, strict=True)):
+            if m != n and i != self.table_axis:
+                raise Unmet(f"axis {i} of the updates: {m}; need {n}", f"updates {i}")
+            if k not in (1, m):
+                raise Unmet(f"axis {i} of the indices: {k}; need 1 or {m}", f"indices {i}")
+        return tensor(table, element)
+
+    def core_structure(self) -> Structure:
+        """One dimension per axis of the updates, of which that of the axis is merged, and the
+        row."""
+        axis, table, updates = self.table_axis, self.table_shape(), self.rows_shape()
+        rank = len(table)
+        dims = (
+            *(
+                Dim(f"d{d}", n, "reduction" if d == axis else "parallel")
+                for d, n in enumerate(updates)
+            ),
+            Dim("row", table[axis]),
+        )
+
+        def of(shape: Shape, at_axis: int) -> AccessMap:
+            """The map of a tensor; axes of one element are broadcast."""
+            along = [at_axis if d == axis else d for d in range(rank)]
+            terms = ([(d, 1)] if n > 1 else [] for n, d in zip(shape, along, strict=True))
+            return AccessMap(tuple(map(axis_map, shape, (dims,) * rank, terms)))
+
+        table_map = of(table, rank)
+        relation = Relation(axis_map(table[axis], dims, [(rank, 1)]), 1)
+        operands = (of(updates, axis), of(shape_of(self.indices), axis), table_map)
+        space = Space(dims, operands, (table_map,), (relation,))
+        return Structure(space, Body("identity", self.combiner.data, resumes=True))

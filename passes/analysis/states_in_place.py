@@ -10,7 +10,7 @@ from xdsl.ir import Operation, SSAValue, Use
 
 from ...dialects import partition
 from ...ir.upstream import ModuleOp
-from .carried_in_place import reads_of
+from .carried_in_place import overwriting, reads_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class StatesInPlace:
     """The states that need no copy.
 
     uncopied: states whose old value no operation reads after the store. written: values that may be
-    computed or copied directly into the state that they are stored to, with its name.
+    computed or copied directly into the state that they are stored to, perhaps after further
+    updates at indices, with its name.
     """
 
     uncopied: frozenset[str]
@@ -55,14 +56,8 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         if last > position[store]:
             continue
         uncopied.add(name)
-        maker = store.value.owner
-        if (
-            isinstance(maker, partition.ComputeOp | partition.RelayoutOp)
-            and position.get(maker, -1) >= last
-            and store.value not in written
-            and all(_is_in_place(maker, use) for use in old if use.operation is maker)
-        ):
-            written[store.value] = name
+        for value in overwriting(store.value, old, position):
+            written.setdefault(value, name)
     return StatesInPlace(frozenset(uncopied), written)
 
 
@@ -74,7 +69,3 @@ def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
             return None
         op = parent
     return position[op]
-
-
-def _is_in_place(maker: partition.ComputeOp | partition.RelayoutOp, use: Use) -> bool:
-    return isinstance(maker, partition.ComputeOp) and maker.structure().reads_in_place(use.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from math import prod
 
+import numpy as np
 from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation, SSAValue
 
@@ -240,6 +241,36 @@ def _scatter(
     return {0: emit(nn.MatchOp(op.updates, there, share))}
 
 
+def _update(
+    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
+) -> dict[int, SSAValue]:
+    """Updates pass back the rows that they were merged into; a replaced element passes nothing."""
+    assert isinstance(op, nn.UpdateOp)
+    gradient, combiner, axis = _only(gradients), op.combiner.data, op.table_axis
+    if combiner not in ("sum", "last"):
+        raise NoGradient(f"merges updates by {combiner}, which has no rule")
+    shape = nn.shape_of(op.updates)
+    indices = op.indices
+    if nn.shape_of(indices) != shape:
+        indices = emit(nn.ExpandOp(indices, shape))
+    found = {0: emit(nn.GatherAlongOp(gradient, indices, axis))} if 0 in wanted else {}
+    if combiner == "sum":
+        return {**found, 2: gradient}
+    if found:
+        # Of several updates of one element, only the last one counts.
+        order = np.arange(shape[axis], dtype=np.int32)
+        order = order.reshape([-1 if d == axis else 1 for d in range(len(shape))])
+        place = emit(nn.ConstantOp(np.ascontiguousarray(np.broadcast_to(order, shape))))
+        start = emit(nn.ConstantOp(np.full(nn.shape_of(op.table), -1, np.int32)))
+        last = emit(nn.UpdateOp(place, indices, start, "max", axis))
+        counts = emit(nn.EqualOp(emit(nn.GatherAlongOp(last, indices, axis)), place))
+        found[0] = emit(nn.SelectOp(counts, found[0], emit.zeros_like(found[0])))
+    if 2 in wanted:
+        zeros = emit.zeros_like(op.updates)
+        found[2] = emit(nn.UpdateOp(zeros, op.indices, gradient, "last", axis))
+    return found
+
+
 # Sequences
 
 
@@ -381,6 +412,7 @@ RULES: dict[type[Operation], Rule] = {
     nn.GatherAlongOp: _gather_along,
     nn.ScatterOp: _scatter,
     nn.ScatterAlongOp: _scatter,
+    nn.UpdateOp: _update,
     nn.ScanOp: _scan,
     nn.SortOp: _sort,
     nn.SummarizeOp: _summarize,

@@ -34,7 +34,7 @@ def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
     if forced:
         return np.array([forced], np.int64)
     counts = np.arange(1, max(1, min(each.size, tiles)) + 1)
-    if each.size <= 1 or each.kind == "whole":
+    if each.size <= 1 or problem.structure.is_never_cut(dim):
         return counts[:1]
     if each.kind == "reduction":
         if not problem.merges:

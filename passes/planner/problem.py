@@ -73,8 +73,11 @@ class Problem:
         return self.left_dtypes[0]
 
     def workload(self, target: Target) -> Workload:
-        """What one cell of the operator computes on a target."""
-        return Workload(self.structure, self.number_dtype, self.result_dtype, target)
+        """What one cell of the operator computes on a target. Updates count as in place."""
+        return Workload(
+            *(self.structure, self.number_dtype, self.result_dtype, target),
+            in_place=self.structure.body.updates,
+        )
 
 
 def movement_problem(

@@ -73,7 +73,7 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
             raise ValueError(f"dimension {dim.name}: {parts} parts; need 1..{max(dim.size, 1)}")
         if parts == 1 or dim.kind == "parallel":
             continue
-        if dim.kind == "whole":
+        if structure.is_never_cut(d):
             raise ValueError(f"dimension {dim.name}: {parts} parts; it is never cut")
         if dim.size % parts and not can_pad(structure, d):
             raise ValueError(

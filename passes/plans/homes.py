@@ -70,6 +70,21 @@ class Homes:
             return self.linear(tensor)
         return home_of_free(wish, _itemsize(tensor), self.target.tiles)
 
+    def updated(self, carried: SSAValue, yielded: SSAValue) -> Layout | None:
+        """The home of a value that a loop carries, if a turn yields updates of it at indices: the
+        layout that the updates want it in. None if it yields anything else."""
+        found: Layout | None = None
+        while yielded != carried:
+            op = yielded.owner
+            if isinstance(op, Reinterpretation) and isinstance(op, Operation):
+                yielded = op.operands[0]
+            elif isinstance(op, nn.UpdateOp) and not takes_steps(plan_of(op)):
+                found = _wish(op, op.structure().own_operands - 1)
+                yielded = op.table
+            else:
+                return None
+        return found
+
     @property
     def turn(self) -> Layout:
         """The home of a turn's number: every tile, as each runs the control program itself."""

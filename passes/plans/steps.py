@@ -68,7 +68,7 @@ def check_steps(structure: Structure, plan: Plan) -> None:
         dim = dims[d]
         if n == 1:
             continue
-        if dim.kind == "whole":
+        if structure.is_never_cut(d):
             raise ValueError(f"dimension {dim.name}: {n} steps; it is never cut")
         if n > max(dim.size, 1) or dim.size % n:
             raise ValueError(f"dimension {dim.name}: {n} steps of {dim.size}; need a divisor")

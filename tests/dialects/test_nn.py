@@ -224,6 +224,18 @@ CASES = [
     (nn.ComputeOp, [MATRIX, t(5, 3)], product, t(4, 3)),
     (nn.ComputeOp, [MATRIX, MATRIX], columns_of_less, t(5, 4, of=i1)),
     (nn.IotaOp, [], lambda: nn.IotaOp(t(4, 5, of=i64), [0, -2], 7), t(4, 5, of=i64)),
+    (
+        nn.UpdateOp,
+        [t(2, 5), t(2, 1, of=i32), MATRIX],
+        lambda a, i, x: nn.UpdateOp(a, i, x, "last", 0),
+        MATRIX,
+    ),
+    (
+        nn.UpdateOp,
+        [t(4, 7), t(1, 7, of=i64), MATRIX],
+        lambda a, i, x: nn.UpdateOp(a, i, x, "sum", -1),
+        MATRIX,
+    ),
     (nn.ScanOp, [MATRIX], lambda x: nn.ScanOp(x, "sum", -1, exclusive=True), MATRIX),
     (nn.ScanOp, [I3], lambda x: nn.ScanOp(x, "prod", 0, reverse=True), I3),
     (nn.SortOp, [MATRIX], lambda x: nn.SortOp(x, 0, descending=True), MATRIX),

@@ -114,6 +114,9 @@ def _following(each: ScalarFunction, at: tuple[int, ...]) -> tuple[str, ...]:
 
 
 def _combiner(name: str, identity: float) -> tuple[str, ...]:
+    if name not in MERGE:
+        # It merges nothing, but replaces elements of an operand.
+        return code(name), "", "a copy", *[""] * len(DTYPES)
     prices = (_rates(lambda target, dtype=dtype: _merging(dtype, target)) for dtype in DTYPES)
     return code(name), f"{identity:g}", code(MERGE[name].__name__), *prices
 

@@ -1,5 +1,5 @@
 # pyright: basic
-"""The kernel that brings rows of tables that indices name. Needs numba."""
+"""The kernels that bring rows of tables that indices name, and replace them. Needs numba."""
 
 from __future__ import annotations
 
@@ -77,3 +77,27 @@ def look_up(head, points, pieces, found):
                 write2(target, read2(source))
             else:
                 copy_bytes(target, source, length)
+
+
+@compiled("void(int64[::1], int64[:,::1], int64[:,::1])", **OPTIONS)
+def replace_rows(head, points, pieces):
+    """Copy, for each update in turn, its pieces over the row that an index names, if the cell holds
+    it.
+
+    head, points, pieces: as `tables` says, with the updates in the place of the table.
+    """
+    result, updates, indices, unit = head[0], head[1], head[2], head[3]
+    size, rows, step, length = head[4], head[5], head[6], head[7]
+    listed = points.ctypes.data
+    for k in range(len(points)):
+        point = listed + k * (LOOKUP_COLUMNS * 8)
+        index = _index(indices + read_long(point + 16), unit)
+        if index < 0:
+            index += size
+        row = index - read_long(point + 24)
+        if not 0 <= row < rows:
+            continue
+        out = result + read_long(point) + row * step
+        source = updates + read_long(point + 8)
+        for piece in range(len(pieces)):
+            copy_bytes(out + pieces[piece, 0], source + pieces[piece, 1], length)

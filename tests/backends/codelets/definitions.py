@@ -353,6 +353,7 @@ COMBINERS: Mapping[str, Callable[[Sequence[Number]], Number]] = {
     "min": lambda values: _smallest(*values) if values else INFINITY,
     "prod": math.prod,
     "pick": lambda values: next((v for v in values if v), 0),
+    "last": lambda values: values[-1],
 }
 """What each combiner makes of a list of numbers."""
 

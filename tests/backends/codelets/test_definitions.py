@@ -190,7 +190,9 @@ def reduced(combiner: str, values: np.ndarray) -> Any:
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-@pytest.mark.parametrize("combiner", COMBINERS)
+@pytest.mark.parametrize(
+    "combiner", sorted(set(COMBINERS) - {"last"})
+)  # It only updates an operand.
 def test_a_combiner_agrees_with_its_second_definition(combiner: str, dtype: np.dtype[Any]):
     some = numbers(dtype)
     runs = [some[at : at + length] for length in (1, 2, 5) for at in range(len(some) - length + 1)]

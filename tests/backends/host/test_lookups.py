@@ -86,6 +86,39 @@ def test_a_compiled_lookup_leaves_the_bytes_of_the_codelet(case):
     np.testing.assert_array_equal(plain[-1].memory, fast[-1].memory)
 
 
+@st.composite
+def replacements(draw):
+    rows, n, width = (draw(st.integers(1, 6)) for _ in range(3))
+    named = [n, width if draw(st.booleans()) else 1]
+    dims = (Dim("n", n, "reduction"), Dim("k", width), Dim("row", rows))
+    table = identity_map((2, 1), (rows, width))
+    maps = identity_map((0, 1), (n, width)), identity_map((0, 1), tuple(named)), table
+    relation = Relation(AxisMap(rows, ((2, 1),) if rows > 1 else ()), 1)
+    space = Space(dims, maps, (table,), (relation,))
+    structure = Structure(space, Body("identity", "last", resumes=True))
+    order = draw(st.permutations(range(3)))
+    plan = Plan((1, draw(st.integers(1, width)), draw(st.integers(1, rows))), tuple(order))
+    kind = np.dtype(draw(st.sampled_from([np.float16, np.float32, np.float64, np.bool_])))
+    rng = np.random.default_rng(draw(st.integers(0, 999)))
+    new, old = (rng.integers(0, 99, shape).astype(kind) for shape in ((n, width), (rows, width)))
+    return structure, plan, [new, rng.integers(-rows, rows, named), old, np.zeros_like(old)]
+
+
+@settings(max_examples=60)
+@given(replacements(), st.booleans())
+def test_compiled_replacements_leave_the_bytes_of_the_codelet(case, in_place):
+    structure, plan, arrays = case
+    plain, fast = (placed(structure, plan, arrays) for _ in range(2))
+    results = [each[2] if in_place else each[-1] for each in (plain, fast)]
+    run_vertices(structure, plan, plain[:-1], results[0])
+    bound = bind_vertices(structure, plan, fast[:-1], results[1], HostScratch())
+    # A cell of one row has no axis to move along.
+    is_compiled = any(isinstance(function, KernelCall) for function, _ in bound.calls)
+    assert is_compiled == (len(arrays[2]) > plan.split[2])
+    run_calls(bound.calls)
+    np.testing.assert_array_equal(results[0].memory, results[1].memory)
+
+
 def calls_of(rows: int) -> list[Call]:
     structure, plan = gather(rows, 128, 48, along=False), Plan((4, 6, 1))
     rng = np.random.default_rng(0)

@@ -47,4 +47,4 @@ def test_a_turn_overwrites_what_nothing_reads_later(body: str, positions: list[i
     for each in parse_pipeline(pipeline(NN, PARTITION, "tiny:1"), PASSES):
         each.apply(made, module)
     (loop,) = [op for op in module.walk() if isinstance(op, control.RepeatOp)]
-    assert list(carried_in_place(loop)) == positions
+    assert list(carried_in_place(loop).values()) == positions

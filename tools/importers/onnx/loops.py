@@ -6,7 +6,6 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 
 import numpy as np
-from xdsl.dialects.builtin import i1, i8
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
 from ....dialects import control, nn
@@ -53,9 +52,7 @@ def collecting_loop(
     """
     with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
         *carried, number = block.args
-        values, given = turn(list(carried), number)
-        # Rows are placed by a sum, which truth values do not have.
-        rows = [(node.cast(row, i8) if _is_truth(row) else row, at) for row, at in given]
+        values, rows = turn(list(carried), number)
         places: list[BlockArgument] = []
         for row, _ in rows:
             type_ = nn.tensor((turns, *nn.shape_of(row)), nn.element_of(row))
@@ -67,15 +64,7 @@ def collecting_loop(
         node.add_control(control.YieldOp(*values, *tables))
     begin = [_zeros(node, place) for place in places]
     done = node.add_control(control.RepeatOp(turns, [*initial, *begin], Region(block)))
-    tables = [
-        node.cast(table, i1) if _is_truth(row) else table
-        for table, (row, _) in zip(done[len(initial) :], given, strict=True)
-    ]
-    return done[: len(initial)], tables
-
-
-def _is_truth(value: SSAValue) -> bool:
-    return nn.element_of(value) == i1
+    return done[: len(initial)], done[len(initial) :]
 
 
 def numbered_loop(
@@ -110,7 +99,7 @@ def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
 
 def placed_at(node: Node, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
     """A table of which one row is replaced. at: its number, an integer without axes."""
-    update = node.reshape(row, (1, *nn.shape_of(row)))
-    index, size = node.reshape(at, (1,)), nn.shape_of(table)[0]
-    placed = node.add(nn.ScatterOp(update, index, "sum", 0, size))
-    return node.add(nn.AddOp(placed, table))
+    shape = nn.shape_of(table)
+    update = node.reshape(row, (1, *shape[1:]))
+    index = node.reshape(at, (1,) * len(shape))
+    return node.add(nn.UpdateOp(update, index, table, "last", 0))

@@ -13,7 +13,6 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.scalar_functions import COMBINERS
 from ....ir.number_kinds import is_whole
 from .node import Importer, Node, Results, dtype_of
 from .window import explicit_pads
@@ -145,44 +144,32 @@ def _scattered(
     along: the axis of ScatterElements; -1 if indices name rows of the first axis. combiner: ""
     replaces.
     """
-    axis = max(along, 0)
-    make = nn.ScatterAlongOp if along >= 0 else nn.ScatterOp
-    size = nn.shape_of(data)[axis]
-
-    def covering(value: SSAValue, fill: float) -> SSAValue:
-        """A value with the elements of the data that no index of ScatterElements covers."""
-        whole = [size if i == axis else n for i, n in enumerate(nn.shape_of(data))]
-        missing = [n - m for n, m in zip(whole, nn.shape_of(value), strict=True)]
-        if not any(missing):
-            return value
-        return node.add(nn.PadOp(value, [0] * len(missing), missing, value=fill))
-
-    if combiner:
-        merged = node.add(make(updates, indices, combiner, axis, size))
-        return node.add(MERGED_BY[combiner](data, covering(merged, COMBINERS[combiner])))
-    # Of several updates of one element, the last one counts: the one at the largest position.
-    shape = nn.shape_of(indices)
-    if along >= 0:
-        places = np.arange(shape[axis], dtype=np.int32)
-        places = places.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        places = np.broadcast_to(places, shape)
-    else:
-        places = np.arange(prod(shape), dtype=np.int32).reshape(shape)
-    position = node.graph.emitted(node.known(np.ascontiguousarray(places)))
-    last = node.add(make(position, indices, "max", axis, size))
-    if not prod(shape):
+    axis, shape = max(along, 0), nn.shape_of(data)
+    if along < 0:
+        # Rows are updated one after another, in the order of the indices.
+        count = prod(nn.shape_of(indices))
+        updates = node.reshape(updates, (count, *shape[1:]))
+        indices = node.reshape(indices, (count, *[1] * (len(shape) - 1)))
+    given = nn.shape_of(updates)
+    if 0 in given:
         return data
-    any_update = node.add(nn.MaxOp(last, node.constant(0, last)))
-    if along >= 0:
-        found = covering(node.add(nn.GatherAlongOp(updates, any_update, axis)), 0)
-        last = covering(last, -1)
-    else:
-        rest = nn.shape_of(data)[1:]
-        rows = node.reshape(updates, (prod(shape), *rest))
-        found = node.add(nn.GatherOp(rows, any_update, 0))
-        last = node.reshape(last, (size, *[1] * len(rest)))
-    untouched = node.add(nn.LessOp(last, node.constant(0, last)))
-    return node.add(nn.SelectOp(untouched, data, found))
+
+    def updated(part: SSAValue) -> SSAValue:
+        """A part of the data, updated. Along each axis, updates cover its first elements."""
+        whole = nn.shape_of(part)
+        for i, (n, m) in enumerate(zip(whole, given, strict=True)):
+            if i == axis or n == m:
+                continue
+
+            def cut(start: int, size: int, i: int = i) -> SSAValue:
+                starts = [start if j == i else 0 for j in range(len(whole))]
+                extent = [size if j == i else n for j, n in enumerate(whole)]
+                return node.add(nn.SliceOp(part, starts, [1] * len(whole), extent))
+
+            return node.add(nn.ConcatOp([updated(cut(0, m)), cut(m, n - m)], i))
+        return node.add(nn.UpdateOp(updates, indices, part, combiner or "last", axis))
+
+    return updated(data)
 
 
 def _combiner(node: Node) -> str:
@@ -236,34 +223,23 @@ def _tensor_scatter(node: Node) -> Results:
         raise node.bad(f"mode {mode!r}; need linear or circular")
     if 0 in update:
         return node.value(0)
-    place = node.graph.emitted(node.known(np.arange(size, dtype=np.int64)[None]))
-    first = place
+    run = np.arange(length, dtype=np.int64)
+    place = node.graph.emitted(node.known(run[None]))
     if node.has(2):
         first = node.reshape(node.cast(node[2], i64), (batch, 1))
-        place = node.add(nn.SubOp(place, first))
+        place = node.add(nn.AddOp(first, place))
+        if mode == "linear":
+            # A run that leaves the cache names a row that it does not have, which is a fault.
+            above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
+            below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
+            fits = node.add(nn.LogicalAndOp(above, below))
+            place = node.add(nn.SelectOp(fits, place, node.constant(size, place)))
     if mode == "circular":
         place = node.add(nn.ModOp(place, node.constant(size, place)))
-    after = node.add(nn.GreaterEqualOp(place, node.constant(0, place)))
-    before = node.add(nn.LessOp(place, node.constant(length, place)))
-    replaced = node.add(nn.LogicalAndOp(after, before))
-    begin = node.known(np.arange(batch, dtype=np.int64)[:, None] * length)
-    row = node.add(nn.ClipOp(place, 0.0, float(length - 1)))
-    row = node.add(nn.AddOp(row, node.graph.emitted(begin)))
-    if node.has(2) and mode == "linear":
-        # A run that leaves the cache names a row that the table does not have, which is a fault.
-        above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
-        below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
-        fits = node.add(nn.LogicalAndOp(above, below))
-        row = node.add(nn.SelectOp(fits, row, node.constant(batch * length, row)))
-    order = [0, axis, *(i for i in alike if i)]
-    rest = [shape[i] for i in order[2:]]
-    table = node.reshape(node.add(nn.TransposeOp(node[1], order)), (batch * length, *rest))
-    found = node.add(nn.GatherOp(table, row, 0))
-    found = node.add(nn.TransposeOp(found, [order.index(i) for i in range(rank)]))
     # Without indices, all samples replace the same elements.
-    samples = nn.shape_of(replaced)[0]
-    mask = [samples if i == 0 else size if i == axis else 1 for i in range(rank)]
-    return node.add(nn.SelectOp(node.reshape(replaced, mask), found, node[0]))
+    samples = nn.shape_of(place)[0]
+    along = [samples if i == 0 else length if i == axis else 1 for i in range(rank)]
+    return node.add(nn.UpdateOp(node[1], node.reshape(place, along), node[0], "last", axis))
 
 
 def _max_unpool(node: Node) -> Results:

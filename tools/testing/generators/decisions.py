@@ -217,7 +217,7 @@ def _split(
 def _may_cut(dim: Dim, d: int, parts: int, structure: Structure | None) -> bool:
     if dim.kind == "parallel" or parts == 1:
         return True
-    if dim.kind != "reduction" or structure is None:
+    if structure is None or structure.is_never_cut(d):
         return False
     even = dim.size % parts == 0 or can_pad(structure, d)
     return even and (parts - 1) * -(-dim.size // parts) < dim.size

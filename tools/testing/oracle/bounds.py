@@ -355,19 +355,23 @@ _COMBINED_DEVIATION: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors
 def _deviation_of_lookup(
     own: Structure, given: Sequence[Array], errors: Sequence[Errors]
 ) -> Errors:
-    """The deviation of rows that indices name: of sums, the sum of their errors, else the largest.
+    """The deviation of rows that indices name: of sums, the sum of their errors; of rows that are
+    replaced, those of the last; else the largest.
 
-    given: the indices. An index that may be another one may name any row.
+    given: the indices, and what updates begin with. An index that may be another one may name any
+    row.
     """
     space, body = own.space, own.body
     shape, wide = space.results[0].shape, np.dtype(np.float64)
-    row, *indices = errors
+    row, *indices = errors[: 1 + len(space.relations)]
     if any(e.any() for e in indices) or body.function != "identity" or body.combiner == "prod":
         return np.full(shape, np.inf)
     operands = (replace(space.operands[0], fill=0.0), *space.operands[1:])
-    merged = replace(body, combiner="sum" if body.combiner == "sum" else "max")
+    merged = replace(body, combiner=body.combiner if body.combiner in ("sum", "last") else "max")
     plain = Structure(replace(space, operands=operands), merged)
-    return np.maximum(structure_value(plain, [row, *given], wide, shape), 0.0)
+    begun = errors[1 + len(space.relations) :]
+    indexed = given[: len(space.relations)]
+    return np.maximum(structure_value(plain, [row, *indexed, *begun], wide, shape), 0.0)
 
 
 def _deviation_along(own: Structure, operand: Array, error: Errors) -> Errors:

@@ -77,8 +77,11 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
         if degree != INDEPENDENT and outside and not _is_scaled(access.fill):
             return None
     own, arity = structure.own_operands, body.function_arity
-    if any(degree != INDEPENDENT for degree in degrees[arity:own]):
+    if any(degree != INDEPENDENT for degree in degrees[arity : own - body.updates]):
         # Other indices name other rows.
+        return None
+    if body.updates and (degrees[own - 1] != degrees[0] or body.function != "identity"):
+        # What is updated has to scale as the updates do.
         return None
     taken, given = list(degrees[:arity]), list(degrees[own:])
     value = _function_degree(body.function, body.parameters, taken)
