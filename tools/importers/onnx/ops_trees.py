@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -224,7 +225,7 @@ def _aggregated(node: Node, weight: SSAValue, is_target: SSAValue, trees: int) -
 
 def _combiner(node: Node, aggregate: int, dtype: np.dtype[np.generic]) -> tuple[str, float]:
     """What merges the weights of trees, and what stands for a target that a leaf does not have."""
-    limits = np.finfo(dtype)
+    limits = np.finfo(cast("np.dtype[np.floating]", dtype))
     combiners = {
         0: ("sum", 0.0),
         1: ("sum", 0.0),

@@ -13,11 +13,12 @@ import onnx
 from onnx import helper, numpy_helper
 from onnx.shape_inference import infer_node_outputs
 
-from ...importers.onnx.reader import OPERATORS
+from ...importers.onnx.reader import CONTRIBUTED_DOMAIN, OPERATORS
 from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
+from .contributed import CONTRIBUTED
 from .control import AROUND, CONTROLLED, MOST_DEPTH
-from .graph import Graph
+from .graph import Graph, every_node
 from .lists import LISTED, TAKING_TENSORS, TENSORS_TAKEN
 from .node import MOST_RESULT, NodeDraw, NotDrawn
 from .operators import DRAWING, NOT_INFERRED
@@ -71,18 +72,19 @@ def _likely(opset: int) -> tuple[str, ...]:
     So every operator is generated about as often, if opsets are drawn evenly.
     """
     found = Counter(name for each in OPSETS for name in operators_of(each))
-    return tuple(
+    own = tuple(
         name
         for name in operators_of(opset)
         for _ in range(min(MOST_LIKELY, len(OPSETS) // found[name]))
     )
+    return (*own, *CONTRIBUTED)
 
 
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Graph:
     """The model of a sketch. It depends only on the sketch and the operators.
 
-    operators: names of the operators to use; all that the reader supports if None. The sketch's
-    target is not used.
+    operators: names of the operators to use, those of other domains after the domain and a dot; all
+    that the reader supports if None. The sketch's target is not used.
     """
     random = Random(f"{sketch.seed} graph")
     opset = random.choice(OPSETS)
@@ -108,9 +110,10 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
         pool.initializers,
         value_info=[v for v in pool.told if v.name not in shown_names],
     )
-    proto = helper.make_model(
-        graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=pool.ir_version
-    )
+    opsets = [helper.make_opsetid("", opset)]
+    if any(node.domain for node in every_node(graph)):
+        opsets.append(helper.make_opsetid(CONTRIBUTED_DOMAIN, 1))
+    proto = helper.make_model(graph, opset_imports=opsets, ir_version=pool.ir_version)
     return Graph(proto, pool.inputs, sketch)
 
 
@@ -129,6 +132,8 @@ def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
     elif operator in CONTROLLED:
         if pool.depth < MOST_DEPTH:
             _tried(pool, lambda: CONTROLLED[operator](pool, random, add, None))
+    elif operator in CONTRIBUTED:
+        _tried(pool, lambda: CONTRIBUTED[operator](pool, random))
     elif operator in LISTED and not _takes_tensor(operator, pool.opset, random):
         _tried(pool, lambda: LISTED[operator](pool, random))
     else:

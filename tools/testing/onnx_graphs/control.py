@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
+from typing import Any
 
 import numpy as np
 import onnx
@@ -157,7 +158,7 @@ def _append(
     results: Sequence[tuple[str, Shape]],
     *,
     alike: bool = True,
-    **attributes: object,
+    **attributes: Any,
 ) -> None:
     """Add a node whose results have these types and shapes, which onnx may not infer.
 
@@ -372,7 +373,7 @@ def _scan(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     places = [random.randint(0, len(v.shape)) for v in map(body.give, given)]
     for value, place in zip(given, places, strict=True):
         results.append((value.type, (*value.shape[:place], turns, *value.shape[place:])))
-    attributes: dict[str, object] = {"num_scan_inputs": len(scanned)}
+    attributes: dict[str, Any] = {"num_scan_inputs": len(scanned)}
     if any(i for _, i in scanned) or random.random() < 0.3:
         attributes["scan_input_axes"] = [
             _counted_back(random, i, len(v.shape), signed) for v, i in scanned

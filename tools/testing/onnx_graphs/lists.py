@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import numpy as np
 from onnx import helper
@@ -54,7 +55,7 @@ def _append_list(
     operator: str,
     operands: list[str],
     like: Listed,
-    **attributes: object,
+    **attributes: Any,
 ) -> Listed:
     made = Listed(pool.name(random), like.type, like.shapes)
     pool.append(helper.make_node(operator, operands, [made.name], **attributes), [], False)
@@ -171,7 +172,10 @@ def _concat(pool: Pool, random: Random) -> None:
         raise NotDrawn("elements that do not join")
     made = Value(pool.name(random), whole.type, shape)
     axis = axis - rank if random.random() < 0.4 else axis
-    attributes = {"axis": axis, **({"new_axis": is_new} if is_new or random.random() < 0.3 else {})}
+    attributes: dict[str, Any] = {
+        "axis": axis,
+        **({"new_axis": is_new} if is_new or random.random() < 0.3 else {}),
+    }
     node = helper.make_node("ConcatFromSequence", [whole.name], [made.name], **attributes)
     pool.append(node, [made])
     pool.told.append(made.info)
@@ -182,7 +186,9 @@ def _split(pool: Pool, random: Random) -> None:
     value = random.choice(there) if there else pool.leaf("tensor(float)", (3, 2), random)
     axis = random.randrange(len(value.shape))
     n, rest = value.shape[axis], (value.shape[:axis], value.shape[axis + 1 :])
-    attributes = {"axis": axis - len(value.shape) if random.random() < 0.4 else axis}
+    attributes: dict[str, Any] = {
+        "axis": axis - len(value.shape) if random.random() < 0.4 else axis
+    }
     operands, keeps = [value.name], True
     way = random.choice(("ones", "size", "sizes"))
     if way == "ones":

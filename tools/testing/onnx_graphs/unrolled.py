@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
+from typing import Any
 
 import numpy as np
 import onnx
@@ -188,8 +189,8 @@ def _known(graph: Graph, name: str, values: Mapping[str, Array]) -> Array:
 
 def _scan(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies) -> None:
     (body,) = inner_graphs(node)
-    attributes = {a.name: helper.get_attribute_value(a) for a in node.attribute}
-    scanned = attributes["num_scan_inputs"]
+    attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
+    scanned = int(attributes["num_scan_inputs"])
     states = len(node.input) - scanned
     results = len(node.output) - states
     axes = attributes.get("scan_input_axes", [0] * scanned)

@@ -19,6 +19,7 @@ from abele.tools.testing import Misread, check_import, onnx_models
 from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.onnx_graphs.build import OPSETS, build_graph
 from abele.tools.testing.onnx_graphs.checks import Check, NotCompared, check_valid
+from abele.tools.testing.onnx_graphs.contributed import CONTRIBUTED
 from abele.tools.testing.onnx_graphs.graph import Graph, every_node
 from abele.tools.testing.onnx_graphs.operators import DRAWING
 from abele.tools.testing.onnx_graphs.runtimes import (
@@ -90,10 +91,14 @@ def test_every_operator_that_the_reader_supports_is_generated():
     """So is an operator that is added to the reader's table later.
 
     If its schema does not say enough, add the operator to onnx_graphs/operators.py; if it takes a
-    graph, a sequence or an optional value, to control.py or lists.py.
+    graph, a sequence or an optional value, to control.py or lists.py; if it is onnxruntime's own,
+    to contributed.py.
     """
-    wanted = reader.OPERATORS.keys() - DRAWING
-    seen = Counter(node.op_type for each in some(800) for node in every_node(each.proto.graph))
+    wanted = (reader.OPERATORS.keys() - DRAWING) | CONTRIBUTED.keys()
+    seen: Counter[str] = Counter()
+    for each in some(800):
+        nodes = every_node(each.proto.graph)
+        seen.update(".".join(filter(None, (node.domain, node.op_type))) for node in nodes)
     assert {o: seen[o] for o in wanted if seen[o] < 5} == {}
 
 
@@ -414,3 +419,22 @@ def test_sequences_and_loops_compute_the_same_as_onnxruntime():
     assert report.examples > 30
     assert report.not_compared["invalid"] == 0
     assert all(report.exercised[name] for name in wanted)
+
+
+def test_operators_of_onnxruntime_compute_the_same_as_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    operators = [*CONTRIBUTED, "Add"]
+    assert check_import(examples=40, seed=4, operators=operators).examples > 35
+    right = reader.DOMAINS["com.microsoft"]
+    rotary = right["RotaryEmbedding"]
+
+    def turned(node):
+        node.attributes.pop("interleaved", None)
+        return rotary(node)
+
+    monkeypatch.setitem(right, "RotaryEmbedding", turned)
+    with pytest.raises(Misread, match=r"of RotaryEmbedding|attributes? interleaved"):
+        check_import(
+            examples=100, seed=1, operators=["com.microsoft.RotaryEmbedding"], folder=tmp_path
+        )
