@@ -309,7 +309,7 @@ def _print_parameters(values: Sequence[float]) -> str:
 def parse_stages(
     parser: AttrParser, delimiter: AttrParser.Delimiter = AttrParser.Delimiter.NONE
 ) -> tuple[Stage, ...]:
-    """Read what follows: add, sub at 1, clip [0.0, 6.0], mul(v0, v3), add(v1, in).
+    """Read what follows: add, sub at 1, clip [0.0, 6.0], identity as i8, mul(v0, v3), add(v1, in).
 
     v0 is the value that the stages begin with, v1 that of the first stage, in a further operand.
 
@@ -328,9 +328,11 @@ def parse_stages(
         function = parser.parse_identifier("a scalar function")
         reads = parser.parse_optional_comma_separated_list(parser.Delimiter.PAREN, read)
         at = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
+        is_cast = parser.parse_optional_keyword("as") is not None
+        element = parser.parse_identifier("an element type") if is_cast else ""
         parameters = _parse_parameters(parser)
         try:
-            return Stage(function, parameters, at, tuple(reads or ()))
+            return Stage(function, parameters, at, tuple(reads or ()), element)
         except ValueError as error:
             parser.raise_error(str(error))
 
@@ -351,15 +353,21 @@ def stages_text(stages: Sequence[Stage]) -> str:
         stage.function
         + _reads_text(stage.reads)
         + (f" at {stage.at}" if stage.at else "")
+        + (f" as {stage.element}" if stage.element else "")
         + _print_parameters(stage.parameters)
         for stage in stages
     )
 
 
-def verify_chain(stages: Sequence[Stage], element: Attribute) -> None:
-    """Check that a chain works on floats. Raises VerifyException."""
-    if stages and not isinstance(element, AnyFloat):
-        raise VerifyException(f"chain {stages_text(stages)} on elements {element}; need floats")
+def verify_chain(body: Body, element: Attribute) -> None:
+    """Check that a chain gives elements of a type. Raises VerifyException."""
+    if not body.then:
+        return
+    made = body.chained_elements[-1]
+    if made not in ("?", "" if isinstance(element, AnyFloat) else str(element)):
+        raise VerifyException(
+            f"chain {stages_text(body.then)} on elements {element}; need {made or 'floats'}"
+        )
 
 
 def _parse_along(parser: AttrParser) -> Along | None:

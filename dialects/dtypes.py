@@ -7,6 +7,7 @@ functions take all other types.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import ml_dtypes
@@ -69,6 +70,12 @@ def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
         known = ", ".join(sorted(map(str, _DTYPES)))
         raise ValueError(f"element type {element_type}; need one of {known}")
     return _DTYPES[element_type]
+
+
+@lru_cache(maxsize=64)
+def dtype_named(element: str) -> np.dtype[Any]:
+    """The dtype of an element type, by its name in the text of the IR."""
+    return next(dtype for dtype, attribute in _TYPES.items() if str(attribute) == element)
 
 
 def element_type(dtype: np.dtype[Any]) -> Attribute:

@@ -81,7 +81,8 @@ class Mathematics:
     steepest: the largest slope in any operand, of a function whose ends do not decide; None if it
     has none, or is not known.
     chain: the operands that may be values computed before where the function follows. Needs
-    ends_decide or steepest, because error bounds rest on them.
+    ends_decide or steepest, because error bounds rest on them. What must be positive for that has
+    no bound there unless its interval is.
     poles: the operands that an interval around 0 makes unbounded.
     positive: the operands that must be positive for ends_decide to hold.
     meets: whether the result jumps where two operands are equal, which no end point shows.
@@ -157,16 +158,8 @@ class Mathematics:
                 f"scalar function {self.name!r}: identity of {unknown[0]!r}; need combiners of "
                 f"{', '.join(COMBINERS)}"
             )
-        if self.chain and (self.boolean or not self.bounds_intervals):
-            raise ValueError(
-                f"scalar function {self.name!r} in chains; need ends_decide, and a result that is "
-                "a number"
-            )
-        if {*self.chain} & {*self.positive}:
-            raise ValueError(
-                f"scalar function {self.name!r} in chains at {list(self.chain)}; need operands "
-                "that may have any sign"
-            )
+        if self.chain and not self.bounds_intervals:
+            raise ValueError(f"scalar function {self.name!r} in chains; need ends_decide")
 
     @property
     def bounds_intervals(self) -> bool:
@@ -225,11 +218,14 @@ def _table(*functions: Mathematics) -> dict[str, Mathematics]:
 
 
 def _logical(name: str, arity: int) -> Mathematics:
-    return Mathematics(name, arity, boolean=True, commutative=arity == 2, ends_decide=True)
+    chain = tuple(range(arity))
+    return Mathematics(
+        name, arity, boolean=True, commutative=arity == 2, ends_decide=True, chain=chain
+    )
 
 
 def _comparison(name: str) -> Mathematics:
-    return Mathematics(name, 2, boolean=True, ends_decide=True, degree=_of_sign)
+    return Mathematics(name, 2, boolean=True, ends_decide=True, chain=(0, 1), degree=_of_sign)
 
 
 def _rising(name: str, slope: Slope, *, far: bool = False) -> Mathematics:
@@ -336,7 +332,15 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         whole=True,
         slopes=(of_largest_second, of_largest),
     ),
-    Mathematics("pow", 2, ends_decide=True, positive=(0,), far=True, slopes=(of_base, of_exponent)),
+    Mathematics(
+        "pow",
+        2,
+        ends_decide=True,
+        chain=(0, 1),
+        positive=(0,),
+        far=True,
+        slopes=(of_base, of_exponent),
+    ),
     Mathematics(
         "relu",
         1,
@@ -424,6 +428,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         boolean=True,
         commutative=True,
         ends_decide=True,
+        chain=(0, 1),
         meets=True,
         degree=_of_sign,
     ),
@@ -435,6 +440,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         3,
         values=1,
         ends_decide=True,
+        chain=(0, 1, 2),
         selects=True,
         degree=_chosen,
         whole=True,
@@ -496,6 +502,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         1,
         parameters=1,
         ends_decide=True,
+        chain=(0,),
         positive=(0,),
         degree=_to_parameter,
         rescales=True,
@@ -581,8 +588,8 @@ FUNCTIONS: dict[str, Mathematics] = _table(
         slopes=(lambda s: s.g, lambda s: (s.g * (s.y - s.a)) / s.b),
     ),
     # Constant wherever both ends of an interval are finite.
-    Mathematics("is_nan", 1, boolean=True, ends_decide=True),
-    Mathematics("is_inf", 1, boolean=True, ends_decide=True),
+    Mathematics("is_nan", 1, boolean=True, ends_decide=True, chain=(0,)),
+    Mathematics("is_inf", 1, boolean=True, ends_decide=True, chain=(0,)),
     Mathematics("bitwise_and", 2, commutative=True, carries_identity_of=("sum",), whole=True),
     Mathematics("bitwise_or", 2, commutative=True, whole=True),
     Mathematics("bitwise_xor", 2, commutative=True, whole=True),

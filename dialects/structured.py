@@ -26,6 +26,15 @@ T = TypeVar("T")
 FURTHER = -1
 """In the reads of a stage, the next further operand."""
 
+HELD = ("f32", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16")
+"""The element types that a value between two stages may be cast to: float32 holds each of their
+values, so that all values of a chain are kept in the type that it computes in."""
+
+LAST = ("i32", "ui32")
+"""The element types that only the last value may be cast to, besides those."""
+
+FLOATS = ("f32", "f16", "bf16")
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -35,7 +44,7 @@ class Stage:
     of the function is the value of the stage before; its other operands, in order, are further
     operands of the operation. reads: if the function reads other values than that, what each of its
     operands is: 0 for the value that the stages begin with, i for that of stage i, counted from 1,
-    and FURTHER for the next further operand.
+    and FURTHER for the next further operand. element: the type that the identity casts to.
     Raises ValueError for a function, an operand or constants that no stage can have.
     """
 
@@ -43,8 +52,14 @@ class Stage:
     parameters: tuple[float, ...] = ()
     at: int = 0
     reads: tuple[int, ...] = ()
+    element: str = ""
 
     def __post_init__(self) -> None:
+        if self.element and (self.function != "identity" or self.element not in (*HELD, *LAST)):
+            raise ValueError(
+                f"{self.function} as {self.element}; need identity as one of "
+                f"{', '.join((*HELD, *LAST))}"
+            )
         allowed = chain_operands(self.function)
         if not allowed:
             raise ValueError(
@@ -72,8 +87,8 @@ class Stage:
         signs of zeros."""
         if not isinstance(other, Stage):
             return NotImplemented
-        same = (self.function, self.at, self.reads) == (other.function, other.at, other.reads)
-        return same and same_numbers(self.parameters, other.parameters)
+        own, others = ((each.function, each.at, each.reads, each.element) for each in (self, other))
+        return own == others and same_numbers(self.parameters, other.parameters)
 
     @property
     def extras(self) -> int:
@@ -148,6 +163,11 @@ class Body:
                 raise ValueError(
                     f"stage {i}, {stage.function}, reads value {later[0]}; need 0..{i - 1}"
                 )
+            if stage.element in LAST and i != len(self.then):
+                raise ValueError(
+                    f"stage {i} of {len(self.then)}, a cast to {stage.element}; need one of "
+                    f"{', '.join(HELD)}, or the last stage"
+                )
         if self.combiner is not None and self.along is not None:
             raise ValueError(f"combiner {self.combiner} and {self.along.name} along; need one")
 
@@ -157,6 +177,28 @@ class Body:
             return NotImplemented
         same = self._form == other._form
         return same and same_numbers(self.parameters, other.parameters)
+
+    @property
+    def chained_elements(self) -> list[str]:
+        """The element types of what the stages begin with, and of the value of each stage.
+
+        "" for a float as the chain computes it, "?" for what further operands alone decide.
+        """
+        begins = self.combiner is None and self.function in FUNCTIONS
+        found = ["i1" if begins and FUNCTIONS[self.function].boolean else ""]
+        for stage in self.then:
+            function = FUNCTIONS[stage.function]
+            numbers = stage.arguments(found, ["?"] * stage.extras)[function.values :]
+            if stage.element:
+                found.append("" if stage.element in FLOATS else stage.element)
+            elif function.boolean:
+                found.append("i1")
+            elif function.selects or stage.function == "identity":
+                known = [each for each in numbers if each != "?"]
+                found.append(known[0] if known else "?")
+            else:
+                found.append("")
+        return found
 
     @property
     def _form(self) -> tuple[object, ...]:

@@ -121,7 +121,7 @@ def _verify_along(structure: Structure) -> None:
 
 def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:
     """Check that the results of a body can have elements of these types. Raises VerifyException."""
-    verify_chain(body.then, elements[0])
+    verify_chain(body, elements[0])
     combiner = body.tuple_combiner
     if combiner is None:
         return

@@ -23,6 +23,7 @@ from abele.dialects.structured import Stage
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
 from abele.ir.verify import verify
+from abele.passes.fuse_chains import FuseChains
 from abele.passes.pipelines import PASSES, pipeline
 
 from .strategies import context
@@ -73,10 +74,12 @@ def program(dtype: str, plan: Plan | None, together: bool) -> tuple[ModuleOp, ob
     return module, context()
 
 
-def results(module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = "") -> dict:
-    """The result of a program at every level, and what the check of the machine found."""
+def results(
+    module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = "", name: str = "y"
+) -> dict:
+    """A result of a program at every level, and what the check of the machine found."""
     check = OpCheck()
-    found = {"nn": run_reference(module, inputs).outputs["y"]}
+    found = {"nn": run_reference(module, inputs).outputs[name]}
 
     def apply(names: str) -> None:
         for each in parse_pipeline(names, PASSES):
@@ -86,13 +89,13 @@ def results(module: ModuleOp, ctx, inputs: dict[str, np.ndarray], passes: str = 
             assert print_module(parse_module(text, ctx)) == text
 
     apply(passes + "convert-nn-to-partition")
-    found["partition"] = run_partition(module, inputs).outputs["y"]
+    found["partition"] = run_partition(module, inputs).outputs[name]
     apply(pipeline(PARTITION, TILE, TARGET))
-    found["tile"] = run_tile(module, inputs).outputs["y"]
+    found["tile"] = run_tile(module, inputs).outputs[name]
     apply(pipeline(TILE, EXCHANGE, TARGET))
     machine = Machine(module, resolve_target(TARGET), strict=True, observers=[check])
     machine.load()
-    found["exchange"] = machine.run(inputs)["y"]
+    found["exchange"] = machine.run(inputs)[name]
     found["check"] = check
     return found
 
@@ -184,3 +187,45 @@ def test_a_body_that_reads_values_twice_is_computed_within_its_bound(split: tupl
     np.testing.assert_allclose(found["exchange"].astype(np.float64), wide, rtol=near, atol=near)
     text = print_module(module)
     assert "then scale [0.7071067811865476], erf, shift [1.0], mul(v0, v3)," in text
+
+
+QUANTISED = """func.func @main(%x: tensor<6x10xf32>, %w: tensor<10x8xf32>, %s: tensor<f32>) -> (
+  tensor<6x8xi8>, tensor<6x8xf32>, tensor<6x10xf32>) attributes {
+    arg_names = ["x", "w", "s"], result_names = ["q", "back", "chosen"]} {
+  %0 = nn.matmul %x, %w : (tensor<6x10xf32>, tensor<10x8xf32>) -> tensor<6x8xf32>
+  %1 = nn.div %0, %s : (tensor<6x8xf32>, tensor<f32>) -> tensor<6x8xf32>
+  %2 = nn.round %1 : (tensor<6x8xf32>) -> tensor<6x8xf32>
+  %3 = nn.cast %2 : (tensor<6x8xf32>) -> tensor<6x8xi8>
+  %4 = nn.matmul %x, %w : (tensor<6x10xf32>, tensor<10x8xf32>) -> tensor<6x8xf32>
+  %5 = nn.cast %4 : (tensor<6x8xf32>) -> tensor<6x8xi8>
+  %6 = nn.cast %5 : (tensor<6x8xi8>) -> tensor<6x8xf32>
+  %7 = nn.mul %6, %s : (tensor<6x8xf32>, tensor<f32>) -> tensor<6x8xf32>
+  %8 = nn.less %x, %s : (tensor<6x10xf32>, tensor<f32>) -> tensor<6x10xi1>
+  %9 = nn.logical_not %8 : (tensor<6x10xi1>) -> tensor<6x10xi1>
+  %10 = nn.select %9, %x, %s : (tensor<6x10xi1>, tensor<6x10xf32>, tensor<f32>) -> tensor<6x10xf32>
+  func.return %3, %7, %10 : tensor<6x8xi8>, tensor<6x8xf32>, tensor<6x10xf32>
+}"""
+
+
+def test_casts_comparisons_and_choices_in_bodies_are_within_their_bounds():
+    ctx = context()
+    module = parse_module(QUANTISED, ctx)
+    FuseChains().apply(ctx, module)
+    random = np.random.default_rng(1)
+    inputs = {n: random.normal(size=s) for n, s in (("x", (6, 10)), ("w", (10, 8)))}
+    inputs = {n: (7 * a).astype(np.float32) for n, a in inputs.items()}
+    inputs["s"] = np.array(0.75, np.float32)
+    found = {}
+    for name in ("q", "back", "chosen"):
+        found[name] = results(
+            module.clone(), ctx, inputs, f'plan-splits{{target="{TARGET}"}},', name
+        )
+        assert found[name]["check"].first is None, str(found[name]["check"].first)
+        np.testing.assert_array_equal(found[name]["partition"], found[name]["exchange"])
+    product = inputs["x"].astype(float) @ inputs["w"].astype(float)
+    quantised = np.clip(np.rint(product / 0.75), -128, 127).astype(np.int8)
+    np.testing.assert_array_equal(found["q"]["exchange"], quantised)
+    back = np.clip(np.trunc(product), -128, 127) * 0.75
+    np.testing.assert_array_equal(found["back"]["exchange"], back.astype(np.float32))
+    np.testing.assert_array_equal(found["chosen"]["nn"], np.maximum(inputs["x"], 0.75))
+    np.testing.assert_array_equal(found["chosen"]["exchange"], np.maximum(inputs["x"], 0.75))

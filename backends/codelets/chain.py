@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects.structured import FURTHER, Stage
+from ...dialects.dtypes import dtype_named
+from ...dialects.structured import FURTHER, HELD, Stage
 from ...ir.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
-from .scalar import compute_dtype, convert_into, is_floating, scalar_function
+from .scalar import FLOAT32, compute_dtype, convert_into, is_floating, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]
 """The calls that compute the cells of one shape class."""
@@ -29,7 +30,7 @@ Stages = Callable[[Cells, Array, Scratch], list[Call]]
 def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a chain works in, given those of its operands and result: float64 if any of
     them is, else float32."""
-    return compute_dtype(*filter(is_floating, dtypes))
+    return compute_dtype(FLOAT32, *filter(is_floating, dtypes))
 
 
 def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
@@ -55,6 +56,14 @@ def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
             inputs = stage.arguments(values, further)
             values.append(room[place])
             calls.append((_apply, (apply, stage.parameters, inputs, room[place])))
+            if stage.element in HELD:
+                dtype = dtype_named(stage.element)
+                if dtype != piece.dtype:
+                    cast = scratch.take("cast", piece.shape, dtype)
+                    calls += [
+                        (convert_into, (room[place], cast)),
+                        (convert_into, (cast, room[place])),
+                    ]
         if is_elsewhere or places[-1]:
             calls.append((convert_into, (values[-1], result[index])))
     return calls

@@ -37,11 +37,10 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
     dtype of partial sums, 32 bits for narrower floats.
     """
     cycles = np.zeros(len(outputs))
-    name = partials_dtype(work.result).name
+    name = partials_dtype(work.begun).name
     for stage in work.structure.body.then[skip:]:
-        cycles += cost.following_cycles(
-            outputs, 1 + stage.extras, stage.function, name, work.target
-        )
+        function = "cast" if stage.element else stage.function
+        cycles += cost.following_cycles(outputs, 1 + stage.extras, function, name, work.target)
     for _ in work.structure.chain_coordinates():
         cycles += coordinate_cycles(outputs, name, work.target)
     return cycles

@@ -50,8 +50,14 @@ class Workload:
 
     @property
     def unchained(self) -> Workload:
-        """The same workload without the chain."""
-        return replace(self, structure=self.structure.unchained)
+        """The same workload without the chain, in the dtype that the chain begins with."""
+        return replace(self, structure=self.structure.unchained, result=self.begun)
+
+    @property
+    def begun(self) -> np.dtype[Any]:
+        """The dtype of the result before the chain: float32 if the chain makes integers of it."""
+        made = self.structure.body.then and not is_floating(self.result)
+        return np.dtype(np.float32) if made else self.result
 
 
 @dataclass(frozen=True)
@@ -101,8 +107,11 @@ def roles(structure: Structure) -> Roles | None:
 def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
     """The dtype in which a contraction adds up.
 
-    It is float32 for narrower floats, unless the body allows narrow sums.
+    It is float32 for narrower floats, unless the body allows narrow sums, and for integers that a
+    chain makes of floats.
     """
+    if body is not None and body.then and not is_floating(result):
+        return np.dtype(np.float32)
     if body is not None and body.narrow:
         return result
     return np.dtype(np.float32) if is_floating(result) and result.itemsize < 4 else result

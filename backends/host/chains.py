@@ -217,7 +217,7 @@ class Steps:
             further: list[Input] = [*rest[: stage.extras]]
             rest = rest[stage.extras :]
             inputs = stage.arguments([*saved, None], further)
-            if not self.apply(stage.function, stage.parameters, inputs):
+            if stage.element or not self.apply(stage.function, stage.parameters, inputs):
                 return False
             saved.append(place)
         return True

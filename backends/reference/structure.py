@@ -31,12 +31,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.along import Along
-from ...dialects.structured import Stage, Structure
+from ...dialects.dtypes import dtype_named
+from ...dialects.structured import Body, Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
 from ...ir.number_kinds import is_unsigned, is_whole, whole_limits
 from ..codelets.chain import chaining_dtype
 from ..codelets.scalar import (
     FLOAT32,
+    FLOAT64,
     Doubles,
     ScalarFunction,
     compute_dtype,
@@ -115,9 +117,20 @@ def structure_value(
         value = _typed(parts.value, task.roles.result_dtype)
         values = [value]
         for stage, further in task.stages():
-            arguments = stage.arguments(values, further)
-            values.append(scalar_function(stage.function).apply(stage.parameters, *arguments))
-    return _shaped(values[-1], result_shape)
+            values.append(_stage_value(stage, stage.arguments(values, further)))
+        made = values[-1]
+        if task.roles.chain:
+            made = _typed(made, task.roles.final_dtype)
+    return _shaped(made, result_shape)
+
+
+def _stage_value(stage: Stage, arguments: Sequence[Array]) -> Doubles:
+    """The value of a stage in float64; truth values are 0 and 1."""
+    if stage.element:
+        (value,) = arguments
+        return converted(converted(value, dtype_named(stage.element)), FLOAT64)
+    made = scalar_function(stage.function).apply(stage.parameters, *arguments)
+    return made.astype(np.float64, copy=False)
 
 
 def _seen_bits(task: _Task, shape: Sequence[int]) -> tuple[Array, Doubles]:
@@ -622,7 +635,7 @@ def _roles(
     if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
         names = ", ".join(space.dims[d].name for d in reduced)
         raise ValueError(f"{body.function}: nothing merges dimensions {names}")
-    if body.then and not is_floating(result_dtype):
+    if body.then and body.chained_elements[-1] == "" and not is_floating(result_dtype):
         raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
     before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
     own = dtypes[: function.arity]
@@ -768,11 +781,15 @@ def _least(roles: _Roles, parts: _Parts) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """A value that a correct machine has within an error, and is never below least."""
+    """A value that a correct machine has within an error, and is never below least.
+
+    is_truth: whether it is a truth value, which is 0 or 1 where it has an error.
+    """
 
     value: Doubles
     error: Doubles
     least: Doubles
+    is_truth: bool = False
 
     @cached_property
     def points(self) -> tuple[Doubles, ...]:
@@ -780,9 +797,16 @@ class _Within:
         rough = self.error > 0
         if not rough.any():
             return (self.value,)
+        if self.is_truth:
+            return self.value, np.where(rough, 0.0, self.value), np.where(rough, 1.0, self.value)
         low = np.maximum(np.nextafter(self.value - self.error, -np.inf), self.least)
         high = np.nextafter(self.value + self.error, np.inf)
         return self.value, np.where(rough, low, self.value), np.where(rough, high, self.value)
+
+
+def _is_whole_power(stage: Stage) -> bool:
+    """Whether a stage is a power whose ends decide for a base of any sign."""
+    return bool(stage.parameters) and all(p >= 0 and p.is_integer() for p in stage.parameters)
 
 
 def _chained(
@@ -798,11 +822,13 @@ def _chained(
     """
     dtype = roles.result_dtype
     limits = float_limits(dtype)
+    elements = Body("identity", then=tuple(stage for stage, _ in stages)).chained_elements[1:]
+    value = value.astype(np.float64, copy=False)
     # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
     own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
     unknown = np.zeros(value.shape, bool)
-    known = [_Within(value, error, least)]
-    for stage, further in stages:
+    known = [_Within(value, error, least, roles.function.boolean)]
+    for (stage, further), element in zip(stages, elements, strict=True):
         function = scalar_function(stage.function)
         exact = [_Within(each, np.zeros(()), np.zeros(())) for each in further]
         arguments = stage.arguments(known, exact)
@@ -815,12 +841,14 @@ def _chained(
             lost |= np.isinf(each.error) | (np.isfinite(each.value) & (reach >= limits.largest))
             if at in function.poles:
                 lost |= (each.error > 0) & (np.abs(each.value) <= each.error)
+            if at in function.positive and not _is_whole_power(stage):
+                lost |= (each.error > 0) & (each.value <= each.error)
             unknown |= lost & np.isfinite(each.value)
             rough |= each.error > 0
         results: list[Doubles] = []
         condition, nothing_below = np.zeros(value.shape), np.ones(value.shape, bool)
         for points in product(*(each.points for each in arguments)):
-            results.append(function.apply(stage.parameters, *points))
+            results.append(_stage_value(stage, points))
             own_condition = function.condition(stage.parameters, *points, result=results[-1])
             nothing_below &= results[-1] >= limits.roundoff * own_condition
             np.maximum(condition, own_condition, out=condition)
@@ -832,14 +860,22 @@ def _chained(
         else:
             for there in results[1:]:
                 np.maximum(deviation, np.where(rough, np.abs(there - value), 0.0), out=deviation)
+        if stage.element == "i1" or function.meets:
+            # Inside an interval that holds it, 0 or an equal number is no end.
+            gap = arguments[0].value - (arguments[1].value if function.meets else 0.0)
+            reach = sum(each.error for each in arguments)
+            deviation = np.maximum(deviation, (reach > 0) & (np.abs(gap) <= reach))
         rounding = limits.roundoff * condition + np.where(condition > 0, limits.smallest_normal, 0)
         error = (deviation + own * rounding) * slack
         error = np.where(lost | np.isnan(error), np.inf, error)
-        known.append(_Within(value, error, np.where(nothing_below, 0.0, -np.inf)))
+        least = np.where(nothing_below, 0.0, -np.inf)
+        known.append(_Within(value, error, least, element == "i1"))
     # An infinity or NaN is expected only if nothing that may have overflowed went into it.
     value = np.where(unknown & ~np.isfinite(value), 0.0, value)
     if roles.final_dtype == dtype:
         return value, error
+    if not is_floating(roles.final_dtype):
+        return _typed(value, roles.final_dtype), np.ceil(error)
     held = converted(converted(value, roles.final_dtype), np.dtype(np.float64)) == value
     final = float_limits(roles.final_dtype)
     step = final.roundoff * (np.abs(value) + error) + final.smallest_subnormal

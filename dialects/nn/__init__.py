@@ -40,6 +40,7 @@ from .generic import ComputeOp, compute
 from .group import (
     MOST_MEMBERS,
     Group,
+    can_begin,
     can_follow,
     free_number,
     groups_of,
@@ -147,6 +148,7 @@ __all__ = [
     "UpdateOp",
     "at",
     "broadcast",
+    "can_begin",
     "can_chain",
     "can_follow",
     "compute",

@@ -168,7 +168,7 @@ class ComputeOp(IRDLOperation, Followed):
         self._verify_stored()
         elements = [element_of(value) for value in (*self.inputs, self.result)]
         verify_coordinate_dtypes(self.structure(), elements)
-        verify_chain(self.body.data.then, element_of(self.result))
+        verify_chain(self.body.data, element_of(self.result))
         own = self.structure().own_operands
         for i, value in enumerate(self.inputs[own:], own):
             if element_of(value) != element_of(self.result):

@@ -19,15 +19,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, IntegerAttr, i64
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir.geometry.space import AccessMap, Position
 from ..scalar_functions import FUNCTIONS, chain_operands
-from ..structured import FURTHER, Stage, Structure, Structured, extras_of
-from .base import shape_of
+from ..structured import FURTHER, HELD, LAST, Stage, Structure, Structured, extras_of
+from .base import element_of, shape_of
 from .chain import can_chain, composed
-from .elementwise import ElementwiseOp
+from .elementwise import CastOp, ElementwiseOp
 from .generic import ComputeOp
 
 GROUP = "group"
@@ -149,27 +149,69 @@ def groups_of(block: Block) -> tuple[Group, ...]:
 def is_group(members: Sequence[Operation]) -> bool:
     """Whether operations, in program order, can be the members of a group."""
     root, *rest = members
-    if not rest or len(members) > MOST_MEMBERS or not can_chain(root):
+    if not rest or len(members) > MOST_MEMBERS or not can_begin(root):
         return False
-    type_, block = root.results[0].type, root.parent
+    block = root.parent
     places: dict[SSAValue, int] = {root.results[0]: 0}
+    shape = shape_of(root.results[0])
     for i, op in enumerate(rest, 1):
-        if op.parent is not block or [r.type for r in op.results] != [type_]:
+        if op.parent is not block or [shape_of(r) for r in op.results] != [shape]:
             return False
         if _stage(op, places, i) is None:
             return False
         places[op.results[0]] = i
+    if not _fits_one_register(members):
+        return False
     inside = set(members)
     return all(use.operation in inside for op in members[:-1] for use in op.results[0].uses)
 
 
-def is_pointwise(op: Operation) -> bool:
-    """Whether an operation is a function of elements on floats, which may follow another one.
+def can_begin(root: Operation) -> bool:
+    """Whether functions may follow an operation: it gives floats, or is a function of elements."""
+    if can_chain(root):
+        return True
+    if isinstance(root, CastOp):
+        # Of a narrower result, the rounding would be forgotten.
+        return isinstance(element_of(root.results[0]), Float32Type | Float64Type)
+    return isinstance(root, ElementwiseOp) and FUNCTIONS[_structure(root).body.function].boolean
 
-    Each element of its result must be computed from one element of each operand.
+
+def _fits_one_register(members: Sequence[Operation]) -> bool:
+    """Whether the type that a group computes in holds every value that stages read or give.
+
+    That is float64 if all floats are, else float32.
     """
+    last = members[-1]
+    inner = {op.results[0] for op in members}
+    values = {v for op in members[1:] for v in op.operands if v not in inner}
+    types = {element_of(v) for v in (*values, *inner)}
+    if len(types) == 1 and can_chain(last):
+        return True
+    if any(_structure(op).space.coordinates for op in members):
+        # Coordinates are numbers of the type of the result.
+        return False
+    root = [element_of(v) for v in members[0].operands]
+    doubles = [t for t in (*types, *root) if isinstance(t, Float64Type)]
+    narrower = [t for t in (*types, *root) if isinstance(t, AnyFloat) and t not in doubles]
+    if doubles and narrower:
+        return False
+    made = element_of(last.results[0])
+    if str(made) in LAST and isinstance(last, CastOp):
+        types = {element_of(v) for v in (*values, *(inner - {last.results[0]}))}
+    return all(str(each) in HELD or each in doubles for each in types)
+
+
+def is_pointwise(op: Operation) -> bool:
+    """Whether an operation is a function of elements which may follow another one.
+
+    Each element of its result must be computed from one element of each operand. Numbers must be
+    floats, except of a cast, a comparison or a selection.
+    """
+    if isinstance(op, CastOp):
+        return True
     if isinstance(op, ElementwiseOp):
-        return can_chain(op)
+        function = FUNCTIONS[_structure(op).body.function]
+        return can_chain(op) or function.boolean or function.selects
     if not isinstance(op, ComputeOp) or not can_chain(op):
         return False
     space, body = op.space.data, op.body.data
@@ -205,9 +247,14 @@ def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | Non
     swaps = FUNCTIONS[body.function].commutative and 0 in allowed
     if not inner or not (swaps or set(inner) <= set(allowed)):
         return None
+    element = str(element_of(op.results[0])) if isinstance(op, CastOp) else ""
+    if element not in ("", *HELD, *LAST, "f64"):
+        return None
+    element = "" if element == "f64" else element
     if len(inner) == 1 and reads[inner[0]] == i - 1:
-        return Stage(body.function, body.parameters, 0 if swaps else inner[0])
-    return Stage(body.function, body.parameters, 0, reads)
+        at = 0 if swaps else inner[0]
+        return Stage(body.function, body.parameters, at, (), element)
+    return Stage(body.function, body.parameters, 0, reads, element)
 
 
 def stage_of(op: Operation, at: int) -> Stage | None:

@@ -160,7 +160,7 @@ class _Drawing:
         if not isinstance(self.element, AnyFloat) or not self.chance(0.25):
             return ()
         for _ in range(self.random.choice((1, 1, 2))):
-            mathematics = FUNCTIONS[self.random.choice(sorted(chainable()))]
+            mathematics = FUNCTIONS[self.random.choice(_OF_FLOATS)]
             parameters = mathematics.samples or ((0.5,) * mathematics.parameters,)
             at = self.random.choice(mathematics.chain)
             made.append(Stage(mathematics.name, self.random.choice(parameters), at))
@@ -171,6 +171,12 @@ class _Drawing:
                 else:
                     self.operand(self.element, kept)
         return tuple(made)
+
+
+_OF_FLOATS = sorted(
+    name for name in chainable() if not FUNCTIONS[name].boolean and not FUNCTIONS[name].selects
+)
+"""The functions that may follow, whose operands and results are floats."""
 
 
 def _pointwise(drawing: _Drawing) -> Structure:

@@ -22,6 +22,7 @@ TEXTS = [
     "#abele.body<scale [0.5] then exp>",
     "#abele.body<relu then max at 1>",
     "#abele.body<exp then leaky_relu [0.1], div>",
+    "#abele.body<less then select, round, identity as ui8>",
     "#abele.plan<split [6, 2] order [1, 0] at 8 method amp workers [1, 6] combine split [1]>",
 ]
 
@@ -50,11 +51,13 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
         ("#abele.plan<split [2] workers [0]>", r"workers .0.; need 1 or more parts"),
         ("#abele.plan<split [2] at -8>", "at -8; need 0 or more"),
         ("#abele.body<exp then >", "a scalar function"),
-        ("#abele.body<exp then equal>", "function 'equal' in a chain; need one of abs, .*add, "),
+        ("#abele.body<exp then mod>", "function 'mod' in a chain; need one of abs, .*add, "),
         ("#abele.body<exp then mul at 1>", "mul at 1 in a chain; need 0"),
         ("#abele.body<exp then sub at 2>", "sub at 2 in a chain; need 0 or 1"),
         ("#abele.body<exp then clip [0.0]>", r"clip with parameters .0.0.; need 2 numbers"),
         ("#abele.body<exp then scale [nan]>", r"scale with parameters .nan.; need 1 numbers"),
+        ("#abele.body<exp then relu as i8>", "relu as i8; need identity as one of f32, f16, "),
+        ("#abele.body<exp then identity as i32, exp>", "stage 1 of 2, a cast to i32; need one of"),
         ("#abele.body<mul average>", "combiner 'average'; need one of sum, max, min, prod"),
     ],
 )

@@ -71,14 +71,12 @@ def test_a_function_deviates_most_at_the_ends_of_an_interval(name, at, data):
     assert not np.isfinite(worst) or deviation.max() <= worst * (1 + 1e-9) + 1e-12
 
 
-def test_booleans_cannot_be_in_a_chain():
-    assert not any(SCALAR_FUNCTIONS[name].boolean for name in chainable())
-
-
 def test_a_function_follows_in_a_chain_where_its_record_says():
     assert chain_operands("sub") == (0, 1)
     assert chain_operands("div") == (0, 1)
-    assert chain_operands("pow") == chain_operands("no_such_function") == ()
+    assert chain_operands("less") == chain_operands("pow") == (0, 1)
+    assert chain_operands("select") == (0, 1, 2)
+    assert chain_operands("mod") == chain_operands("no_such_function") == ()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -153,9 +151,7 @@ WRONG = {
     "chain \\[1\\]; need operands of 0 to 0": {"chain": (1,), "ends_decide": True},
     "identity of 'mean'; need combiners of sum, max": {"carries_identity_of": ("mean",)},
     "in chains; need ends_decide": {"chain": (0,)},
-    "a result that is a number": {"chain": (0,), "ends_decide": True, "boolean": True},
     "saturating \\[1\\]; need parameters of 0 to 0": {"parameters": 1, "saturating": (1,)},
-    "operands that may have any sign": {"chain": (0,), "ends_decide": True, "positive": (0,)},
 }
 
 

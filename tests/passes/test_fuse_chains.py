@@ -63,7 +63,7 @@ def test_a_function_of_two_joins_the_first_that_it_can():
 @pytest.mark.parametrize(
     "lines",
     [
-        (f"%0 = nn.exp %x : {ONE}", f"%2 = nn.pow %0, %x : {TWO}"),
+        (f"%0 = nn.exp %x : {ONE}", f"%2 = nn.mod %0, %x : {TWO}"),
         (
             f"%0 = nn.square %x : {ONE}",
             f"%2 = control.repeat 3 (%x) : ({MATRIX}) -> ({MATRIX}) {{",
@@ -73,7 +73,7 @@ def test_a_function_of_two_joins_the_first_that_it_can():
             "}",
         ),
     ],
-    ids=["a base, which must be positive", "made before a loop"],
+    ids=["a remainder, which jumps", "made before a loop"],
 )
 def test_what_cannot_be_one_codelet_is_not_grouped(lines: tuple[str, ...]):
     found = groups(f"%x: {MATRIX}", f"%2: {MATRIX}", *lines)
@@ -89,6 +89,42 @@ def test_a_value_with_two_readers_is_computed_in_the_group_that_has_both():
     assert groups(f"%x: {MATRIX}", f"%2: {MATRIX}", *lines) == [["nn.abs", "nn.sigmoid", "nn.mul"]]
     both = groups(f"%x: {MATRIX}", f"%2: {MATRIX}, %0: {MATRIX}", *lines)
     assert both == [["nn.sigmoid", "nn.mul"]]
+
+
+def cast(number: int, source: str, target: str) -> str:
+    return f"%{number} = nn.cast %{number - 1} : (tensor<4x6x{source}>) -> tensor<4x6x{target}>"
+
+
+def test_numbers_that_are_quantised_and_back_are_one_group():
+    lines = (
+        f"%0 = nn.div %x, %y : {TWO}",
+        f"%1 = nn.round %0 : {ONE}",
+        *(cast(2, "f32", "i8"), cast(3, "i8", "f32")),
+        f"%4 = nn.mul %3, %y : {TWO}",
+    )
+    found = groups(f"%x: {MATRIX}, %y: {MATRIX}", f"%4: {MATRIX}", *lines)
+    assert found == [["nn.div", "nn.round", "nn.cast", "nn.cast", "nn.mul"]]
+
+
+@pytest.mark.parametrize(
+    ("between", "sizes"),
+    [("f16", [4]), ("ui16", [4]), ("i32", [2, 2]), ("f64", [2]), ("i64", [2])],
+)
+def test_values_between_two_stages_are_those_that_float32_holds(between: str, sizes: list[int]):
+    lines = f"%0 = nn.abs %x : {ONE}", cast(1, "f32", between), cast(2, between, "f32")
+    found = groups(f"%x: {MATRIX}", f"%3: {MATRIX}", *lines, f"%3 = nn.neg %2 : {ONE}")
+    assert [len(g) for g in found] == sizes
+
+
+def test_a_comparison_and_a_choice_are_one_group():
+    mask = "tensor<4x6xi1>"
+    lines = (
+        f"%0 = nn.greater %x, %y : ({MATRIX}, {MATRIX}) -> {mask}",
+        f"%1 = nn.logical_and %0, %m : ({mask}, {mask}) -> {mask}",
+        f"%2 = nn.select %1, %x, %y : ({mask}, {MATRIX}, {MATRIX}) -> {MATRIX}",
+    )
+    found = groups(f"%x: {MATRIX}, %y: {MATRIX}, %m: {mask}", f"%2: {MATRIX}", *lines)
+    assert found == [["nn.greater", "nn.logical_and", "nn.select"]]
 
 
 def test_a_group_that_is_long_enough_is_followed_by_the_next():

@@ -116,7 +116,9 @@ class Operators:
             if (wanted is None or cls.name in wanted)
             and (issubclass(cls, _RUNS) or (wanted is not None and is_users(cls.name)))
         )
-        self.functions = tuple(cls for cls in self.classes if issubclass(cls, ElementwiseOp))
+        self.functions = tuple(
+            cls for cls in self.classes if issubclass(cls, ElementwiseOp | nn.CastOp)
+        )
         if wanted is not None and not self.classes:
             raise ValueError(f"operators {sorted(wanted)}: none of them is known and can be run")
 
@@ -414,7 +416,7 @@ class _Builder:
     def _follow(self, op: Operation, random: Random) -> Operation | None:
         """A function of an operation's result, which may be computed in the operation."""
         value, instances = op.results[0], self.operators.instances
-        if not nn.can_chain(op) or not self.operators.functions:
+        if not nn.can_begin(op) or not self.operators.functions:
             return None
         first = cast("TensorType[Attribute]", value.type)
         for _ in range(FOLLOWERS_TRIED):
@@ -423,7 +425,7 @@ class _Builder:
             made = instances.make(cls, random, sizes, first, self.elements, _is_cheap)
             if made is None:
                 continue
-            if made.results[0].type == first:
+            if nn.shape_of(made.results[0]) == nn.shape_of(value):
                 self._connect(made, value, random)
                 return made
             made.drop_all_references()

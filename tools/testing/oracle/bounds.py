@@ -31,6 +31,7 @@ from ....backends.reference.combiners import combined_deviation
 from ....backends.reference.coordinates import with_coordinates
 from ....backends.reference.gather import gathered, whole_box
 from ....dialects.along import Along
+from ....dialects.dtypes import dtype_named
 from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.structured import Structure
 from ....ir.geometry.space import AccessMap, Space
@@ -257,7 +258,10 @@ def _propagated_error(
         edge = np.abs(np.abs(value) - float_limits(before).largest)
         error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
     values, value_errors = [value], [error]
-    for stage in body.then:
+    elements = body.chained_elements
+    if elements[0] == "i1":
+        values, value_errors = [value != 0], [np.minimum(np.ceil(error), 1.0)]
+    for stage, element in zip(body.then, elements[1:], strict=True):
         function = scalar_function(stage.function)
         taken, extras = extras[: stage.extras], extras[stage.extras :]
         further = [_in_result_shape(_points(a, access, space), space) for a, _, access in taken]
@@ -267,19 +271,29 @@ def _propagated_error(
         ]
         arrays = stage.arguments(values, further)
         each = stage.arguments(value_errors, further_errors)
-        made, deviation = _corners(function, stage.parameters, arrays, each)
+        made, deviation = (
+            _cast_corners(stage.element, arrays[0], each[0])
+            if stage.element
+            else _corners(function, stage.parameters, arrays, each)
+        )
         u = float_limits(before).roundoff
         condition = function.condition(stage.parameters, *arrays, result=made)
         tiny = float_limits(before).smallest_normal
-        reached = np.abs(made) + deviation >= float_limits(before).largest
-        error = np.where(reached, np.inf, (u * condition + tiny) * SLACK + deviation)
-        error = error + 2 * u * np.abs(made)
+        if stage.element or made.dtype == np.bool_ or function.selects:
+            # A conversion, a truth value and a choice are not rounded.
+            error = deviation
+        else:
+            reached = np.abs(made) + deviation >= float_limits(before).largest
+            error = np.where(reached, np.inf, (u * condition + tiny) * SLACK + deviation)
+            error = error + 2 * u * np.abs(made)
+        if element == "i1":
+            made, error = made != 0, np.minimum(np.ceil(error), 1.0)
         if any(np.isinf(e).any() for e in each):
             error = np.where(np.logical_or.reduce([np.isinf(e) for e in each]), np.inf, error)
         value = made
         values.append(value)
         value_errors.append(error)
-    if body.then:
+    if body.then and is_floating(result.dtype):
         limits = float_limits(result.dtype)
         error = error + limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if is_whole(result.dtype):
@@ -499,6 +513,23 @@ def _corners(
         taken = np.where(arrays[0], errors[1], errors[2])
         deviation = np.where(np.broadcast_to(taken, deviation.shape) == 0, 0.0, deviation)
     return made, deviation
+
+
+def _cast_corners(element: str, array: Array, error: Errors) -> tuple[Array, Errors]:
+    """As _corners, for a cast, which never falls, except one to truth values."""
+    dtype = dtype_named(element)
+
+    def cast(values: Array) -> Array:
+        return converted(converted(values, dtype), np.dtype(np.float64))
+
+    array = array.astype(np.float64)
+    with np.errstate(all="ignore"):
+        made = cast(array)
+        ends = [np.abs(cast(array + sign * error) - made) for sign in (-1.0, 1.0)]
+        deviation = np.maximum(*(np.where(error > 0, each, 0.0) for each in ends))
+    if element == "i1":
+        deviation = np.where((error > 0) & (np.abs(array) <= error), 1.0, deviation)
+    return made, np.where(np.isnan(deviation) | np.isinf(error), np.inf, deviation)
 
 
 def _wide(array: Array) -> Array:

@@ -92,7 +92,7 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
         further: list[Degree] = [*given[: stage.extras]]
         given = given[stage.extras :]
         arguments = [each for each in stage.arguments(values, further) if each is not None]
-        if len(arguments) < FUNCTIONS[stage.function].arity:
+        if stage.element or len(arguments) < FUNCTIONS[stage.function].arity:
             return None
         values.append(_function_degree(stage.function, stage.parameters, arguments))
     return values[-1]
