@@ -122,12 +122,10 @@ def test_a_chain_on_whole_numbers_is_exact_at_every_level(plan: str):
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16, "float64"])
 def test_every_dtype_stays_within_its_bound(plan: str, dtype: str):
-    for seed in range(3):
-        inputs = arrays(dtype, seed)
-        found = results(*program(dtype, PLANS[plan], together=True), inputs)
-        assert found["check"].checked > 0
-        assert found["check"].first is None, str(found["check"].first)
-        np.testing.assert_array_equal(found["partition"], found["exchange"])
+    found = results(*program(dtype, PLANS[plan], together=True), arrays(dtype))
+    assert found["check"].checked > 0
+    assert found["check"].first is None, str(found["check"].first)
+    np.testing.assert_array_equal(found["partition"], found["exchange"])
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])

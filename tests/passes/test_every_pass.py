@@ -25,26 +25,26 @@ def test_a_pass_leaves_the_meaning_of_any_program(name: str):
         must_accept_all(tested),
         level_before(type(tested)),
         relation=contracts_of(type(tested)),
-        examples=30,
+        examples=12,
         seed=0,
     )
     # But for one or two that do not fit their machine.
-    assert report.examples >= 28
+    assert report.examples >= 11
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "group-supersteps"])
 def test_existing_decisions_are_kept(name: str):
-    check_pass(name, "tile", examples=30, seed=0)
+    check_pass(name, "tile", examples=12, seed=0)
 
 
 def test_the_planners_own_plans_compute_the_same():
-    check_pipeline("decompose,partition", examples=25, seed=0)
+    check_pipeline("decompose,partition", examples=12, seed=0)
 
 
 def test_the_whole_way_down_computes_the_same():
-    check_pipeline(examples=25, seed=1)
+    check_pipeline(examples=16, seed=1)
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
 def test_all_levels_compute_the_same_under_any_legal_decisions(level: str):
-    check_pass(LowerAtRandom(level), PLANNED, examples=30, seed=0)
+    check_pass(LowerAtRandom(level), PLANNED, examples=12, seed=0)

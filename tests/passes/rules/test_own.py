@@ -254,7 +254,7 @@ def test_a_rule_makes_its_right_side_and_the_program_computes_the_same(
 
 
 OF_NN = ("canonicalize", "fold_scales")
-OFTEN = 20
+OFTEN = 8
 """How often each rule is fired, at least."""
 
 
