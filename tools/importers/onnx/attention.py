@@ -246,3 +246,38 @@ def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
     dtype = numpy_dtype(nn.element_of(lengths))
     place = node.graph.emitted(node.known(np.arange(keys, dtype=dtype)))
     return node.add(nn.LessOp(place, node.reshape(lengths, (prod(nn.shape_of(lengths)), 1, 1, 1))))
+
+
+def rotated(
+    node: Node, value: SSAValue, cosine: SSAValue, sine: SSAValue, *, is_interleaved: bool
+) -> SSAValue:
+    """Pairs of elements of the last axis as complex numbers, each turned by an angle.
+
+    value: [..., size]. cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay.
+    is_interleaved: pairs are neighbours, instead of half the elements apart.
+    """
+    shape, half = nn.shape_of(value), nn.shape_of(cosine)[-1]
+    front, rank = list(shape[:-1]), len(shape)
+    step = 2 if is_interleaved else 1
+
+    def part(start: int, step: int, size: int) -> SSAValue:
+        return node.add(
+            nn.SliceOp(value, [0] * (rank - 1) + [start], [1] * (rank - 1) + [step], [*front, size])
+        )
+
+    first, second = part(0, step, half), part(1 if is_interleaved else half, step, half)
+
+    def product(a: SSAValue, b: SSAValue) -> SSAValue:
+        return node.add(nn.MulOp(a, b))
+
+    real = node.add(nn.SubOp(product(first, cosine), product(second, sine)))
+    imaginary = node.add(nn.AddOp(product(first, sine), product(second, cosine)))
+    if is_interleaved:
+        pairs = [node.reshape(each, (*front, half, 1)) for each in (real, imaginary)]
+        turned = node.reshape(node.add(nn.ConcatOp(pairs, rank)), (*front, 2 * half))
+        parts = [turned]
+    else:
+        parts = [real, imaginary]
+    if 2 * half < shape[-1]:
+        parts.append(part(2 * half, 1, shape[-1] - 2 * half))
+    return parts[0] if len(parts) == 1 else node.add(nn.ConcatOp(parts, rank - 1))

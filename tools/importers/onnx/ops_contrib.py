@@ -19,6 +19,7 @@ from . import attention
 from .node import Importer, Node, Results, Value
 from .ops_contraction import conv, gemm
 from .ops_elementwise import gelu
+from .ops_grouped import GROUPED
 from .ops_normalise import divided_by_size, normalised
 from .ops_packed import PACKED
 from .ops_quantised import CONTRIBUTED_QUANTISED
@@ -433,7 +434,7 @@ def _rotary(node: Node) -> Results:
     if not (0 < 2 * half <= size and part in (0, 2 * half)):
         raise node.bad(f"a cache of {half} angles for {part or size} elements of {size}")
     tables = [_angles(node, operand, batch, tokens) for operand in (2, 3)]
-    whole = rotated(node, value, tables[0], tables[1], is_interleaved=is_interleaved)
+    whole = attention.rotated(node, value, tables[0], tables[1], is_interleaved=is_interleaved)
     whole = _scaled(node, whole, scale)
     return attention.join_heads(node, whole) if len(shape) == 3 else whole
 
@@ -449,41 +450,6 @@ def _angles(node: Node, operand: int, batch: int, tokens: int) -> SSAValue:
     rows = node.add(nn.GatherOp(node[operand], positions, 0))
     front = 1 if len(nn.shape_of(positions)) == 1 else batch
     return node.reshape(rows, (front, 1, tokens, half))
-
-
-def rotated(
-    node: Node, value: SSAValue, cosine: SSAValue, sine: SSAValue, *, is_interleaved: bool
-) -> SSAValue:
-    """Pairs of elements of the last axis as complex numbers, each turned by an angle.
-
-    value: [..., size]. cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay.
-    is_interleaved: pairs are neighbours, instead of half the elements apart.
-    """
-    shape, half = nn.shape_of(value), nn.shape_of(cosine)[-1]
-    front, rank = list(shape[:-1]), len(shape)
-    step = 2 if is_interleaved else 1
-
-    def part(start: int, step: int, size: int) -> SSAValue:
-        return node.add(
-            nn.SliceOp(value, [0] * (rank - 1) + [start], [1] * (rank - 1) + [step], [*front, size])
-        )
-
-    first, second = part(0, step, half), part(1 if is_interleaved else half, step, half)
-
-    def product(a: SSAValue, b: SSAValue) -> SSAValue:
-        return node.add(nn.MulOp(a, b))
-
-    real = node.add(nn.SubOp(product(first, cosine), product(second, sine)))
-    imaginary = node.add(nn.AddOp(product(first, sine), product(second, cosine)))
-    if is_interleaved:
-        pairs = [node.reshape(each, (*front, half, 1)) for each in (real, imaginary)]
-        turned = node.reshape(node.add(nn.ConcatOp(pairs, rank)), (*front, 2 * half))
-        parts = [turned]
-    else:
-        parts = [real, imaginary]
-    if 2 * half < shape[-1]:
-        parts.append(part(2 * half, 1, shape[-1] - 2 * half))
-    return parts[0] if len(parts) == 1 else node.add(nn.ConcatOp(parts, rank - 1))
 
 
 CONTRIBUTED: dict[str, Importer] = {
@@ -503,5 +469,6 @@ CONTRIBUTED: dict[str, Importer] = {
     "TransposeMatMul": _fused_matmul,
     **CONTRIBUTED_QUANTISED,
     **PACKED,
+    **GROUPED,
 }
 """The importers of the domain com.microsoft, by operator."""
