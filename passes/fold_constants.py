@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
@@ -11,7 +11,13 @@ from xdsl.ir import Operation, SSAValue
 
 from ..backends.codelets.scalar import Array, converted
 from ..backends.faults import IndexFault
-from ..backends.reference import evaluate_pure, is_evaluable, structure_value, tensor_kind
+from ..backends.reference import (
+    evaluate_pure,
+    is_evaluable,
+    operation_value,
+    structure_value,
+    tensor_kind,
+)
 from ..dialects import nn
 from ..dialects.levels import NN
 from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
@@ -53,7 +59,8 @@ class FoldConstants(ModulePass):
     than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
     like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota where
-    functions of elements alone read it: they count for themselves. An operation with an index that
+    functions of elements alone read it: they count for themselves. So do sums and differences of
+    such numbers. An operation with an index that
     is out of range stays, and is a fault of the run.
     """
 
@@ -65,16 +72,21 @@ class FoldConstants(ModulePass):
         """Fold in the order of the program; then replace, users first."""
         known = _loads(op)
         folded: list[Operation] = []
+        counts = _Counts(known)
         for each in op.walk():
             if isinstance(each, nn.ConstantOp):
                 known[each.result] = each.value.array
             elif isinstance(each, nn.IotaOp):
-                # Whoever reads it counts for itself; a constant would take room on every tile.
-                continue
+                # It stays: whoever reads it counts for itself, and a constant would take room on
+                # every tile. What follows from it and from constants is one.
+                counts.found[each.result] = each
+                if _bytes(each.result) <= MAX_FREE_BYTES:
+                    known[each.result] = operation_value(each, [])
             elif is_evaluable(each) and all(v in known for v in each.operands):
                 operands = [known[v] for v in each.operands]
                 one = _of_one_number(each, operands)
                 if one is None and _grows(each, operands):
+                    counts.add(each)
                     continue
                 try:
                     results = [one] if one is not None else evaluate_pure(each, operands)
@@ -83,17 +95,22 @@ class FoldConstants(ModulePass):
                     continue
                 known.update(zip(each.results, results, strict=True))
                 folded.append(each)
+            else:
+                counts.add(each)
         for each in reversed(folded):
             if may_rewrite():
                 _replace(each, known, ctx)
+        for each, iota in counts.made.items():
+            if may_rewrite():
+                _count(each, iota)
         for each in tuple(op.walk()):
-            if isinstance(each, nn.ConstantOp):
-                iota = _iota(each)
+            if isinstance(each, nn.ConstantOp | nn.LoadOp):
+                table = (
+                    each.value.array if isinstance(each, nn.ConstantOp) else known.get(each.result)
+                )
+                iota = None if table is None else _table(each, table)
                 if iota is not None and may_rewrite():
-                    with Edit(source_at("count instead of reading a table", _iota), each) as edit:
-                        locate(iota, each)
-                        edit.insert(iota, InsertPoint.before(each))
-                        edit.replace(each, [iota.result])
+                    _count(each, iota)
 
 
 def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
@@ -163,11 +180,86 @@ def _stays_inside(space: Space) -> bool:
     )
 
 
-def _iota(constant: nn.ConstantOp) -> nn.IotaOp | None:
-    """The nn.iota that a constant is; None if it is none, or if somebody has to read a tensor."""
-    array = constant.value.array
-    if array.size < 2 or constant.result.first_use is None:
+@dataclass
+class _Counts:
+    """The values that are evenly growing numbers. known: the arrays of constants.
+
+    found: the nn.iota that each of them is, or could be; None where there is none. made: those of
+    sums and differences, to put in their place.
+    """
+
+    known: Mapping[SSAValue, Array]
+    found: dict[SSAValue, nn.IotaOp | None] = field(
+        default_factory=dict[SSAValue, "nn.IotaOp | None"]
+    )
+    made: dict[Operation, nn.IotaOp] = field(default_factory=dict[Operation, nn.IotaOp])
+
+    def of(self, value: SSAValue) -> nn.IotaOp | None:
+        """The nn.iota that a value could be; also one without steps, of one number alone."""
+        if value not in self.found:
+            array = self.known.get(value)
+            self.found[value] = None if array is None else _iota(value, array)
+        return self.found[value]
+
+    def add(self, op: Operation) -> None:
+        """Note what a sum or a difference of numbers that grow evenly is."""
+        signs = SIGNS.get(type(op))
+        if signs is None or not isinstance(op, Structured):
+            return
+        read = reading(op.structure(), op.operands, op.results[0], self.of)
+        if len(read.absorbed) != len(signs):
+            return
+        total, start = dict[int, int](), 0
+        for sign, position in zip(signs, read.structure.space.coordinates, strict=True):
+            (axis,) = position.access.axes
+            start += sign * (position.first + axis.offset)
+            for d, step in axis.terms:
+                total[d] = total.get(d, 0) + sign * step
+        type_ = nn.tensor_of(op.results[0])
+        steps = [total.get(d, 0) for d in range(len(type_.get_shape()))]
+        try:
+            iota = nn.IotaOp(type_, steps, start)
+        except VerifyException:
+            return
+        self.found[op.results[0]] = self.made[op] = iota
+
+
+SIGNS: Mapping[type[Operation], tuple[int, ...]] = {
+    nn.AddOp: (1, 1),
+    nn.SubOp: (1, -1),
+    nn.NegOp: (-1,),
+    nn.CastOp: (1,),
+}
+"""The functions of numbers that grow evenly whose results do so too: the sign of each operand."""
+
+
+def _count(op: Operation, iota: nn.IotaOp) -> None:
+    """Put an nn.iota in the place of an operation."""
+    with Edit(source_at("count instead of reading a table", _count), op) as edit:
+        locate(iota, op)
+        edit.insert(iota, InsertPoint.before(op))
+        edit.replace(op, [iota.result])
+
+
+def _table(op: nn.ConstantOp | nn.LoadOp, array: Array) -> nn.IotaOp | None:
+    """The nn.iota that a table is; None if it is none, or if somebody has to read a tensor."""
+    value = op.results[0]
+    iota = None if value.first_use is None or array.size < 2 else _iota(value, array)
+    if iota is None or not any(nn.values_of(iota.steps)):
         return None
+    find = {value: iota}.get
+    for use in value.uses:
+        reader = use.operation
+        if not isinstance(reader, Structured) or not can_read(reader):
+            return None
+        read = reading(reader.structure(), reader.operands, reader.results[0], find)
+        if use.index not in read.absorbed:
+            return None
+    return iota
+
+
+def _iota(value: SSAValue, array: Array) -> nn.IotaOp | None:
+    """The nn.iota of some numbers; None if there is none. value: of the type that it has."""
     # Most constants differ in the first numbers along an axis.
     corner = array[tuple(slice(0, 3) for _ in array.shape)]
     if not _is_even(corner) or not _is_even(array):
@@ -177,22 +269,10 @@ def _iota(constant: nn.ConstantOp) -> nn.IotaOp | None:
         int(array[(*first[:i], 1, *first[i + 1 :])]) - int(array[first]) if n > 1 else 0
         for i, n in enumerate(array.shape)
     ]
-    if not any(steps):
-        return None
-    type_ = nn.tensor_of(constant.result)
     try:
-        iota = nn.IotaOp(type_, steps, int(array[first]))
+        return nn.IotaOp(nn.tensor_of(value), steps, int(array[first]))
     except VerifyException:
         return None
-    find = {constant.result: iota}.get
-    for use in constant.result.uses:
-        reader = use.operation
-        if not isinstance(reader, Structured) or not can_read(reader):
-            return None
-        read = reading(reader.structure(), reader.operands, reader.results[0], find)
-        if use.index not in read.absorbed:
-            return None
-    return iota
 
 
 def _is_even(array: Array) -> bool:

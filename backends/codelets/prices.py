@@ -18,7 +18,6 @@ from ...ir.geometry.grid import Cut
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles
-from ..dtype_kinds import kind_of
 from ..target import Target
 from .combiners import NUMERICS
 from .scalar import is_floating
@@ -38,24 +37,28 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
     """
     cycles = np.zeros(len(outputs))
     name = partials_dtype(work.begun).name
-    for stage in work.structure.body.then[skip:]:
+    counted = {each.operand for each in work.structure.chain_coordinates()}
+    place = work.structure.own_places
+    for i, stage in enumerate(work.structure.body.then):
+        coordinates = len(counted.intersection(range(place, place + stage.extras)))
+        place += stage.extras
+        if i < skip:
+            continue
         function = "cast" if stage.element else stage.function
-        cycles += cost.following_cycles(outputs, 1 + stage.extras, function, name, work.target)
-    for _ in work.structure.chain_coordinates():
-        cycles += coordinate_cycles(outputs, name, work.target)
+        read = 1 + stage.extras - coordinates
+        cycles += cost.following_cycles(outputs, read, function, name, work.target)
+        cycles += coordinates * coordinate_cycles(outputs, name, work.target)
     return cycles
 
 
 def coordinate_cycles(points: Integers, dtype_name: str, target: Target) -> FloatCycles:
     """The cycles to have a coordinate at points, in a dtype: (candidates,).
 
-    Assumed: it is counted in a register of the vertex, by an addition of integers for each point,
-    and cast if it is read as a float. What reads it is charged as if it loaded it.
+    Assumed: it is counted in registers, in the type in which it is read, by an addition for each
+    vector, and never loaded.
     """
-    counting = cost.following_cycles(points, 1, "shift", "int32", target)
-    is_whole = kind_of(dtype_name) == "int"
-    casting = 0 if is_whole else cost.following_cycles(points, 1, "cast", dtype_name, target)
-    return np.asarray(counting + casting, np.float64)
+    cycles = cost.following_cycles(points, 1, "shift", dtype_name, target)
+    return np.asarray(cycles, np.float64)
 
 
 def compute_cycles(
@@ -108,7 +111,7 @@ def _turn_cycles(
     if function == "identity" and operand != work.result:
         function = "cast"
     points = elements(shares, tuple(range(shares.shape[1]))) * threads
-    count = len(space.operands) + len(space.coordinates)
+    count = len(space.operands)
     each = cost.elementwise_cycles(points, count, function, operand.name, target)
     if body.combiner is None:
         cycles = each.astype(np.float64)
@@ -220,6 +223,7 @@ def _is_scaled_add(work: Workload) -> bool:
     first = body.then[0]
     return (
         body.function == "scale"
+        and not space.coordinates
         and body.combiner is None
         and body.along is None
         and first.function == "add"

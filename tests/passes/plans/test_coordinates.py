@@ -32,6 +32,11 @@ CAST = """
   %1 = nn.matmul %x, %y : (tensor<4x3xf16>, tensor<3x5xf16>) -> tensor<4x5xf16>
   %2 = nn.sub %0, %1 {group = 0} : (tensor<4x5xf16>, tensor<4x5xf16>) -> tensor<4x5xf16>
   func.return %2 : tensor<4x5xf16>"""
+SCALED = """
+  %0 = nn.iota start 0 steps [2] : tensor<5xf32>
+  %1 = nn.scale %x by 3.0 : (tensor<5xf32>) -> tensor<5xf32>
+  %2 = nn.add %1, %0 : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+  func.return %2 : tensor<5xf32>"""
 OTHERS = """
   %0 = nn.iota start 0 steps [1, 5] : tensor<4x5xf32>
   %1 = nn.reduce "sum" %0 axes [1] : (tensor<4x5xf32>) -> tensor<4xf32>
@@ -69,6 +74,7 @@ def test_operations_are_as_they_were_after_planning():
     ("body", "arguments", "results", "expected"),
     [
         (EQUAL, "%x: tensor<4x1xi32>", "tensor<4x5xi1>", lambda x: x == 2 + 3 * np.arange(5)),
+        (SCALED, "%x: tensor<5xf32>", "tensor<5xf32>", lambda x: 3 * x + 2 * np.arange(5)),
         (
             CAST,
             "%x: tensor<4x3xf16>, %y: tensor<3x5xf16>",
@@ -145,3 +151,31 @@ def test_a_table_that_is_looked_up_stays(tmp_path):
     end.operands[0] = gather.result
     FoldConstants().apply(context, found)
     assert gather.operands[0].owner is constant
+
+
+DISTANCES = """nn.state @keys : tensor<1x300xi32> = {keys}
+nn.state @queries : tensor<300x1xi32> = {queries}
+func.func @main(%x: tensor<1xi32>) -> tensor<300x300xi1> {
+  %0 = nn.load @keys : tensor<1x300xi32>
+  %1 = nn.load @queries : tensor<300x1xi32>
+  %2 = nn.sub %0, %1 : (tensor<1x300xi32>, tensor<300x1xi32>) -> tensor<300x300xi32>
+  %3 = nn.less_equal %2, %x : (tensor<300x300xi32>, tensor<1xi32>) -> tensor<300x300xi1>
+  func.return %3 : tensor<300x300xi1>
+}"""
+
+
+def test_a_difference_of_weights_that_count_is_counted():
+    places = np.arange(300, dtype=np.int32)
+    context = new_context()
+    blobs = {"keys": places[None], "queries": places[:, None]}
+    handles = {name: f'<"{context.blobs.add(a.copy()).digest}">' for name, a in blobs.items()}
+    text = DISTANCES
+    for name, handle in handles.items():
+        text = text.replace(f"{{{name}}}", handle)
+    found = parse_module(text, context)
+    FoldConstants().apply(context, found)
+    found.verify()
+    less = only(found, "nn.less_equal")
+    iota = less.operands[0].owner
+    assert isinstance(iota, nn.IotaOp)
+    assert (nn.values_of(iota.steps), iota.start.value.data) == ((-1, 1), 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from itertools import accumulate, pairwise
 from math import prod
@@ -14,6 +15,7 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....ir.number_kinds import is_whole
+from ....ir.upstream import VerifyException
 from .node import Importer, Node, Results, dtype_of
 from .window import explicit_pads
 
@@ -293,11 +295,28 @@ def _eye_like(node: Node) -> Results:
     return node.known(np.eye(*shape, k=offset).astype(dtype))
 
 
+def _above(node: Node, shape: Sequence[int], offset: int) -> SSAValue | None:
+    """Numbers that are positive on the side of a diagonal that Trilu keeps, and on the diagonal.
+
+    offset: how far the diagonal is to the other side. None if the type of the elements holds none.
+    """
+    step = 1 if node.flag("upper", True) else -1
+    steps = [*(0 for _ in shape[:-2]), -step, step]
+    wide = (*(1 for _ in shape[:-2]), *shape[-2:])
+    try:
+        return node.add(nn.IotaOp(nn.tensor(wide, nn.element_of(node[0])), steps, offset + 1))
+    except VerifyException:
+        return None
+
+
 def _trilu(node: Node) -> Results:
     shape = node.shape(0)
     if len(shape) < 2:
         raise node.bad(f"shape {list(shape)}; need two axes or more")
     offset = node.array_integers(1, "k")[0] if node.has(1) else 0
+    above = _above(node, shape, -offset if node.flag("upper", True) else offset)
+    if above is not None:
+        return node.add(nn.GateOp(above, node[0]))
     keep = partial(np.triu if node.flag("upper", True) else np.tril, k=offset)
     mask = node.graph.emitted(node.known(keep(np.ones(shape[-2:], np.bool_))))
     return node.add(nn.SelectOp(mask, node[0], node.constant(0, node[0])))
