@@ -1,7 +1,7 @@
 // RUN: abele opt %s -p 'train{loss=mean_square learning-rate=0.5 momentum=0.9}' | filecheck %s
 
 // The program takes a target, and returns the loss. The weight and its momentum are states, which
-// are stored right after the last reader of the weight.
+// are stored at the end.
 //
 // CHECK:       abele.trained = ["w"]
 // CHECK-DAG:   nn.state @w.momentum : tensor<4xf32>

@@ -338,7 +338,7 @@ def test_every_number_of_an_optimizer_is_an_option():
     assert {number for each in OPTIMIZERS.values() for number in each.reads} == names
 
 
-def test_a_weight_is_updated_after_its_last_reader_and_no_later():
+def test_weights_are_updated_at_the_end():
     module = training(linear("nn.tanh %0"), loss="mean_square")
     names = [op.name for op in module.walk()]
     assert names[-3:] == ["nn.sub", "nn.store", "func.return"]
