@@ -47,6 +47,7 @@ PROGRAMS: Mapping[str, Program] = {
     "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
     "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
     "lookups": Program("..bench.lookups", "lookups", ("target",)),
+    "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -99,6 +100,7 @@ def bench_command(
     models: published models with their trained weights, compared with onnxruntime.
     transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
     lookups: the host's time of an embedding, compared with onnxruntime.
+    recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """

@@ -84,11 +84,13 @@ def _gather_elements(node: Node) -> Results:
     return node.add(nn.GatherAlongOp(node[0], _indices(node, 1, shape[axis]), axis))
 
 
-def _flat(node: Node, operand: int, shape: tuple[int, ...]) -> SSAValue:
+def _flat(
+    node: Node, operand: int, shape: tuple[int, ...], *, from_front: bool = False
+) -> SSAValue:
     """Row-major positions in a shape, from the coordinates along the last axis of an operand.
 
-    Coordinates of which one is out of range give a position that is out of range, so that the
-    lookup raises a fault.
+    from_front: whether positions have to be counted from the front. Coordinates of which one is out
+    of range give a position that is out of range, so that the lookup raises a fault.
     """
     given = node.shape(operand)
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
@@ -101,6 +103,9 @@ def _flat(node: Node, operand: int, shape: tuple[int, ...]) -> SSAValue:
         normal = np.where(array < 0, array + sizes, array)
         flat = (normal * np.array(weights, np.int64)).sum(-1)
         return node.graph.emitted(node.known(flat.astype(np.int64)))
+    if len(shape) == 1 and not from_front:
+        # A lookup counts negative indices from the end, and refuses those out of range, itself.
+        return node.reshape(node[operand], given[:-1])
     indices = node.cast(node[operand], i64)
 
     def constant(values: np.ndarray) -> SSAValue:
@@ -124,8 +129,8 @@ def _gather_nd(node: Node) -> Results:
     if batch + depth > len(data) or data[:batch] != given[:batch]:
         raise node.bad(f"indices of {list(given)} into data of {list(data)}")
     indexed, rest = data[batch : batch + depth], data[batch + depth :]
-    flat = _flat(node, 1, indexed)
     count = prod(data[:batch])
+    flat = _flat(node, 1, indexed, from_front=count > 1)
     # The batch is a further index: row b * size + i of all tables, one after another.
     if count > 1:
         first = (np.arange(count, dtype=np.int64) * prod(indexed)).reshape(
