@@ -40,7 +40,7 @@ OPERATIONS = sorted(
 
 @cache
 def program(level: str, seed: int, operators: tuple[str, ...]) -> Program | None:
-    made = build(random_sketch(Random(seed), 8), default_operators(operators))
+    made = build(random_sketch(Random(seed), 4), default_operators(operators))
     return at_level(made, level)
 
 

@@ -65,6 +65,15 @@ def marks(name: str) -> list[pytest.MarkDecorator]:
 
 NAMES = [pytest.param(name, marks=marks(name)) for name in light_names()]
 
+LATER = [pytest.mark.slow, pytest.mark.large]
+
+FEW = [
+    pytest.param(name, marks=[] if name in ("squeezenet", "shufflenet") else LATER)
+    for name in light_names()
+]
+"""For what does not depend on the structure of a network: make test takes two, with and without
+normalization."""
+
 
 def operators(name: str) -> set[str]:
     """The operators of a network that compute: weights of a published file are made by others."""
@@ -96,7 +105,7 @@ def test_a_light_network_on_mk2(name: str):
         assert trace.found >= TRACED * trace.nodes, trace.lost
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FEW)
 def test_a_published_file_runs_as_fast_as_with_weights(name: str):
     """Its weights are made in the graph: each is one number, repeated."""
     path, inputs = light_file(name), dict(light_input(name))
@@ -106,7 +115,7 @@ def test_a_published_file_runs_as_fast_as_with_weights(name: str):
     assert relative_error(result, by_onnxruntime(onnx.load(path), inputs)) < TOLERANCE
 
 
-@pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["squeezenet", pytest.param("resnet50", marks=LATER)])
 def test_a_light_network_with_narrow_floats(name: str):
     proto, inputs = seeded(name), dict(light_input(name))
     exe = compile_model(proto, passes="narrow-floats,nn,partition,tile,exchange")

@@ -234,10 +234,13 @@ builtin.module {
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        (MASKED, "tiny:16,memory.bytes_per_tile=56000"),
-        (training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
+        pytest.param(MASKED, "tiny:16,memory.bytes_per_tile=56000", id="a mask"),
+        pytest.param(
+            *(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
+            marks=[pytest.mark.slow, pytest.mark.large],
+            id="a training step",
+        ),
     ],
-    ids=["a mask", "a training step"],
 )
 def test_a_program_that_does_not_fit_fits_with_recomputation(text: str, target: str):
     Path("net.mlir").write_text(text)
