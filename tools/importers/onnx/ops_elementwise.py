@@ -234,17 +234,38 @@ def _shrink(node: Node) -> Results:
     """The operand moved towards 0 by a bias, and 0 where it is near 0."""
     value = node[0]
     near, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
-    least, most = -near, near
     if not is_float(value):
-        if not bias.is_integer():
-            raise node.unsupported(f"bias {bias:g} of integers", "need a whole number")
-        least, most = ceil(-near), floor(near)
-        if least < 0 and is_unsigned(dtype_of(value)):
-            least = 0
-    below = node.add(nn.LessOp(value, node.constant(least, value)))
-    above = node.add(nn.GreaterOp(value, node.constant(most, value)))
+        return _shrink_integers(node, value, near, bias)
+    below = node.add(nn.LessOp(value, node.constant(-near, value)))
+    above = node.add(nn.GreaterOp(value, node.constant(near, value)))
     up, down = (node.add(nn.ShiftOp(value, by)) if bias else value for by in (bias, -bias))
     rest = node.add(nn.SelectOp(above, down, node.constant(0, value)))
+    return node.add(nn.SelectOp(below, up, rest))
+
+
+def _shrink_integers(node: Node, value: SSAValue, near: float, bias: float) -> SSAValue:
+    """The same of integers. What a bias leaves behind the point is dropped, as onnxruntime does."""
+    low, high = floor(bias), ceil(bias)
+
+    def moved(by: int) -> SSAValue:
+        return node.add(nn.ShiftOp(value, float(by))) if by else value
+
+    # Towards 0: a difference is rounded down if it is not negative, and up otherwise.
+    unsigned = is_unsigned(dtype_of(value))
+    down = moved(-high)
+    if low < high and not (unsigned and high <= 0):
+        enough = node.add(nn.GreaterEqualOp(value, node.constant(high, value)))
+        down = node.add(nn.SelectOp(enough, down, moved(-low)))
+    above = node.add(nn.GreaterOp(value, node.constant(floor(near), value)))
+    rest = node.add(nn.SelectOp(above, down, node.constant(0, value)))
+    least = ceil(-near)
+    if unsigned and least <= 0:
+        return rest
+    up = moved(high)
+    if low < high:
+        enough = node.add(nn.LessEqualOp(value, node.constant(-high, value)))
+        up = node.add(nn.SelectOp(enough, up, moved(low)))
+    below = node.add(nn.LessOp(value, node.constant(least, value)))
     return node.add(nn.SelectOp(below, up, rest))
 
 

@@ -204,12 +204,13 @@ def _is_normalized_in_floats(case: Case) -> bool:
 
 
 def _is_shrunk_in_floats(case: Case) -> bool:
-    """Whether rounding the operand and the difference to float32 explains a result in float64."""
+    """Whether rounding the operand and the difference to float32 explains a wider result."""
     value = case.operands[0]
-    if value is None or value.dtype != np.float64:
+    if value is None or value.dtype not in (np.float64, np.int32, np.int64, np.uint32, np.uint64):
         return False
     with np.errstate(all="ignore"):
-        return case.within(2.0**-22 * (np.abs(value) + abs(case.attribute("bias", 0.0))))
+        size = np.abs(value.astype(np.float64)) + abs(case.attribute("bias", 0.0))
+        return case.within(2.0**-22 * size)
 
 
 def _is_dilated(case: Case) -> bool:
@@ -336,7 +337,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
     Deviation(
         ("Shrink",),
         _is_shrunk_in_floats,
-        "the bias is subtracted in float32, for float64 too",
+        "the bias is subtracted in float32, for wider types too",
     ),
     Deviation(
         ("GroupNormalization",),
