@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from abele.backends.faults import IndexFault
+from abele.dialects import control, partition
 from abele.ir.text import parse_module, write_module
 from abele.tools import Executable, compile_model
 
@@ -205,3 +206,22 @@ def test_an_update_outside_of_its_table_is_a_fault(index: int):
     for level in ("nn", "exchange"):
         with pytest.raises(IndexFault, match=f"{index}"):
             exe.run(inputs | {"arg3": table}, at=level)
+
+
+def test_what_a_loop_does_not_change_gets_its_layout_before_the_loop():
+    exe = compiled("""func.func @main(%x: tensor<16x16xf32>, %y: tensor<8x16xf32>)
+      -> tensor<8x16xf32> {
+      %t = nn.tanh %x : (tensor<16x16xf32>) -> tensor<16x16xf32>
+      %r = control.repeat 40 (%y) : (tensor<8x16xf32>) -> tensor<8x16xf32> {
+      ^bb0(%a: tensor<8x16xf32>):
+        %0 = nn.matmul %a, %t : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+        %1 = nn.matmul %0, %t transpose_rhs : (tensor<8x16xf32>, tensor<16x16xf32>)
+          -> tensor<8x16xf32>
+        control.yield %1 : tensor<8x16xf32>
+      }
+      func.return %r : tensor<8x16xf32>
+    }""")
+    (loop,) = (op for op in exe.module_at("partition").walk() if isinstance(op, control.RepeatOp))
+    moved = [v for op in loop.walk() if isinstance(op, partition.RelayoutOp) for v in op.inputs]
+    assert moved
+    assert all(loop.is_ancestor(v.owner) for v in moved)

@@ -349,7 +349,7 @@ class UpdateOp(IndexedOp):
                 raise Unmet(f"axis {i} of the updates: {m}; need {n}", f"updates {i}")
             if k not in (1, m):
                 raise Unmet(f"axis {i} of the indices: {k}; need 1 or {m}", f"indices {i}")
-        return tensor(table, element)
+        return tensor(table, element_of(self.table))
 
     def core_structure(self) -> Structure:
         """One dimension per axis of the updates, of which that of the axis is merged, and the

@@ -91,8 +91,14 @@ def measured(steps: int, target: str) -> Result:
         times.append((between - begin, process_time() - between))
     mine, other = np.min(times, axis=0)
     profile = exe.profile
-    figures = profile["cycles"], profile["exchange_bytes"], float(mine), float(other)
-    return Result(steps, *(each / steps for each in figures), error)
+    return Result(
+        steps,
+        profile["cycles"] / steps,
+        profile["exchange_bytes"] / steps,
+        float(mine) / steps,
+        float(other) / steps,
+        error,
+    )
 
 
 @app.command()
