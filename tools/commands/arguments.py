@@ -70,7 +70,14 @@ Pipeline = Annotated[
     ),
 ]
 PassesElsewhere = Annotated[
-    str | None, typer.Option("-p", "--pass-pipeline", metavar="SPEC", hidden=True)
+    str | None,
+    typer.Option(
+        "-p",
+        "--pass-pipeline",
+        metavar="SPEC",
+        hidden=True,
+        help="Refused: the passes are arguments of this command.",
+    ),
 ]
 """-p of a command whose passes are arguments, for whoever knows it from abele opt."""
 Load = Annotated[
