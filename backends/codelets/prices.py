@@ -38,7 +38,7 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
     cycles = np.zeros(len(outputs))
     name = partials_dtype(work.begun).name
     counted = {each.operand for each in work.structure.chain_coordinates()}
-    place = work.structure.own_places
+    place, known = work.structure.own_places, work.structure.body.chained_elements
     for i, stage in enumerate(work.structure.body.then):
         coordinates = len(counted.intersection(range(place, place + stage.extras)))
         place += stage.extras
@@ -46,7 +46,11 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
             continue
         function = "cast" if stage.element else stage.function
         read = 1 + stage.extras - coordinates
-        cycles += cost.following_cycles(outputs, read, function, name, work.target)
+        types = {*stage.arguments(known[: i + 1], ["?"] * stage.extras)}
+        # A function of truth values costs what it does alone.
+        is_truth = types in ({"i1"}, {"i1", "?"}) and function != "select"
+        kind = "bool" if is_truth else name
+        cycles += cost.following_cycles(outputs, read, function, kind, work.target)
         cycles += coordinates * coordinate_cycles(outputs, name, work.target)
     return cycles
 
