@@ -209,19 +209,19 @@ def test_weights_of_chains_are_written_to_their_first_replicas():
 
 
 def test_weights_of_functions_that_no_kernel_has_are_written_everywhere():
-    machines = both(with_weights("pow", "split [4, 3]"))
+    machines = both(with_weights("fmod", "split [4, 3]"))
     runs_equal(machines, inputs())
     assert [weights_written(machine) for machine in machines] == [[True] * 12] * 2
 
 
 def test_weights_that_one_of_two_readers_needs_everywhere_are_written_everywhere():
     module = with_weights("mul", "split [4, 3]")
-    other = with_weights("pow", "split [4, 3]")
-    (mul, power) = (
+    other = with_weights("fmod", "split [4, 3]")
+    (mul, remainder) = (
         next(op for op in m.walk() if isinstance(op, VerticesOp)) for m in (module, other)
     )
-    power.detach()
-    mul.parent_block().insert_op_after(power, mul)
+    remainder.detach()
+    mul.parent_block().insert_op_after(remainder, mul)
     machines = both(module)
     runs_equal(machines, inputs())
     assert weights_written(machines[1]) == [True] * 12
