@@ -6,7 +6,7 @@ A coordinate is a whole number, and is read as one: its dtype holds every value 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -73,5 +73,6 @@ def holds_exactly(dtype: np.dtype[Any], low: int, high: int) -> bool:
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         return limits.min <= low and high <= limits.max
-    most = 1 << (ml_dtypes.finfo(dtype).nmant + 1)
+    info = cast(Any, ml_dtypes.finfo(dtype))
+    most = 1 << (int(info.nmant) + 1)
     return -most <= low and high <= most

@@ -247,7 +247,10 @@ def _table(op: nn.ConstantOp | nn.LoadOp, array: Array) -> nn.IotaOp | None:
     iota = None if value.first_use is None or array.size < 2 else _iota(value, array)
     if iota is None or not any(nn.values_of(iota.steps)):
         return None
-    find = {value: iota}.get
+
+    def find(operand: SSAValue) -> nn.IotaOp | None:
+        return iota if operand is value else None
+
     for use in value.uses:
         reader = use.operation
         if not isinstance(reader, Structured) or not can_read(reader):

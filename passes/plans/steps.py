@@ -25,7 +25,7 @@ from ...dialects.combiners import TUPLE_COMBINERS
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout, canonical
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Relation, Space, identity_map
+from ...ir.geometry.space import AccessMap, AxisMap, Dim, Position, Relation, Space, identity_map
 
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 """By combiner, the function that merges the result of a step with that of the steps before.
@@ -175,7 +175,7 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
     """
     dims, operands, results = space.dims, space.operands, space.results
     relations: tuple[Relation, ...] = space.relations
-    positions = space.positions
+    positions: tuple[Position, ...] = space.positions
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for d, r in rings.items():
         steps, parts = plan.steps[d], plan.split[r]

@@ -90,18 +90,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=300, help="when to stop")
     parser.add_argument("--seed", type=int, default=0, help="the order of the blocks")
     options = parser.parse_args(argv)
-    names: list[str] = options.names or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
+    given: list[str] = options.names
+    names = given or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
     unknown = [name for name in names if name not in SEQUENCES]
     if unknown:
         parser.error(f"no function {unknown[0]!r} has a sequence; there are {', '.join(SEQUENCES)}")
     rng = np.random.default_rng(options.seed)
     each = (1 << 32) // BLOCK
     end, done, failed = monotonic() + options.seconds, 0, 0
-    for at in rng.permutation(len(names) * each).tolist():
+    for at in map(int, rng.permutation(len(names) * each)):
         if monotonic() > end:
             break
-        name = names[at // each]
-        x, y = block(at % each * BLOCK, rng)
+        function, first = divmod(at, each)
+        name = names[function]
+        x, y = block(first * BLOCK, rng)
         checks: dict[str, Any] = {"too far from float64": wrong}
         if is_wanted():
             checks["other bytes in a kernel"] = differing

@@ -104,7 +104,8 @@ def _build(builder, sequence, operands):
                     value = builder.bitcast(value, KINDS[kind])
             arguments.append(value)
         if table:
-            values.append(_look_up(builder, *arguments, table))
+            (index,) = arguments
+            values.append(_look_up(builder, index, table))
         else:
             values.append(BUILD[name](builder, *arguments))
     last = values[-1]
