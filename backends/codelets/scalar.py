@@ -408,7 +408,19 @@ def _reciprocal(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
     _divide((), (np.ones((), dtype), *arrays), out, dtype)
 
 
-_power_of_floats = _in_sequence("pow", _ufunc(np.power))
+def _float64_power(
+    parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
+) -> None:
+    """One operand to the power of the other, as IEEE 754 defines pow."""
+    x, y = arrays
+    np.power(x, y, out=out, dtype=dtype, casting="unsafe")
+    is_root = y == 0.5
+    if is_root.any():
+        # NumPy may take the square root, whose results for -infinity and -0.0 are others.
+        np.copyto(out, np.abs(x), casting="unsafe", where=is_root & ((x == -np.inf) | (x == 0)))
+
+
+_power_of_floats = _in_sequence("pow", _float64_power)
 
 
 def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:

@@ -32,6 +32,7 @@ OWN = {
     "tools/bench/measure.py": "a temporary file",
     "tools/bench/models/bench.py": "a temporary file",
     "tools/bench/planning.py": "a temporary file",
+    "tools/bench/recurrent.py": "a temporary file",
     "tools/bench/transformers/bench.py": "a temporary file",
     "tools/bench/planted.py": "a log that grows",
     "tools/testing/mutation/trial.py": "temporary files",

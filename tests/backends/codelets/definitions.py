@@ -216,8 +216,7 @@ FLOATS: Mapping[str, Callable[..., Number]] = {
     "clip": lambda x, low, high: _smallest(_largest(x, low), high),
     "scale": lambda x, factor: x * factor,
     "shift": lambda x, by: x + by,
-    # NumPy takes the square root for this power.
-    "power": lambda x, p: NAN if x == -INFINITY and p == 0.5 else _power(x, p),
+    "power": _power,
     "softplus": _softplus,
     "floor": _floor,
     "sign": _sign,

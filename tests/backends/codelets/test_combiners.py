@@ -10,7 +10,7 @@ from abele.backends.reference import evaluate_structure, worst_of
 from abele.dialects.abele import Plan
 from abele.dialects.combiners import MEMBERS, TUPLE_COMBINERS, Extreme
 from abele.dialects.structured import Body, Structure
-from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Position, Space
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 INF, NAN = math.inf, math.nan
@@ -32,7 +32,7 @@ def structure(body: Body, columns: int, rows: int = len(ROWS)) -> Structure:
     own = (AccessMap((m, k)),) * body.function_arity
     left = (AccessMap((m,)),) * (len(body.member_kinds) if body.resumes else 0)
     results = (AccessMap((m,)),) * body.result_count
-    positions = (AccessMap((k,)),) * body.position_count
+    positions = (Position(AccessMap((k,))),) * body.position_count
     return Structure(Space(dims, (*own, *left), results, (), positions), body)
 
 

@@ -93,6 +93,8 @@ MEANING = {
     "bitwise_not": lambda x: ~int(x),
     "shift_left": lambda x, y: int(x) << int(y),
     "shift_right": lambda x, y: int(x) >> int(y),
+    "gate": FUNCTIONS_OF_FLOATS["gate"],
+    "match": FUNCTIONS_OF_FLOATS["match"],
     "random_bits": lambda x, y, z: float(FUNCTIONS_OF_FLOATS["random_bits"](x, y, z, 5.0)),
 }
 

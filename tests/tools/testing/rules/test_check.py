@@ -71,6 +71,7 @@ def wrong(text: str, folder: Path, **budget: Any) -> RuleWrong:
 # Wrong rules
 
 
+@pytest.mark.usefixtures("patient")
 @pytest.mark.parametrize(
     "text",
     [
