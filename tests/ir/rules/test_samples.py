@@ -15,8 +15,11 @@ from abele.ir.rules.samples import Sample, Sampler, samples
 
 from .some_rules import VOCABULARY, rules_of
 
-MADE = sorted({*nn.NN.operations} - {nn.StateOp, nn.LoadOp, nn.StoreOp}, key=lambda cls: cls.name)
-"""All operations but those that need a symbol which a module defines."""
+LEFT_OUT = {nn.StateOp, nn.LoadOp, nn.StoreOp, nn.ComputeOp}
+"""Operations that need a symbol which a module defines, and one whose space cannot be drawn by
+itself: ComputeOp.sample draws it together with the operands."""
+
+MADE = sorted({*nn.NN.operations} - LEFT_OUT, key=lambda cls: cls.name)
 
 
 def pattern(text: str) -> BoundPattern:

@@ -56,6 +56,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "memory": ("memory", "MODEL", "--json", "p.json"),
     "graph": ("graph", "MODEL", "-o", "graph", "--graphml", "g.graphml"),
     "bisect": ("bisect", "MODEL"),
+    "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
 }
 EXPLAIN = ("explain", "relu-of-relu", "dump/00-input.mlir")
@@ -82,6 +83,7 @@ def test_no_name_is_read_as_markup(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "300")
     Path(FILE).write_bytes(hostile().SerializeToString())
+    np.savez("samples.npz", **{"x[/in]": np.ones((2, 6), np.float32), "target": np.ones((2, 4))})
     said = {}
     for name, line in COMMAND_LINES.items():
         words = [FILE if each == "MODEL" else each for each in line]
