@@ -23,6 +23,7 @@ from .ops_grouped import GROUPED
 from .ops_normalise import divided_by_size, normalised
 from .ops_packed import PACKED
 from .ops_quantised import CONTRIBUTED_QUANTISED
+from .ops_quantised_recurrent import QUANTISED_RECURRENT
 
 SKIP_EPSILON = 1e-12
 """The default of epsilon in normalisations after a sum, and in embeddings."""
@@ -468,6 +469,7 @@ CONTRIBUTED: dict[str, Importer] = {
     "SkipSimplifiedLayerNormalization": _skip_rms_norm,
     "TransposeMatMul": _fused_matmul,
     **CONTRIBUTED_QUANTISED,
+    **QUANTISED_RECURRENT,
     **PACKED,
     **GROUPED,
 }

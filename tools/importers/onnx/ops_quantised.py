@@ -255,10 +255,10 @@ def _qlinear_matmul(node: Node) -> Results:
 
 
 def _dynamic_quantize_linear(node: Node) -> Results:
-    return _dynamically_quantised(node, node[0])
+    return dynamically_quantised(node, node[0])
 
 
-def _dynamically_quantised(node: Node, value: SSAValue) -> list[SSAValue]:
+def dynamically_quantised(node: Node, value: SSAValue) -> list[SSAValue]:
     """A value as ui8, with the scale and zero point that cover all elements and 0."""
     axes = range(len(nn.shape_of(value)))
     zero = node.constant(0, value)
@@ -379,7 +379,7 @@ def _matmul_integer_to_float(node: Node) -> Results:
 
 
 def _dynamic_quantize_matmul(node: Node) -> Results:
-    left, scale, zero = _dynamically_quantised(node, node[0])
+    left, scale, zero = dynamically_quantised(node, node[0])
     left = node.add(nn.SubOp(node.cast(left, i16), node.cast(zero, i16)))
     right = _from_zero(node, 1, 3, _column_axis(node, 1))
     return _product_in_floats(node, left, scale, right, 2, 4)

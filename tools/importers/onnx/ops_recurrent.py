@@ -97,6 +97,7 @@ FUNCTIONS: dict[str, Function] = {
 """The activation functions of recurrent layers, by ONNX's name."""
 
 Activation = Callable[[Node, SSAValue], SSAValue]
+Rounding = Callable[[Node, SSAValue], SSAValue]
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,8 @@ class Layer:
 
     states: of each step; the first is the result. directions: see DIRECTIONS. functions: the
     activations of each direction. recurrence: weights of the state, [D, G, H, H]. held: further
-    weights and biases that steps read, by name.
+    weights and biases that steps read, by name. rounded: what a state becomes before it is
+    multiplied by weights; None if it stays as it is.
     """
 
     node: Node
@@ -114,6 +116,7 @@ class Layer:
     functions: tuple[tuple[Activation, ...], ...]
     recurrence: SSAValue
     held: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+    rounded: Rounding | None = None
 
     def activate(self, which: int, value: SSAValue) -> SSAValue:
         """A function of a value, [D, B, H], after it was clipped. which: its place in functions."""
@@ -137,6 +140,8 @@ class Layer:
                 nn.SliceOp(weights, [0, first, 0, 0], [1, 1, 1, 1], [d, count, h, h])
             )
         batch = nn.shape_of(state)[1]
+        if self.rounded is not None:
+            state = self.rounded(node, state)
         rows = node.reshape(state, (d, 1, batch, h))
         return node.add(nn.MatMulOp(rows, weights, transpose_rhs=True))
 
@@ -333,7 +338,8 @@ def _biases(node: Node, kind: Kind, layer: Layer) -> SSAValue | None:
     return node.add(nn.ConcatOp([node.reshape(each, (d, 1, 1, h)) for each in sums], 1))
 
 
-def _recurrent(kind: Kind, node: Node) -> Results:
+def recurrent(kind: Kind, node: Node, rounded: Rounding | None = None) -> Results:
+    """The results of a layer. rounded: see Layer."""
     layout = node.integer("layout", 0)
     if layout not in (0, 1):
         raise node.bad(f"layout {layout}; need 0 or 1")
@@ -365,6 +371,7 @@ def _recurrent(kind: Kind, node: Node) -> Results:
         hidden,
         _functions(node, kind, d),
         node.reshape(node[R], (d, g, hidden, hidden)),
+        rounded=rounded,
     )
     if kind.states == 2 and node.has(PEEPHOLES):
         names = ("peephole i", "peephole o", "peephole f")
@@ -476,4 +483,4 @@ def _in_order(layer: Layer, results: SSAValue) -> SSAValue:
     return parts[0] if len(parts) == 1 else node.add(nn.ConcatOp(parts, 1))
 
 
-RECURRENT: dict[str, Importer] = {name: partial(_recurrent, kind) for name, kind in KINDS.items()}
+RECURRENT: dict[str, Importer] = {name: partial(recurrent, kind) for name, kind in KINDS.items()}
