@@ -203,6 +203,11 @@ class SliceOp(PureTensorOp, Movement):
         return (Space(dims, (AccessMap(source),), (_onto(shape_of(self.result)),)),)
 
 
+MOST_NUMERATORS = (1 << 31) - 1
+"""Over how many numerators a resampling may reach along an axis. The host spreads the axis over
+all of them."""
+
+
 @irdl_op_definition
 class ResampleOp(PureTensorOp, Movement):
     """The element floor((start + step * i) / divisor) of each axis, or the nearest there is.
@@ -263,6 +268,13 @@ class ResampleOp(PureTensorOp, Movement):
         for i, (n, size) in enumerate(zip(shape, sizes, strict=True)):
             if n == 0 and size:
                 raise VerifyException(f"axis {i}: has no element to repeat; need size 0")
+        for i, (step, size) in enumerate(zip(values_of(self.steps), sizes, strict=True)):
+            reached = abs(step) * max(size - 1, 0)
+            if reached > MOST_NUMERATORS:
+                raise VerifyException(
+                    f"axis {i}: {size} elements in steps of {step} reach over {reached:,} "
+                    f"numerators; need at most {MOST_NUMERATORS:,}"
+                )
         return tensor(sizes, element_of(self.operand))
 
     def moves(self) -> tuple[Space, ...]:

@@ -447,6 +447,11 @@ INVALID = [
         "axis 0: has no element to repeat; need size 0",
     ),
     (
+        [t(11)],
+        lambda x: nn.ResampleOp(x, [1], [1 << 31], [10], [11]),
+        "axis 0: 11 elements in steps of 2147483648 reach over 21,474,836,480 numerators",
+    ),
+    (
         [MATRIX],
         lambda x: nn.PadOp(x, [0, 0], [0, 0], mode="odd"),
         "mode 'odd'; need one of constant",
