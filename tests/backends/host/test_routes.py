@@ -18,7 +18,7 @@ from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
-ROW = 1 << 14
+ROW = 1 << 16
 TILES = 40
 
 
