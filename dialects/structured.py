@@ -33,7 +33,13 @@ values, so that all values of a chain are kept in the type that it computes in."
 LAST = ("i32", "ui32")
 """The element types that only the last value may be cast to, besides those."""
 
-FLOATS = ("f32", "f16", "bf16")
+WIDE = "f64"
+"""The element type that a value may be cast to as well, in a chain that computes in it."""
+
+CASTS = (*HELD, *LAST, WIDE)
+"""All element types that a stage may cast to."""
+
+FLOATS = ("f32", "f16", "bf16", WIDE)
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,9 @@ class Stage:
     element: str = ""
 
     def __post_init__(self) -> None:
-        if self.element and (self.function != "identity" or self.element not in (*HELD, *LAST)):
+        if self.element and (self.function != "identity" or self.element not in CASTS):
             raise ValueError(
-                f"{self.function} as {self.element}; need identity as one of "
-                f"{', '.join((*HELD, *LAST))}"
+                f"{self.function} as {self.element}; need identity as one of {', '.join(CASTS)}"
             )
         allowed = chain_operands(self.function)
         if not allowed:

@@ -24,7 +24,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir.geometry.space import AccessMap, Position
 from ..scalar_functions import FUNCTIONS, chain_operands
-from ..structured import FURTHER, HELD, LAST, Stage, Structure, Structured, extras_of
+from ..structured import CASTS, FURTHER, HELD, LAST, Stage, Structure, Structured, extras_of
 from .base import element_of, shape_of
 from .chain import can_chain, composed
 from .elementwise import CastOp, ElementwiseOp
@@ -248,9 +248,8 @@ def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | Non
     if not inner or not (swaps or set(inner) <= set(allowed)):
         return None
     element = str(element_of(op.results[0])) if isinstance(op, CastOp) else ""
-    if element not in ("", *HELD, *LAST, "f64"):
+    if element not in ("", *CASTS):
         return None
-    element = "" if element == "f64" else element
     if len(inner) == 1 and reads[inner[0]] == i - 1:
         at = 0 if swaps else inner[0]
         return Stage(body.function, body.parameters, at, (), element)

@@ -1,10 +1,15 @@
+from pathlib import Path
+
+import numpy as np
 import pytest
 
 from abele.dialects import nn
-from abele.dialects.structured import Stage
+from abele.dialects.dtypes import dtype_named
+from abele.dialects.structured import CASTS, Stage
 from abele.ir.rewriting import limited
 from abele.ir.text import parse_module
 from abele.passes.fuse_chains import FuseChains
+from abele.tools import compile_model
 
 from ..strategies import context
 
@@ -159,3 +164,23 @@ def test_each_function_that_joins_is_a_rewrite_of_its_own():
     assert block is not None
     (group,) = nn.groups_of(block)
     assert len(group.members) == 2
+
+
+@pytest.mark.parametrize("source", ["f32", "f64"])
+@pytest.mark.parametrize("element", CASTS)
+def test_truth_values_follow_a_comparison_to_every_type_that_a_stage_casts_to(
+    source: str, element: str, tmp_path: Path
+):
+    path = tmp_path / "mask.mlir"
+    path.write_text(f"""
+        func.func @main(%x: tensor<5x{source}>, %y: tensor<5x{source}>) -> tensor<5x{element}>
+            attributes {{arg_names = ["x", "y"], result_names = ["z"]}} {{
+          %0 = nn.greater %x, %y : (tensor<5x{source}>, tensor<5x{source}>) -> tensor<5xi1>
+          %1 = nn.cast %0 : (tensor<5xi1>) -> tensor<5x{element}>
+          func.return %1 : tensor<5x{element}>
+        }}""")
+    exe = compile_model(str(path), "tiny:2")
+    x = np.array([1, 2, 3, np.nan, np.inf], dtype_named(source))
+    found = exe.run({"x": x, "y": np.full_like(x, 2)})["z"]
+    assert found.dtype == dtype_named(element)
+    assert found.astype(int).tolist() == [0, 0, 1, 0, 1]
