@@ -131,7 +131,7 @@ def _check(
 def _total(node: Node, masks: Sequence[Mask]) -> SSAValue | None:
     total = None
     for mask in masks:
-        value = node.graph.emitted(node.known(mask)) if isinstance(mask, np.ndarray) else mask
+        value = node.emitted(mask) if isinstance(mask, np.ndarray) else mask
         total = value if total is None else node.add(nn.AddOp(total, value))
     return total
 
@@ -188,9 +188,7 @@ def _softmax_or_zero(node: Node, scores: SSAValue) -> SSAValue:
 def added(node: Node, allowed: SSAValue, element: Attribute, excluded: float = -np.inf) -> SSAValue:
     """A truth value per key as a mask: 0 where it holds, and a number elsewhere."""
     dtype = numpy_dtype(element)
-    zero, other = (
-        node.graph.emitted(node.known(np.array(number, dtype))) for number in (0.0, excluded)
-    )
+    zero, other = (node.emitted(np.array(number, dtype)) for number in (0.0, excluded))
     return node.add(nn.SelectOp(allowed, zero, other))
 
 
@@ -225,7 +223,7 @@ def within_offsets(
 ) -> list[SSAValue]:
     """As `within`, for offsets of each batch that depend on inputs: [batch]. Returns conditions."""
     dtype = numpy_dtype(nn.element_of(offset))
-    apart = node.graph.emitted(node.known(distance.astype(dtype)))
+    apart = node.emitted(distance.astype(dtype))
     first = node.reshape(offset, (prod(nn.shape_of(offset)), 1, 1, 1))
 
     def moved(by: int) -> SSAValue:
@@ -244,7 +242,7 @@ def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
     lengths: the number of keys of each batch, [batch] of integers.
     """
     dtype = numpy_dtype(nn.element_of(lengths))
-    place = node.graph.emitted(node.known(np.arange(keys, dtype=dtype)))
+    place = node.emitted(np.arange(keys, dtype=dtype))
     return node.add(nn.LessOp(place, node.reshape(lengths, (prod(nn.shape_of(lengths)), 1, 1, 1))))
 
 

@@ -643,6 +643,14 @@ class Node:
         """The value for sums and squares: cast to f32 if its elements are narrower floats."""
         return self.cast(value, nn.wide_element(nn.element_of(value)))
 
+    def emitted(self, array: Array, like: SSAValue | None = None) -> SSAValue:
+        """An array that is known at import, as a constant of the program.
+
+        like: a value to whose element type the array is converted.
+        """
+        dtype = array.dtype if like is None else numpy_dtype(nn.element_of(like))
+        return self.graph.emitted(self.known(np.asarray(array, dtype, order="C")))
+
     def known(self, array: Array) -> Known:
         """A result that is known at import, and becomes a constant if an operation needs it."""
         return known(self.name, array)

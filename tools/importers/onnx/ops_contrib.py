@@ -445,7 +445,7 @@ def _angles(node: Node, operand: int, batch: int, tokens: int) -> SSAValue:
     positions, half = node[1], node.shape(operand)[-1]
     if nn.shape_of(positions) == (1,):
         steps = np.arange(tokens, dtype=numpy_dtype(nn.element_of(positions)))
-        positions = node.add(nn.AddOp(positions, node.graph.emitted(node.known(steps))))
+        positions = node.add(nn.AddOp(positions, node.emitted(steps)))
     elif nn.shape_of(positions) != (batch, tokens):
         raise node.bad(f"position_ids of {list(node.shape(1))}; need [1] or {[batch, tokens]}")
     rows = node.add(nn.GatherOp(node[operand], positions, 0))

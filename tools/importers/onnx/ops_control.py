@@ -230,7 +230,7 @@ def _counted(loop: _Loop, initial: list[SSAValue], turns: int) -> list[SSAValue]
 def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
     """A loop that its condition, or a trip count of a run, ends."""
     node = loop.node
-    begin = node.graph.emitted(node.known(np.array(0, np.int64)))
+    begin = node.emitted(np.array(0, np.int64))
     first = loop.condition
     if first is None:
         first = node.known(np.array(True))

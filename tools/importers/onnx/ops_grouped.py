@@ -89,7 +89,7 @@ def _tokens_before(node: Node, batch: int, tokens: int, total: int) -> SSAValue 
 
 
 def _emitted(node: Node, value: SSAValue | Array) -> SSAValue:
-    return value if isinstance(value, SSAValue) else node.graph.emitted(node.known(value))
+    return value if isinstance(value, SSAValue) else node.emitted(value)
 
 
 def _positions(node: Node, before: SSAValue | Array, batch: int, tokens: int) -> SSAValue:

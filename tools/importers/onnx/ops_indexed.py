@@ -37,7 +37,7 @@ def _indices(node: Node, operand: int, size: int) -> SSAValue:
         if outside.size:
             raise node.bad(f"index {outside.flat[0]} of an axis of {size} elements")
         normal = np.where(array < 0, array + size, array)
-        return node.graph.emitted(node.known(normal.astype(np.int64)))
+        return node.emitted(normal.astype(np.int64))
     return node[operand]
 
 
@@ -102,14 +102,14 @@ def _flat(
             raise node.bad(f"index {array[outside].flat[0]} outside of {list(shape)}")
         normal = np.where(array < 0, array + sizes, array)
         flat = (normal * np.array(weights, np.int64)).sum(-1)
-        return node.graph.emitted(node.known(flat.astype(np.int64)))
+        return node.emitted(flat.astype(np.int64))
     if len(shape) == 1 and not from_front:
         # A lookup counts negative indices from the end, and refuses those out of range, itself.
         return node.reshape(node[operand], given[:-1])
     indices = node.cast(node[operand], i64)
 
     def constant(values: np.ndarray) -> SSAValue:
-        return node.graph.emitted(node.known(values))
+        return node.emitted(values)
 
     above = node.add(nn.MaxOp(indices, constant(-sizes)))
     inside = node.add(nn.EqualOp(node.add(nn.MinOp(above, constant(sizes - 1))), indices))
@@ -136,9 +136,7 @@ def _gather_nd(node: Node) -> Results:
         first = (np.arange(count, dtype=np.int64) * prod(indexed)).reshape(
             *data[:batch], *[1] * (len(given) - 1 - batch)
         )
-        flat = node.add(
-            nn.AddOp(flat, node.cast(node.graph.emitted(node.known(first)), nn.element_of(flat)))
-        )
+        flat = node.add(nn.AddOp(flat, node.cast(node.emitted(first), nn.element_of(flat))))
     table = node.reshape(node[0], (count * prod(indexed), *rest))
     return node.reshape(node.add(nn.GatherOp(table, flat, 0)), (*given[:-1], *rest))
 
@@ -231,7 +229,7 @@ def _tensor_scatter(node: Node) -> Results:
     if 0 in update:
         return node.value(0)
     run = np.arange(length, dtype=np.int64)
-    place = node.graph.emitted(node.known(run[None]))
+    place = node.emitted(run[None])
     if node.has(2):
         first = node.reshape(node.cast(node[2], i64), (batch, 1))
         place = node.add(nn.AddOp(first, place))
@@ -284,7 +282,7 @@ def _one_hot(node: Node) -> Results:
     normal = node.reshape(_from_front(node, indices, depth), shape)
     along = [depth if i == axis else 1 for i in range(len(shape))]
     rows = np.arange(depth).astype(numpy_dtype(nn.element_of(normal))).reshape(along)
-    hit = node.add(nn.EqualOp(normal, node.graph.emitted(node.known(rows))))
+    hit = node.add(nn.EqualOp(normal, node.emitted(rows)))
     values = node[2]
     off, on = (node.reshape(node.add(nn.SliceOp(values, [i], [1], [1])), ()) for i in (0, 1))
     return node.add(nn.SelectOp(hit, on, off))
@@ -323,7 +321,7 @@ def _trilu(node: Node) -> Results:
     if above is not None:
         return node.add(nn.GateOp(above, node[0]))
     keep = partial(np.triu if node.flag("upper", True) else np.tril, k=offset)
-    mask = node.graph.emitted(node.known(keep(np.ones(shape[-2:], np.bool_))))
+    mask = node.emitted(keep(np.ones(shape[-2:], np.bool_)))
     return node.add(nn.SelectOp(mask, node[0], node.constant(0, node[0])))
 
 

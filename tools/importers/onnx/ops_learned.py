@@ -35,10 +35,6 @@ def _array(node: Node, *names: str) -> Array | None:
     return np.array(node.integers(name), np.int64)
 
 
-def _constant(node: Node, values: Array) -> SSAValue:
-    return node.graph.emitted(node.known(values))
-
-
 def rows_of_features(node: Node) -> SSAValue:
     """Operand 0 as rows of features, [n, features]."""
     value = node[0]
@@ -92,19 +88,19 @@ def _label_encoder(node: Node) -> Results:
         default = np.array([node.integer("default_int64", -1)])
     table = np.concatenate([values, default.astype(values.dtype)])
     column = node.reshape(node[0], (*node.shape(0), 1))
-    known = _constant(node, keys.astype(numpy_dtype(nn.element_of(column))))
+    known = node.emitted(keys.astype(numpy_dtype(nn.element_of(column))))
     found = node.add(nn.EqualOp(column, known))
     if keys.dtype.kind == "f" and np.isnan(keys).any():
         is_missing = node.add(nn.LogicalAndOp(node.add(nn.IsNaNOp(column)), _nans(node, keys)))
         found = node.add(nn.LogicalOrOp(found, is_missing))
-    places = _constant(node, np.arange(len(keys), dtype=np.int32))
+    places = node.emitted(np.arange(len(keys), dtype=np.int32))
     place = node.add(nn.SelectOp(found, places, node.constant(len(keys), places)))
     place = node.add(nn.ReduceOp(place, "min", [len(node.shape(0))]))
-    return node.add(nn.GatherOp(_constant(node, table), place, 0))
+    return node.add(nn.GatherOp(node.emitted(table), place, 0))
 
 
 def _nans(node: Node, values: Array) -> SSAValue:
-    return _constant(node, np.isnan(values))
+    return node.emitted(np.isnan(values))
 
 
 def _normalizer(node: Node) -> Results:
@@ -128,7 +124,7 @@ def _scaler(node: Node) -> Results:
     for name, make in (("offset", nn.SubOp), ("scale", nn.MulOp)):
         numbers = _array(node, name)
         if numbers is not None:
-            value = node.add(make(value, _constant(node, numbers.astype(dtype))))
+            value = node.add(make(value, node.emitted(numbers.astype(dtype))))
     return node.cast(value, f32)
 
 
@@ -145,7 +141,7 @@ def _imputer(node: Node) -> Results:
         found = node.add(nn.IsNaNOp(value))
     else:
         found = node.add(nn.EqualOp(value, node.constant(missing, value)))
-    other = _constant(node, values.astype(numpy_dtype(nn.element_of(value))))
+    other = node.emitted(values.astype(numpy_dtype(nn.element_of(value))))
     return node.add(nn.SelectOp(found, other, value))
 
 
@@ -163,11 +159,11 @@ def _scores(node: Node, rows: int) -> SSAValue:
     if coefficients.size != rows * features:
         raise node.bad(f"{coefficients.size} coefficients; need {rows} rows of {features}")
     dtype = numpy_dtype(nn.element_of(value))
-    matrix = _constant(node, coefficients.reshape(rows, features).astype(dtype))
+    matrix = node.emitted(coefficients.reshape(rows, features).astype(dtype))
     found = node.add(nn.MatMulOp(value, matrix, transpose_rhs=True))
     intercepts = _array(node, "intercepts")
     if intercepts is not None and intercepts.size:
-        found = node.add(nn.AddOp(found, _constant(node, intercepts.astype(dtype))))
+        found = node.add(nn.AddOp(found, node.emitted(intercepts.astype(dtype))))
     return found
 
 
@@ -208,10 +204,10 @@ def _linear_classifier(node: Node) -> Results:
         if labels.size != count:
             raise node.bad(f"{labels.size} labels of {count} scores")
         place = node.reshape(first_largest(node, scores, 1), (rows,))
-        return [node.add(nn.GatherOp(_constant(node, labels), place, 0)), node.cast(scores, f32)]
+        return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
     least = node.constant(0.0 if name == "NONE" else 0.5, scores)
     is_it = node.reshape(node.add(nn.GreaterEqualOp(scores, least)), (rows,))
-    label, none = _constant(node, labels[:1]), _constant(node, np.zeros(1, np.int64))
+    label, none = node.emitted(labels[:1]), node.emitted(np.zeros(1, np.int64))
     return [node.add(nn.SelectOp(is_it, label, none)), node.cast(scores, f32)]
 
 

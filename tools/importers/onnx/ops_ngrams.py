@@ -35,7 +35,7 @@ def _tf_idf(node: Node) -> Results:
     place = np.full(made, len(columns), np.int64)
     place[columns] = np.arange(len(columns))
     padded = node.add(nn.PadOp(counts, [0, 0], [0, 1]))
-    found = node.add(nn.GatherOp(padded, node.graph.emitted(node.known(place)), 1))
+    found = node.add(nn.GatherOp(padded, node.emitted(place), 1))
     if mode != "TF" and node.has_attribute("weights"):
         found = _weighted(node, found, place, mode)
     elif mode == "IDF":
@@ -50,7 +50,7 @@ def _weighted(node: Node, counts: SSAValue, place: Array, mode: str) -> SSAValue
         raise node.bad(f"{len(given)} weights; need one per n-gram")
     weights = np.append(given, np.float32(0))[place]
     present = counts if mode == "TFIDF" else node.add(nn.MinOp(counts, node.constant(1, counts)))
-    return node.add(nn.MulOp(present, node.graph.emitted(node.known(weights))))
+    return node.add(nn.MulOp(present, node.emitted(weights)))
 
 
 def _pools(node: Node) -> list[Array]:
@@ -80,16 +80,14 @@ def _counted(node: Node, items: SSAValue, pool: Array) -> SSAValue:
         for k in range(n):
             part = node.add(nn.SliceOp(items, [0, k * step], [1, 1], [rows, places]))
             wanted = pool[:, k].astype(numpy_dtype(nn.element_of(items)))
-            equal = nn.EqualOp(
-                node.reshape(part, (rows, places, 1)), node.graph.emitted(node.known(wanted))
-            )
+            equal = nn.EqualOp(node.reshape(part, (rows, places, 1)), node.emitted(wanted))
             each = node.add(equal)
             found = each if found is None else node.add(nn.LogicalAndOp(found, each))
         assert found is not None
         count = node.add(nn.ReduceOp(node.cast(found, f32), "sum", [1]))
         total = count if total is None else node.add(nn.AddOp(total, count))
     if total is None:
-        return node.graph.emitted(node.known(np.zeros((rows, grams), np.float32)))
+        return node.emitted(np.zeros((rows, grams), np.float32))
     return total
 
 

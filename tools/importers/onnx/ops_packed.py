@@ -95,7 +95,7 @@ def _zero_points(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue
     """What stands for 0 in each block; the middle of the range if the node does not say."""
     columns, blocks, _ = shape
     if not node.has(3):
-        return node.graph.emitted(node.known(np.array(2.0 ** (bits - 1), np.float32)))
+        return node.emitted(np.array(2.0 ** (bits - 1), np.float32))
     if not is_whole(dtype_of(node.value(3))):
         return node.cast(node.reshape(node[3], shape), f32)
     bytes_ = -(-blocks * bits // BYTE)

@@ -31,22 +31,18 @@ BITS, UNIT = 24, 2.0**-24
 """How many bits of a word become a number of float32, and the distance of two such numbers."""
 
 
-def _constant(node: Node, values: NDArray[np.uint32]) -> SSAValue:
-    return node.graph.emitted(node.known(values))
-
-
 def _index(node: Node, shape: Sequence[int]) -> SSAValue:
     """The row-major index of each element, as ui32."""
     total = prod(shape)
     if total <= WHOLE_TABLE:
-        return _constant(node, np.arange(total, dtype=np.uint32).reshape(shape))
+        return node.emitted(np.arange(total, dtype=np.uint32).reshape(shape))
     strides = [*accumulate(reversed(shape[1:]), mul, initial=1)][::-1]
     index: SSAValue | None = None
     for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
         if size == 1:
             continue
         along = [-1 if i == axis else 1 for i in range(len(shape))]
-        each = _constant(node, (np.arange(size) * stride).astype(np.uint32).reshape(along))
+        each = node.emitted((np.arange(size) * stride).astype(np.uint32).reshape(along))
         index = each if index is None else node.add(nn.AddOp(index, each))
     assert index is not None
     return index
@@ -61,7 +57,7 @@ def _bits(node: Node, shape: Sequence[int]) -> SSAValue:
         )
     step, seed = graph.random_state(STEP), graph.random_state(SEED)
     if node.has_attribute("seed"):
-        seed = _constant(node, _own_seed(node))
+        seed = node.emitted(_own_seed(node))
     key = graph.count.draws
     graph.count.draws += 1
     return node.add(nn.RandomBitsOp(_index(node, shape), step, seed, float(key)))

@@ -313,7 +313,7 @@ def _pieces(node: Node, operand: int, shape: tuple[int, ...]) -> list[SSAValue]:
     known = node.graph.known(node.value(operand))
     if known is not None:
         parts = np.moveaxis(known.reshape(d, n, 1, h), 1, 0)
-        return [node.graph.emitted(node.known(np.ascontiguousarray(each))) for each in parts]
+        return [node.emitted(each) for each in parts]
     value = node.reshape(node[operand], shape)
     return _parts(node, value, 1)
 
@@ -334,7 +334,7 @@ def _biases(node: Node, kind: Kind, layer: Layer) -> SSAValue | None:
     arrays = [a for a in map(node.graph.known, sums) if a is not None]
     if len(arrays) == len(sums):
         whole = np.stack(arrays, 1)
-        return node.graph.emitted(node.known(np.ascontiguousarray(whole)))
+        return node.emitted(whole)
     return node.add(nn.ConcatOp([node.reshape(each, (d, 1, 1, h)) for each in sums], 1))
 
 

@@ -250,14 +250,10 @@ def _resized_by_weights(node: Node, value: SSAValue, axis: _Axis, weights: _Weig
     return _taps(node, value, axis, weights)
 
 
-def _constant(node: Node, array: Numbers, like: SSAValue) -> SSAValue:
-    return node.graph.emitted(node.known(array.astype(numpy_dtype(nn.element_of(like)))))
-
-
 def _product(node: Node, value: SSAValue, axis: _Axis, matrix: Numbers) -> SSAValue:
     shape = nn.shape_of(value)
     outer, inner = prod(shape[: axis.index]), prod(shape[axis.index + 1 :])
-    factor = _constant(node, matrix, value)
+    factor = node.emitted(matrix, value)
     if inner == 1:
         flat = node.reshape(value, (outer, axis.size))
         found = node.add(nn.MatMulOp(flat, factor, transpose_rhs=True))
@@ -274,7 +270,7 @@ def _taps(node: Node, value: SSAValue, axis: _Axis, weights: _Weights) -> SSAVal
         if not factors.any():
             continue
         read = _resized_nearest(node, value, [axis], [places])
-        term = node.add(nn.MulOp(read, _constant(node, factors.reshape(along), value)))
+        term = node.add(nn.MulOp(read, node.emitted(factors.reshape(along), value)))
         total = term if total is None else node.add(nn.AddOp(total, term))
     assert total is not None
     return total
@@ -374,7 +370,7 @@ def _outside_replaced(
     if not mask.any():
         return value
     outside = node.constant(node.number("extrapolation_value", 0.0), value)
-    return node.add(nn.SelectOp(node.graph.emitted(node.known(mask)), outside, value))
+    return node.add(nn.SelectOp(node.emitted(mask), outside, value))
 
 
 def _axes_of_resize(node: Node) -> list[_Axis]:

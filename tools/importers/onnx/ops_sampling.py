@@ -19,7 +19,6 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ....dialects.dtypes import numpy_dtype
 from .node import Importer, Node, Results, dtype_of
 from .window import explicit_pads
 
@@ -33,11 +32,6 @@ class _Taps:
 
     index: SSAValue
     factor: SSAValue | None
-
-
-def _constant(node: Node, values: object, like: SSAValue) -> SSAValue:
-    array = np.asarray(values).astype(numpy_dtype(nn.element_of(like)))
-    return node.graph.emitted(node.known(array))
 
 
 def _rows(node: Node, image: SSAValue) -> SSAValue:
@@ -88,7 +82,7 @@ def _taps(node: Node, at: SSAValue, mode: str) -> _Taps:
         return _Taps(node.add(nn.RoundOp(column)), None)
     curve, offsets = CURVES[mode]
     first = node.add(nn.FloorOp(column))
-    index = node.add(nn.AddOp(first, _constant(node, list(offsets), first)))
+    index = node.add(nn.AddOp(first, node.emitted(np.array(offsets), first)))
     distance = node.add(nn.AbsOp(node.add(nn.SubOp(column, index))))
     return _Taps(index, curve(node, distance))
 
@@ -177,7 +171,7 @@ def _begins(node: Node, shape: tuple[int, ...], rank: int) -> SSAValue | None:
     if shape[0] == 1:
         return None
     first = np.arange(shape[0], dtype=np.int32) * prod(shape[2:])
-    return node.graph.emitted(node.known(first.reshape(-1, *[1] * (rank - 1))))
+    return node.emitted(first.reshape(-1, *[1] * (rank - 1)))
 
 
 def _check_image(node: Node, rank: int) -> tuple[int, ...]:
@@ -268,7 +262,7 @@ def _affine_grid(node: Node) -> Results:
     axes = np.meshgrid(*lines, indexing="ij")
     points = np.stack([*axes[::-1], np.ones_like(axes[0])], -1).reshape(-1, rank + 1)
     value = node.wide(node[0])
-    places = _constant(node, points, value)
+    places = node.emitted(points, value)
     found = node.add(nn.MatMulOp(places, value, transpose_rhs=True))
     return node.reshape(node.cast(found, nn.element_of(node[0])), (size[0], *size[2:], rank))
 
@@ -319,7 +313,7 @@ def _roi_align(node: Node) -> Results:
         length = node.add(nn.SubOp(column(3 - axis), first))
         length = length if half else node.add(nn.ClipOp(length, 1.0, np.inf))
         steps = (np.arange(count * ratio) + 0.5) / (count * ratio)
-        at = node.add(nn.MulOp(length, _constant(node, steps[None], length)))
+        at = node.add(nn.MulOp(length, node.emitted(steps[None], length)))
         at = node.add(nn.AddOp(at, first))
         inside = _within(node, at, -1.0, float(size))
         each = _taps(node, _clamped(node, at, size), "linear")
@@ -396,7 +390,7 @@ def _deform_conv(node: Node) -> Results:
         own = node.add(nn.SliceOp(offsets, [0, 0, i, 0], [1, 1, 1, 1], whole))
         own = node.reshape(own, (n * offset_groups, window, places))
         plain = at_place[i] * stride[i] - low[i] + at_kernel[i] * dilation[i]
-        at = node.add(nn.AddOp(own, _constant(node, plain, own)))
+        at = node.add(nn.AddOp(own, node.emitted(plain, own)))
         taps.append(_without_outside(node, _taps(node, at, "linear"), size))
     begin = _begins(node, (n * offset_groups, c, *sizes), 4)
     index = _indices(node, taps, sizes, begin)

@@ -41,7 +41,7 @@ def _non_zero(node: Node) -> Results:
     else:
         strides = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
         column = np.array([strides, shape], np.int32).reshape(2, rank, 1)
-        stride, size = (node.graph.emitted(node.known(each)) for each in np.maximum(column, 1))
+        stride, size = (node.emitted(each) for each in np.maximum(column, 1))
         quotient = node.add(nn.DivOp(node.reshape(flat, (1, total)), stride))
         found = node.add(nn.ModOp(quotient, size))
     return sized(node, node.cast(found, i64), 1, count)
@@ -62,9 +62,7 @@ def _compress(node: Node) -> Results:
     condition = node.graph.known(node.value(1))
     if condition is not None and size is None:
         (found,) = np.nonzero(condition[:length])
-        return node.add(
-            nn.GatherOp(value, node.graph.emitted(node.known(found.astype(np.int32))), axis)
-        )
+        return node.add(nn.GatherOp(value, node.emitted(found.astype(np.int32)), axis))
     wanted = _own(node, 1, 0.0)
     (given,) = nn.shape_of(wanted)
     if given > length:
@@ -137,7 +135,7 @@ def _unique(node: Node) -> Results:
     rows = node.add(nn.TransposeOp(columns, [1, 0]))
     placed = node.add(nn.GatherOp(rows, order, 0))
     one = node.constant(1, order)
-    begins = node.graph.emitted(node.known(np.ones(1, np.int32)))
+    begins = node.emitted(np.ones(1, np.int32))
     if count > 1:
         later = node.cast(_different(node, placed), i32)
         begins = node.add(nn.ConcatOp([begins, later], 0))
@@ -145,7 +143,7 @@ def _unique(node: Node) -> Results:
     total = node.add(nn.ReduceOp(begins, "sum", [0]))
     # The sort keeps equal rows in their order, so that the first one of a group came first.
     first = node.add(nn.ScatterOp(node.add(nn.MulOp(order, begins)), group, "sum", 0, count))
-    ones = node.graph.emitted(node.known(np.ones(count, np.int32)))
+    ones = node.emitted(np.ones(count, np.int32))
     counts = node.add(nn.ScatterOp(ones, group, "sum", 0, count))
     inverse = node.add(nn.ScatterOp(group, order, "sum", 0, count))
     if not in_order:
@@ -205,7 +203,7 @@ def _range(node: Node) -> Results:
     missing = node.add(nn.AddOp(end, node.constant(each - 1 - first, end)))
     number = node.add(nn.DivOp(missing, node.constant(each, end)))
     number = node.add(nn.MaxOp(number, node.constant(0, end)))
-    return sized(node, node.graph.emitted(node.known(values)), 0, number)
+    return sized(node, node.emitted(values), 0, number)
 
 
 # NonMaxSuppression
@@ -258,7 +256,7 @@ def _non_max_suppression(node: Node) -> Results:
     sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
     area = node.add(nn.MulOp(*sides))
     place, slot = positions(node, scores, 2), np.arange(turns, dtype=np.int32)
-    slots = node.graph.emitted(node.known(slot.reshape(1, 1, turns)))
+    slots = node.emitted(slot.reshape(1, 1, turns))
     nobody = node.constant(count, place)
     zero = node.constant(0.0, scores)
     none = np.full((batch, classes, turns), count, np.int32)
@@ -296,7 +294,7 @@ def _non_max_suppression(node: Node) -> Results:
     chosen = as_vector(node, numbered_loop(node, turns, [left, start], turn)[1])
     order, number = ordered_first(node, node.add(nn.LessOp(chosen, nobody)))
     where = np.indices((batch, classes, turns), np.int64)[:2].reshape(2, -1)
-    table = node.graph.emitted(node.known(where))
+    table = node.emitted(where)
     columns = [
         node.add(nn.GatherOp(table, order, 1)),
         node.reshape(node.cast(node.add(nn.GatherOp(chosen, order, 0)), i64), (1, where.shape[1])),

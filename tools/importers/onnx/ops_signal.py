@@ -18,10 +18,6 @@ LARGEST_MATRIX = 256
 """A longer transform of complex numbers is made of two shorter ones, if its length has factors."""
 
 
-def _constant(node: Node, values: Numbers, like: SSAValue) -> SSAValue:
-    return node.graph.emitted(node.known(values.astype(numpy_dtype(nn.element_of(like)))))
-
-
 def _signals(length: int, parts: int) -> NDArray[np.complex128]:
     """The signals with a single 1, or a single i if there are two parts, [length * parts, length].
 
@@ -79,7 +75,7 @@ def _dft(node: Node) -> Results:
         found = node.add(nn.ScaleOp(found, 1 / size)) if inverse else found
     else:
         matrix = _transform_matrix(length, size, parts, inverse=inverse, onesided=onesided)
-        found = node.add(nn.MatMulOp(flat, _constant(node, matrix, flat)))
+        found = node.add(nn.MatMulOp(flat, node.emitted(matrix, flat)))
     made = 1 if inverse and onesided else 2
     found = node.reshape(found, (*outer, nn.shape_of(found)[1] // made, made))
     back = [order.index(i) for i in range(rank)]
@@ -98,7 +94,7 @@ def _fourier(node: Node, value: SSAValue, size: int, *, inverse: bool) -> SSAVal
     if size <= LARGEST_MATRIX or a == 1:
         signals = _signals(size, 2)
         found = np.fft.ifft(signals) * size if inverse else np.fft.fft(signals)
-        return node.add(nn.MatMulOp(value, _constant(node, _pairs(found), value)))
+        return node.add(nn.MatMulOp(value, node.emitted(_pairs(found), value)))
     b, rows = size // a, nn.shape_of(value)[0]
     split = node.reshape(value, (rows, a, b, 2))
     columns = node.add(nn.TransposeOp(split, [0, 2, 1, 3]))
@@ -120,8 +116,8 @@ def _times(node: Node, value: SSAValue, factors: NDArray[np.complex128]) -> SSAV
         node.add(nn.SliceOp(value, [*first[:-1], i], [1] * len(shape), part)) for i in (0, 1)
     )
     swapped = node.add(nn.ConcatOp([imaginary, real], -1))
-    cosines = _constant(node, np.stack([factors.real] * 2, -1), value)
-    sines = _constant(node, np.stack([-factors.imag, factors.imag], -1), value)
+    cosines = node.emitted(np.stack([factors.real] * 2, -1), value)
+    sines = node.emitted(np.stack([-factors.imag, factors.imag], -1), value)
     along = node.add(nn.MulOp(value, cosines))
     return node.add(nn.AddOp(along, node.add(nn.MulOp(swapped, sines))))
 
@@ -143,7 +139,7 @@ def _stft(node: Node) -> Results:
     matrix = _transform_matrix(length, length, parts, inverse=False, onesided=onesided)
     value = node.wide(node[0])
     weights = matrix.reshape(length, parts, -1).transpose(2, 1, 0)
-    factor = _constant(node, weights, value)
+    factor = node.emitted(weights, value)
     if node.has(2):
         factor = node.add(nn.MulOp(factor, node.cast(node[2], nn.element_of(value))))
     channels = node.add(nn.TransposeOp(value, [0, 2, 1]))

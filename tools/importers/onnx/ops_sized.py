@@ -299,7 +299,7 @@ def _concat(node: Node, importer: Importer) -> Results:
 def _shape(node: Node, importer: Importer) -> Results:
     """Known sizes, and the one that is computed."""
     size, shape = _first_only(node), node.shape(0)
-    parts = [node.graph.emitted(node.known(np.array([n], np.int64))) for n in shape]
+    parts = [node.emitted(np.array([n], np.int64)) for n in shape]
     parts[size.axis] = counted(node, size.count, i64)
     first, last = node.integer("start", 0), node.integer("end", len(shape))
     parts = parts[slice(first, last)]

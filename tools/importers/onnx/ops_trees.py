@@ -123,10 +123,10 @@ def _tree_ensemble(node: Node) -> Results:
         raise node.bad(f"tree_roots {roots}; need nodes of 0 to {len(tests) - 1}")
     at = _leaf_reached(node, value, tests, roots, len(leaves))
     rows = nn.shape_of(value)[0]
-    weight = node.add(nn.GatherOp(_constant(node, leaves), at, 0))
-    target = node.add(nn.GatherOp(_constant(node, targets.astype(np.int32)), at, 0))
+    weight = node.add(nn.GatherOp(node.emitted(leaves), at, 0))
+    target = node.add(nn.GatherOp(node.emitted(targets.astype(np.int32)), at, 0))
     weight, target = (node.reshape(each, (rows, len(roots), 1)) for each in (weight, target))
-    is_target = node.add(nn.EqualOp(target, _constant(node, np.arange(count, dtype=np.int32))))
+    is_target = node.add(nn.EqualOp(target, node.emitted(np.arange(count, dtype=np.int32))))
     return _aggregated(node, weight, is_target, len(roots))
 
 
@@ -144,7 +144,7 @@ def _leaf_reached(
         )
     )
     shape = (nn.shape_of(value)[0], len(roots))
-    at = _constant(node, np.broadcast_to(np.array(roots, np.int32), shape))
+    at = node.emitted(np.broadcast_to(np.array(roots, np.int32), shape))
     for _ in range(_depth(node, yes, no, roots, first)):
         at = _next(node, value, tests, at, yes, no)
     return node.add(nn.ShiftOp(at, -float(first)))
@@ -164,8 +164,8 @@ def _next(
     def looked_up(numbers: Sequence[float], dtype: np.dtype[np.generic]) -> SSAValue:
         table = np.array([*numbers, *[0] * rest]).astype(dtype)
         if (table == table[0]).all():
-            return _constant(node, table[:1].reshape(()))
-        return node.add(nn.GatherOp(_constant(node, table), at, 0))
+            return node.emitted(table[:1].reshape(()))
+        return node.add(nn.GatherOp(node.emitted(table), at, 0))
 
     dtype = numpy_dtype(nn.element_of(value))
     whole, boolean = np.dtype(np.int32), np.dtype(np.bool_)
@@ -180,7 +180,7 @@ def _next(
         also = node.add(nn.LogicalAndOp(node.add(nn.IsNaNOp(read)), missing))
         passed = node.add(nn.LogicalOrOp(passed, also))
     following = (
-        node.add(nn.GatherOp(_constant(node, table.astype(np.int32)), at, 0)) for table in (yes, no)
+        node.add(nn.GatherOp(node.emitted(table.astype(np.int32)), at, 0)) for table in (yes, no)
     )
     return node.add(nn.SelectOp(passed, *following))
 
@@ -235,10 +235,6 @@ def _combiner(node: Node, aggregate: int, dtype: np.dtype[np.generic]) -> tuple[
     if aggregate not in combiners:
         raise node.bad(f"aggregate_function {aggregate}; need 0 to 3")
     return combiners[aggregate]
-
-
-def _constant(node: Node, values: Array) -> SSAValue:
-    return node.graph.emitted(node.known(np.array(values, order="C")))
 
 
 # TreeEnsembleRegressor and TreeEnsembleClassifier, which list nodes by tree
@@ -362,8 +358,8 @@ def _totals(
         reached = _leaf_reached(node, value, tests, roots, len(table))
     else:
         shape = (nn.shape_of(value)[0], len(roots))
-        reached = _constant(node, np.broadcast_to(np.array(roots, np.int32), shape))
-    found = node.add(nn.GatherOp(_constant(node, table), reached, 0))
+        reached = node.emitted(np.broadcast_to(np.array(roots, np.int32), shape))
+    found = node.add(nn.GatherOp(node.emitted(table), reached, 0))
     total = node.add(nn.ReduceOp(found, combiner, [1]))
     total = node.reshape(total, (nn.shape_of(value)[0], count))
     total = node.add(nn.ScaleOp(total, 1 / len(roots))) if aggregate == 0 else total
@@ -377,7 +373,7 @@ def _with_base(node: Node, total: SSAValue, base: Array) -> SSAValue:
     if base.size not in (1, nn.shape_of(total)[1]):
         raise node.bad(f"{base.size} base_values for {nn.shape_of(total)[1]} columns")
     dtype = numpy_dtype(nn.element_of(total))
-    return node.add(nn.AddOp(total, _constant(node, base.astype(dtype))))
+    return node.add(nn.AddOp(total, node.emitted(base.astype(dtype))))
 
 
 def _tree_regressor(node: Node) -> Results:
@@ -409,7 +405,7 @@ def _tree_classifier(node: Node) -> Results:
         total = _with_base(node, total, base)
         scores = transformed(node, total, name)
         place = node.reshape(first_largest(node, total, 1), (rows,))
-        return [node.add(nn.GatherOp(_constant(node, labels), place, 0)), node.cast(scores, f32)]
+        return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
     column = node.add(nn.SliceOp(total, [0, columns[0]], [1, 1], [rows, 1]))
     one = _with_base(node, column, base[-1:])
     positive = bool((weights >= 0).all())
@@ -420,7 +416,7 @@ def _tree_classifier(node: Node) -> Results:
     scores = node.add(nn.SigmoidOp(scores)) if name == "LOGISTIC" else scores
     least = node.constant(0.5 if positive else 0.0, one)
     place = node.cast(node.reshape(node.add(nn.GreaterOp(one, least)), (rows,)), i32)
-    return [node.add(nn.GatherOp(_constant(node, labels), place, 0)), node.cast(scores, f32)]
+    return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
 
 
 TREES: dict[str, Importer] = {

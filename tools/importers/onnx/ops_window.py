@@ -152,7 +152,7 @@ def _col2im(node: Node) -> Results:
     weight = np.eye(count).reshape(count, 1, *block).astype(numpy_dtype(nn.element_of(columns)))
     found = nn.ConvInputGradOp(
         columns,
-        node.graph.emitted(node.known(weight)),
+        node.emitted(weight),
         image,
         stride=stride,
         dilation=dilation,

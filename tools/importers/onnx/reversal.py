@@ -39,10 +39,10 @@ def _rows(node: Node, lengths: Value, steps: int, batch: int) -> SSAValue:
         wanted = known.astype(np.int32)
         from_step = np.where(times < wanted, wanted - 1 - times, times)
         flat = (from_step * batch + columns).astype(np.int32).reshape(-1)
-        return node.graph.emitted(node.known(flat))
+        return node.emitted(flat)
 
     def constant(values: np.ndarray) -> SSAValue:
-        return node.graph.emitted(node.known(values))
+        return node.emitted(values)
 
     given = node.reshape(node.cast(node.graph.emitted(lengths), i32), (1, batch))
     last = node.add(nn.ShiftOp(given, -1.0))
