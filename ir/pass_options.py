@@ -32,11 +32,15 @@ def pass_options(cls: type[ModulePass]) -> tuple[PassOption, ...]:
     """The options of a pass.
 
     The meaning of an option is its field's metadata "doc", or else the text after "name: " in the
-    class's docstring.
+    docstring of the class, or of one that it inherits from.
     """
     types = option_types(cls)
     fields = [each for each in dataclasses.fields(cls) if each.name in types]
-    meanings = _described(cls.__doc__ or "", types)
+    # Options that cannot be given by position, as those of a base may be, come last.
+    fields.sort(key=lambda each: each.kw_only is True)
+    meanings: dict[str, str] = {}
+    for base in reversed(cls.__mro__):
+        meanings |= _described(base.__doc__ or "", types)
     return tuple(
         PassOption(
             dashed(each.name),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32
@@ -55,13 +55,14 @@ STEP_NAME = "update"
 
 
 @dataclass(frozen=True)
-class Train(ModulePass):
+class Train(ModulePass, Settings, Numbers):
     """Turn a program into a step of training: forward, backward, and the update of its weights.
 
     The program gets an input for the target, and returns the loss instead of its outputs. Its
     weights are its states of floats. They are updated in place, and so is what the optimiser keeps.
     A softmax or sigmoid that makes the output is part of the loss. Normalisation by batch
-    statistics replaces that by running statistics, which are then updated, unless frozen. nn -> nn.
+    statistics replaces that by running statistics, which are then updated, unless frozen. Some
+    losses and optimisers read further options. nn -> nn.
 
     loss: what is minimised. optimizer: how weights follow their gradients. output: the name of the
     output that the loss reads; the first one if it is empty. target: the name of the new input.
@@ -70,15 +71,7 @@ class Train(ModulePass):
     the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
     states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
     batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
-    the program also returns its outputs. ignore_index: the label of positions that do not count.
-    label_smoothing: the part of a label that is spread over all classes. delta: of huber, the
-    distance from which on it grows linearly. momentum: how much of the last update is kept.
-    dampening: how much less of a gradient the momentum takes. nesterov: steps look ahead along the
-    momentum. weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to
-    its step. beta1: how much of the mean of gradients is kept. beta2: how much of the mean of their
-    squares is kept. alpha: the same for rmsprop. epsilon: keeps divisors away from 0.
-    centered: rmsprop divides by the deviation from the mean. epsilon_inside: the root of rmsprop
-    includes epsilon. trust: of lars, the factor of the ratio of the norms.
+    the program also returns its outputs.
     """
 
     name = "train"
@@ -96,20 +89,6 @@ class Train(ModulePass):
     clip_norm: float = 0.0
     batch_statistics: float = 0.1
     outputs: bool = False
-    ignore_index: int | None = None
-    label_smoothing: float = 0.0
-    delta: float = 1.0
-    momentum: float = 0.0
-    dampening: float = 0.0
-    nesterov: bool = False
-    weight_decay: float = 0.0
-    beta1: float = 0.9
-    beta2: float = 0.999
-    alpha: float = 0.99
-    epsilon: float = 1e-8
-    centered: bool = False
-    epsilon_inside: bool = False
-    trust: float = 0.001
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for options that do not fit each other or the program,
@@ -133,7 +112,7 @@ class Train(ModulePass):
                 raise InputError(
                     f"{what} {given!r}{suggestion(given, known)}; need one of {', '.join(known)}"
                 )
-        check_numbers(self.optimizer, self.numbers)
+        check_numbers(self.optimizer, self)
         classes = LOSSES[self.loss].has_classes
         for each, default in (("ignore_index", None), ("label_smoothing", 0.0)):
             if getattr(self, each) != default and not classes:
@@ -146,11 +125,6 @@ class Train(ModulePass):
             value, least = getattr(self, each), "more than 0" if each == "delta" else "0 or more"
             if not (value > 0 if each == "delta" else value >= 0):
                 raise InputError(f"{each} {value:g}; need {least}")
-
-    @property
-    def numbers(self) -> Numbers:
-        """The numbers of the optimiser."""
-        return Numbers(**{each.name: getattr(self, each.name) for each in fields(Numbers)})
 
 
 @dataclass
@@ -179,8 +153,7 @@ class _Step:
             emit.source = output.owner
         read = widened(emit, kind.reads(output))
         target = self._input(options.target, kind.target(read))
-        settings = Settings(options.ignore_index, options.label_smoothing, options.delta)
-        loss = reduced(emit, kind.build(emit, read, target, settings), options.reduction)
+        loss = reduced(emit, kind.build(emit, read, target, options), options.reduction)
         self._return(loss)
         decompose_on_the_way(main, every, [loss])
         loss = outputs_of(main)[LOSS]
@@ -343,7 +316,7 @@ class _Step:
             own: float | SSAValue = rate
             if isinstance(rate, SSAValue) and nn.element_of(weight) != f32:
                 own = emit(nn.CastOp(rate, nn.element_of(weight)))
-            update = Update(emit, weight, gradient, name, own, whole, self.options.numbers)
+            update = Update(emit, weight, gradient, name, own, whole, self.options)
             new = OPTIMIZERS[self.options.optimizer].build(update)
             for state, value in (*update.stores.items(), (name, new)):
                 emit.insert(nn.StoreOp(value, state))

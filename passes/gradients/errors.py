@@ -1,4 +1,4 @@
-"""What is said of operations that cannot be differentiated."""
+"""Errors for operations that cannot be differentiated."""
 
 from __future__ import annotations
 

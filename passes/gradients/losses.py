@@ -1,7 +1,7 @@
-"""Losses: what a model's output and a target are worth, as operations of nn.
+"""Losses: how far a model's output is from a target, as operations of nn.
 
-Each returns one loss per sample position. A softmax or a sigmoid that makes the output is part of
-the loss, which reads what it reads: so no probability is rounded to 0 before its logarithm.
+Each gives one loss per position of a sample. If a softmax or a sigmoid makes the output, the loss
+includes it, and reads its operand: so no probability is rounded to 0 before its logarithm.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class Losses:
     kept: SSAValue | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The numbers that losses take.
+    """The numbers of losses. Each loss reads some of them.
 
-    ignore_index: the label of positions that do not count; None if all do. label_smoothing: the
-    part of a label that is spread evenly over all classes, 0 to 1. delta: of huber, the distance
-    from which on it grows linearly.
+    ignore_index: the label of positions that do not count; none if all do. label_smoothing: the
+    part of a label that is spread evenly over all classes, from 0 to less than 1. delta: of huber,
+    the distance from which on it grows linearly.
     """
 
     ignore_index: int | None = None

@@ -19,17 +19,18 @@ from ...ir.errors import InputError
 from .emit import Emitter
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Numbers:
     """The numbers of optimisers. Each optimiser reads some of them.
 
     momentum: of sgd, rmsprop and lars, how much of the last update is kept. dampening: how much
-    less of a gradient the momentum takes. nesterov: the step looks ahead along the momentum.
-    weight_decay: wd; added to the gradient as wd * w, but by adamw and lamb to the step.
-    beta1, beta2: of adam and its relatives, how much of the mean and of the mean square is kept.
-    alpha: of rmsprop, how much of the mean square is kept. epsilon: keeps divisors away from 0.
-    centered: rmsprop divides by the deviation from the mean. epsilon_inside: the root of rmsprop
-    includes epsilon. trust: of lars, the factor of the ratio of the norms.
+    less of a gradient the momentum takes. nesterov: steps look ahead along the momentum.
+    weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to its step.
+    beta1: of adam and its relatives, how much of the mean of gradients is kept. beta2: the same
+    for the mean of their squares. alpha: the same for rmsprop.
+    epsilon: keeps divisors away from 0. centered: rmsprop divides by the deviation from the mean.
+    epsilon_inside: the root of rmsprop includes epsilon. trust: of lars, the factor of the ratio of
+    the norms.
     """
 
     momentum: float = 0.0

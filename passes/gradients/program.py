@@ -1,4 +1,4 @@
-"""What passes that add gradients do to a program: its entry, its names, its results."""
+"""What passes of gradients read and change in a program: its entry, inputs and results."""
 
 from __future__ import annotations
 

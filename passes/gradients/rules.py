@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import nn
@@ -258,9 +258,7 @@ def _update(
         return {**found, 2: gradient}
     if found:
         # Of several updates of one element, only the last one counts.
-        order = np.arange(shape[axis], dtype=np.int32)
-        order = order.reshape([-1 if d == axis else 1 for d in range(len(shape))])
-        place = emit(nn.ConstantOp(np.ascontiguousarray(np.broadcast_to(order, shape))))
+        place = emit(nn.IotaOp(nn.tensor(shape, i32), [d == axis for d in range(len(shape))]))
         start = emit(nn.ConstantOp(np.full(nn.shape_of(op.table), -1, np.int32)))
         last = emit(nn.UpdateOp(place, indices, start, "max", axis))
         counts = emit(nn.EqualOp(emit(nn.GatherAlongOp(last, indices, axis)), place))
@@ -420,4 +418,4 @@ RULES: dict[type[Operation], Rule] = {
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _log_softmax,
 }
-"""The operations whose transposes have names, or that are no space with a rule of its own."""
+"""Rules of operations whose gradient has a name, or does not follow from a space and a body."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import prod
 
 from xdsl.ir import SSAValue
 
@@ -235,16 +236,9 @@ def _by_the_others(emit: Emitter, space: Space, value: Read, gradient: Read) -> 
     spread = _computed(emit, every, access, "identity", (), [value])
     sizes = nn.shape_of(spread)
     kept = len([axis for axis in space.results[0].axes if axis.terms])
-    flat = emit.reshaped(spread, (*sizes[:kept], _product(sizes[kept:])))
+    flat = emit.reshaped(spread, (*sizes[:kept], prod(sizes[kept:])))
     before = emit(nn.ScanOp(flat, "prod", kept, exclusive=True))
     after = emit(nn.ScanOp(flat, "prod", kept, exclusive=True, reverse=True))
     others = emit.reshaped(emit(nn.MulOp(before, after)), sizes)
     passed = _computed(emit, every, access, "mul", (), [gradient, (others, access)])
     return passed, access
-
-
-def _product(sizes: Sequence[int]) -> int:
-    total = 1
-    for n in sizes:
-        total *= n
-    return total

@@ -33,8 +33,7 @@ class FusedOp(IRDLOperation, Structured):
     """A group of operations, or one that reads coordinates, within FusedGroups.
 
     inputs: the operands of the group, without those that are coordinates. space, body: its
-    structure. key: which group it is. root: the
-    name of its root.
+    structure. key: which group it is. root: the name of its root.
     """
 
     name = "nn.fused"
@@ -76,8 +75,8 @@ def operator_name(op: Operation) -> str:
 class FusedGroups:
     """Within the block, each group of a module is one FusedOp in the place of its last member.
 
-    So is each operation that reads an nn.iota as a coordinate, and an nn.iota that all its readers
-    read so is gone.
+    Each operation that reads an nn.iota as a coordinate is a FusedOp too. An nn.iota that nobody
+    reads as a tensor is left out.
 
     Planner and conversion then need not know about groups. After the block, each FusedOp is the
     members of its group again, and its plan is that of the root. A copy of a FusedOp becomes copies
