@@ -87,6 +87,7 @@ class _Training:
 
     def __init__(self, exe: Executable, data: Path, seed: int, on_step: OnStep) -> None:
         self.exe, self.seed, self.on_step = exe, seed, on_step
+        # Only a training program has weights; any other is refused here.
         _ = exe.weights
         self.batch = exe.inputs[0].shape[0] if exe.inputs[0].shape else 1
         self.count, self.samples = read_samples(data, exe.inputs)

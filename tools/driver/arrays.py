@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -111,7 +112,7 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
     """
     wanted = {tensor.name: tensor for tensor in tensors}
     file = Path(path)
-    try:
+    with reading(file, "an .npz file"):
         _refuse_npy(file)
         with zipfile.ZipFile(file) as archive:
             stored = archive.namelist()
@@ -120,26 +121,30 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
                 raise InputError("two members have one name; need a name for each")
             _check_names(members, tuple(wanted.values()))
             return {name: _read_member(archive, members[name], wanted[name]) for name in members}
-    except InputError as error:
-        raise InputError(f"{file}: {error}") from None
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
-    # Damage can show anywhere between the directory of the archive and the last checksum.
-    except Exception as error:
-        raise InputError(f"{file}: damaged, or not an .npz file: {error}") from None
 
 
 def read_npy(path: str | os.PathLike[str]) -> Array:
     """Read one array from an .npy file. Nothing in the file is executed. Raises InputError."""
     file = Path(path)
+    with reading(file, "an .npy file"), open(file, "rb") as stream:
+        return np.lib.format.read_array(stream, allow_pickle=False)
+
+
+@contextmanager
+def reading(file: str | os.PathLike[str], what: str) -> Generator[None]:
+    """Turn whatever happens while a file is read into an InputError that names the file.
+
+    what: what the file should be, such as "an .npz file".
+    """
     try:
-        with open(file, "rb") as stream:
-            return np.lib.format.read_array(stream, allow_pickle=False)
+        yield
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
     except OSError as error:
         raise InputError(f"{file}: cannot be read: {error.strerror or error}") from None
-    # Damage can show anywhere between the header and the last element.
+    # Damage can show anywhere between the first header and the last checksum.
     except Exception as error:
-        raise InputError(f"{file}: damaged, or not an .npy file: {error}") from None
+        raise InputError(f"{file}: damaged, or not {what}: {error}") from None
 
 
 def _refuse_npy(file: Path) -> None:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
+from .arrays import reading
 
 Array = NDArray[Any]
 
@@ -88,33 +89,30 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
     """Read a checkpoint that write_checkpoint wrote. Raises InputError for any other file."""
-    try:
-        data = Path(path).read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    try:
-        return _parsed(data)
-    # Damage can show anywhere in the header.
-    except Exception as error:
-        raise InputError(f"{path}: damaged, or not a checkpoint: {error}") from None
+    with reading(path, "a checkpoint"):
+        return _parsed(Path(path).read_bytes())
 
 
 def _parsed(data: bytes) -> Checkpoint:
+    """The checkpoint that a file holds. Raises ValueError for damage, or another error."""
     length = int.from_bytes(data[:LENGTH_BYTES], "little")
     begin = LENGTH_BYTES + length
     if len(data) < LENGTH_BYTES or length > MOST_HEADER_BYTES or begin > len(data):
-        raise InputError("the file ends before its header does")
+        raise ValueError("the file ends before its header does")
     header = cast("dict[str, Any]", json.loads(data[LENGTH_BYTES:begin]))
     metadata = header.pop(METADATA, {})
     if not {"step", "seed"} <= set(metadata):
-        raise InputError("it does not say of which step it is")
+        raise ValueError("it does not say of which step it is")
     states: dict[str, Array] = {}
     for name, entry in header.items():
         dtype, shape = DTYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
         first, last = map(int, entry["data_offsets"])
         if not 0 <= first <= last <= len(data) - begin:
-            raise InputError(f"the file ends before {name!r} does")
+            raise ValueError(f"the file ends before {name!r} does")
         if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != last - first:
-            raise InputError(f"{name!r}: {last - first} bytes for {entry['dtype']}{list(shape)}")
+            raise ValueError(f"{name!r}: {last - first} bytes for {entry['dtype']}{list(shape)}")
         states[name] = np.frombuffer(data[begin + first : begin + last], dtype).reshape(shape)
-    return Checkpoint(int(metadata["step"]), int(metadata["seed"]), states)
+    step, seed = int(metadata["step"]), int(metadata["seed"])
+    if min(step, seed) < 0:
+        raise ValueError(f"step {step}, seed {seed}; need numbers that are not negative")
+    return Checkpoint(step, seed, states)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.errors import InputError
-from .arrays import Tensor, listed
+from .arrays import Tensor, listed, reading
 
 Array = NDArray[Any]
 
@@ -26,14 +26,8 @@ def read_samples(
     holds them. Raises InputError.
     """
     wanted = {each.name: each for each in tensors}
-    try:
-        with np.load(Path(path), allow_pickle=False) as archive:
-            given = {name: np.asarray(archive[name]) for name in archive.files}
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    # Damage can show anywhere between the directory of the archive and the last checksum.
-    except Exception as error:
-        raise InputError(f"{path}: damaged, or not an .npz file: {error}") from None
+    with reading(path, "an .npz file"), np.load(Path(path), allow_pickle=False) as archive:
+        given = {name: np.asarray(archive[name]) for name in archive.files}
     if set(given) != set(wanted):
         raise InputError(
             f"{path}: arrays {', '.join(sorted(given)) or 'none'}; need one for each input of the "
