@@ -171,9 +171,10 @@ def _print_dim(dim: Dim) -> str:
 class SpaceAttr(_Value[Space]):
     """An iteration space.
 
-    Relations follow the results: only points at which they hold contribute. Then come positions,
-    row-major in a tensor: points outside it contribute nothing. `as operand 1` makes one an operand
-    of the body, counted from another number with `from`.
+    Relations (`where`) follow the results: only points at which they hold contribute. Positions
+    (`at`) come last. A position is the place of an element in a tensor, in row-major order, and
+    points outside the tensor contribute nothing. With `as operand 1`, the body reads the position
+    in the place of that operand. With `from`, counting begins at another number than 0.
 
     Example: #abele.space<[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
     #abele.space<[j = 3, r = 8 reduction] (r) of [8], (j) of [3] -> (j) of [3]
