@@ -1,8 +1,10 @@
 """The example models compute what onnxruntime computes, and read handwritten digits."""
 
 from pathlib import Path
+from runpy import run_path
 
 import numpy as np
+import onnx
 import onnxruntime
 
 from abele.tools import compile_model
@@ -42,3 +44,12 @@ def test_the_recurrent_cell_reads_a_digit_row_by_row():
         np.testing.assert_allclose(scores, expected[0], atol=1e-4)
         np.testing.assert_allclose(state, expected[1], atol=1e-5)
     assert right(scores) >= 0.95
+
+
+def test_the_network_for_strain_is_what_its_script_makes_and_computes_what_onnxruntime_does():
+    made = run_path(str(EXAMPLES / "make_ligo.py"))["network"]()
+    assert made == onnx.load(EXAMPLES / "ligo.onnx")
+    strain = np.random.default_rng(0).standard_normal((2, 1, 4096), np.float32)
+    exe = compile_model(EXAMPLES / "ligo.onnx", target=TARGET, dims={"N": 2})
+    expected = of_onnxruntime("ligo.onnx", {"x": strain})
+    np.testing.assert_allclose(exe.run({"x": strain})["scores"], *expected, atol=1e-4)
