@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ...backends.target import resolve_target
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
 from ..driver.files import check_files
@@ -125,6 +126,8 @@ def bench_command(
         _only(name, given, program.options)
         if out is not None:
             check_files({}, {"--json": out})
+        if target is not None:
+            resolve_target(target)
         arguments: dict[str, Any] = {PARAMETERS.get(k, k): v for k, v in given.items()}
         program.load()(**arguments)
 

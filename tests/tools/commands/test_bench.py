@@ -52,6 +52,7 @@ def test_fidelity_shows_every_row_when_asked(few: Path):
         (("fidelty",), "did you mean fidelity?"),
         (("fidelity", "--networks", "alexnet"), "--networks; it takes --csv, --rows, --json"),
         (("trace", "--json", "x"), "--json; it takes --networks, --target"),
+        (("light", "--target", "mk9"), "'mk9' is not a preset"),
         (("comparator", "--target", "mk2"), "--target; it takes --json"),
         (("fidelity", "--csv", "absent.csv"), "absent.csv: cannot be read"),
         (("fidelity", "--csv", CALIBRATION, "--json", CALIBRATION), "both --csv and --json"),

@@ -223,6 +223,34 @@ def test_integers_that_rounding_decides_are_right_if_the_rounding_reference_agre
     assert not check_run(exe, inputs, wrong, "exchange").passed
 
 
+BOTH = """
+func.func @main(%x: tensor<8xf16>, %z: tensor<8xf16>)
+    -> (tensor<8xf16>, tensor<8xf16>, tensor<8xi32>)
+    attributes {arg_names = ["x", "z"], result_names = ["y", "shifted", "whole"]} {
+  %0 = nn.scale %x by 2.0 : (tensor<8xf16>) -> tensor<8xf16>
+  %1 = nn.scale %0 by 0.5 : (tensor<8xf16>) -> tensor<8xf16>
+  %2 = nn.shift %z by 2048.0 : (tensor<8xf16>) -> tensor<8xf16>
+  %3 = nn.cast %2 : (tensor<8xf16>) -> tensor<8xi32>
+  func.return %1, %2, %3 : tensor<8xf16>, tensor<8xf16>, tensor<8xi32>
+}
+"""
+"""One output overflows only where every operation rounds, the other is decided by rounding."""
+
+
+def test_each_element_is_right_if_it_is_near_one_of_the_two_references(tmp_path):
+    path = tmp_path / "both.mlir"
+    path.write_text(BOTH)
+    exe = compile_model(str(path), target="tiny:2")
+    inputs = {"x": np.full(8, 6e4, np.float16), "z": np.arange(1, 9).astype(np.float16)}
+    outputs = exe.run(inputs)
+    verdict = check_run(exe, inputs, outputs, "exchange")
+    assert verdict.passed, verdict.problem
+    assert (verdict.error, verdict.rounded) == (float("inf"), float("inf"))
+    for name in ("y", "whole"):
+        wrong = outputs | {name: outputs[name] - outputs[name].dtype.type(64)}
+        assert not check_run(exe, inputs, wrong, "exchange").passed
+
+
 def test_a_loop_that_only_rounding_ends_is_compared_with_the_rounding_reference(tmp_path):
     path = tmp_path / "counts.mlir"
     path.write_text("""
