@@ -247,7 +247,7 @@ def test_each_element_is_right_if_it_is_near_one_of_the_two_references(tmp_path)
     assert verdict.passed, verdict.problem
     assert (verdict.error, verdict.rounded) == (float("inf"), float("inf"))
     for name in ("y", "whole"):
-        wrong = outputs | {name: outputs[name] - outputs[name].dtype.type(64)}
+        wrong = outputs | {name: outputs[name] - outputs[name].dtype.type(2048)}
         assert not check_run(exe, inputs, wrong, "exchange").passed
 
 
