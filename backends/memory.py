@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,8 @@ class MemoryReport:
     once, (tiles,). Live bytes do not include gaps and the reserve. worst_steps: the superstep in
     which these most bytes are live, as an index of steps; -1 on tiles without any, (tiles,). steps:
     in the order of execution; a loop's body appears once, and a function once per call, or in its
-    first and last call only if there would be very many steps (see Timeline).
+    first and last call only if there would be very many steps (see Timeline). timeline: the
+    accesses from which all this follows.
     """
 
     target: Target
@@ -77,6 +78,7 @@ class MemoryReport:
     transient_bytes: Integers
     worst_steps: Integers
     steps: tuple[StepMemory, ...]
+    timeline: Timeline = field(repr=False)
 
     @property
     def worst_step(self) -> str:
@@ -190,6 +192,7 @@ def memory_report(module: ModuleOp, target: Target) -> MemoryReport:
         transient_bytes=transient,
         worst_steps=worst // PHASES,
         steps=steps,
+        timeline=timeline,
     )
 
 

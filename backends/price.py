@@ -224,10 +224,23 @@ def superstep_price(
     """The price of one execution of a superstep. Raises InputError for an unknown variable."""
     charge = no_charge(max(target.tiles, last_tile(step, variables)))
     for op in step.body.block.ops:
-        if isinstance(op, CopyOp):
-            charge_copy(op, variables, target, charge)
-        elif isinstance(op, VerticesOp):
-            charge_vertices(op, variables, target, charge)
+        if isinstance(op, CopyOp | VerticesOp):
+            charge_operation(op, variables, target, charge)
+    return charged_price(step, charge, target)
+
+
+def charge_operation(
+    op: CopyOp | VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
+) -> None:
+    """Add what each tile does for a copy or a compute set."""
+    if isinstance(op, CopyOp):
+        charge_copy(op, variables, target, charge)
+    else:
+        charge_vertices(op, variables, target, charge)
+
+
+def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> SuperstepPrice:
+    """The price of one execution of a superstep. charge: of all its operations."""
     exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
     return SuperstepPrice(
         name=step.sym_name.data,

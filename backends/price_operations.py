@@ -14,8 +14,7 @@ from ..ir.upstream import ModuleOp
 from . import cost
 from .price import (
     block_sizes,
-    charge_copy,
-    charge_vertices,
+    charge_operation,
     last_tile,
     no_charge,
     price,
@@ -80,10 +79,7 @@ def _priced(
         if not isinstance(op, Priced):
             continue
         charge = no_charge(tiles)
-        if isinstance(op, CopyOp):
-            charge_copy(op, variables, target, charge)
-        else:
-            charge_vertices(op, variables, target, charge)
+        charge_operation(op, variables, target, charge)
         exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
         results = [variables[name] for name in op.destinations]
         found = OperationPrice(

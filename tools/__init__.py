@@ -13,15 +13,17 @@ if TYPE_CHECKING:
     from .driver.compile import compile_model
     from .driver.executable import Executable
     from .driver.training import Training
+    from .views.report.load import load_report
 
 _HOME = {
     "Executable": "driver.executable",
     "Training": "driver.training",
     "compile_model": "driver.compile",
+    "load_report": "views.report.load",
 }
 """The module that defines each name."""
 
-__all__ = ["Executable", "Training", "compile_model"]
+__all__ = ["Executable", "Training", "compile_model", "load_report"]
 
 
 def __getattr__(name: str) -> object:

@@ -50,6 +50,9 @@ COMMANDS: dict[str, Command] = {
         "memory:memory_command", "Show what fills the fullest tile, by category and layer."
     ),
     "graph": Command("graph:graph_command", "Write the vertices and edges of a program as tables."),
+    "report": Command(
+        "report:report_command", "Write a report: where memory and cycles go, and why."
+    ),
     "scan": Command("scan:scan_command", "Draw the vertices and edges of a program."),
     "bisect": Command(
         "bisect:bisect_command", "Find the first pass, rewrite and value that are wrong."

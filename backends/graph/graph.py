@@ -199,7 +199,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
                 name=outer.sym_name.data if outer else op.destination,
                 origin=origin(op) or origin(outer or op),
                 layer=layers[len(sets)],
-                codelet=_codelet(op),
+                codelet=codelet_name(op),
                 first=first,
                 count=count,
             )
@@ -235,7 +235,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     )
 
 
-def _codelet(op: VerticesOp) -> str:
+def codelet_name(op: VerticesOp) -> str:
     """The codelet that a vertex runs: its method, if any, and its body without parameters."""
     body = op.body.data
     core = " ".join(filter(None, (op.plan.data.method, body.function, body.combiner)))

@@ -34,6 +34,7 @@ from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
 from .keep_levels import KeepLevels
+from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .on_step import CallOnStep, OnStep, ignore_step
@@ -203,8 +204,8 @@ def _lower(
     instruments: Sequence[Instrument],
     stages: Stages,
 ) -> dict[str, ModuleOp]:
-    timing, keep = Timing(), KeepLevels(program.level)
-    PassManager(passes, (keep, *instruments, timing)).run(context, program.module)
+    timing, keep, plans = Timing(), KeepLevels(program.level), KeepPlans()
+    PassManager(passes, (keep, plans, *instruments, timing)).run(context, program.module)
     names = [each.name for each in passes]
     # What a user's pass declares is only a promise if nothing verifies it.
     if any(name not in PASSES for name in names):
@@ -213,6 +214,8 @@ def _lower(
     for each, stage in zip(timing.passes, stages_of(names), strict=True):
         stages.add(str(stage), each.seconds)
         stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds
+    stages.timings += timing.passes
+    stages.plans = plans.kept
     return {str(level): module for level, module in keep.modules.items()} | {
         MACHINE: program.module
     }

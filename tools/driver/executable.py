@@ -23,6 +23,7 @@ from ...dialects.random_states import MOST_SEED, set_seed
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
+from ...ir.instruments.timing import PassTiming
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
 from ...passes.train import TRAINED, UPDATED
@@ -31,6 +32,7 @@ from .context import new_context
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
+from .keep_plans import KeptPlans
 from .program import Signature, check_target, signature, verified_level
 from .training import check_loss, check_states, states_listed
 
@@ -43,10 +45,16 @@ GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
 
 @dataclass
 class Stages:
-    """Seconds of wall-clock time: by stage of compiling and running, and by pass."""
+    """Seconds of wall-clock time: by stage of compiling and running, and by pass.
+
+    timings: every run of a pass, in order. plans: the program as it was planned; None if it was not
+    planned here.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     passes: dict[str, float] = field(default_factory=dict[str, float])
+    timings: list[PassTiming] = field(default_factory=list[PassTiming])
+    plans: KeptPlans | None = None
 
     def add(self, stage: str, seconds: float) -> None:
         """Add time to a stage."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import inf, prod
 from typing import Any
@@ -111,10 +112,13 @@ def figures(
     question: Question,
     choice: Choice,
     given: bool = False,
+    others: Callable[[Question], Sequence[Choice]] = considered,
 ) -> OperatorPlan:
     """The figures of the choice that answers a question.
 
-    given: the plan existed already and was not searched for.
+    given: the plan existed already and was not searched for. others: the plans, fastest first, of
+    which the best with another split is the runner-up; `considered` prices every plan on the
+    shortlist, and `plans` only the most promising ones, which the search has priced already.
     """
     problem, target = question.problem, question.target
     merge = choice.merge
@@ -139,7 +143,7 @@ def figures(
         utilisation=used,
         peak=peak,
         limited_by=_limited_by(question, choice, given),
-        runner_up=_runner_up(question, choice),
+        runner_up=_runner_up(others(question), choice),
     )
 
 
@@ -255,9 +259,9 @@ def padding(problem: Problem, plan: Plan, target: Target) -> float:
     return 1 - prod(sizes) / work if work else 0.0
 
 
-def _runner_up(question: Question, choice: Choice) -> RunnerUp | None:
+def _runner_up(others: Sequence[Choice], choice: Choice) -> RunnerUp | None:
     cuts = choice.plan.split, choice.plan.steps
-    for other in considered(question):
+    for other in others:
         if (other.plan.split, other.plan.steps) != cuts and other.cycles < inf:
             slower = other.cycles / choice.cycles - 1 if choice.cycles else 0.0
             return RunnerUp(other.plan, other.cycles, slower)

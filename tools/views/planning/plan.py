@@ -230,14 +230,14 @@ def plan_model(
                 _node(op),
                 _layer(op, names),
                 operator_name(op),
-                _times(op),
+                executions_of(op),
                 network.questions[op],
                 choice,
                 op in planned.given,
             )
         )
     work = sum(
-        _times(op) * macs(each.problem) / peak_macs(each.problem, machine)
+        executions_of(op) * macs(each.problem) / peak_macs(each.problem, machine)
         for op, each in network.questions.items()
     )
     found = ProgramPlan(
@@ -295,7 +295,7 @@ def _layer(op: Operation, names: Mapping[str, str]) -> str:
     return layer_name(origin_names(op), names) or _node(op)
 
 
-def _times(op: Operation) -> int:
+def executions_of(op: Operation) -> int:
     """The product of the known trip counts of all loops around an operation."""
     times, outer = 1, op.parent_op()
     while outer is not None:

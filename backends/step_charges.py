@@ -1,0 +1,118 @@
+"""What every tile does in every superstep, and what each operation adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..ir.upstream import ModuleOp
+from . import cost
+from .price import (
+    Charge,
+    Executions,
+    SuperstepPrice,
+    charge_operation,
+    charged_price,
+    functions_of,
+    last_tile,
+    no_charge,
+    variables_of,
+)
+from .target import Target
+
+Integers = NDArray[np.int64]
+
+Charged = CopyOp | VerticesOp
+
+
+@dataclass(frozen=True, eq=False)
+class OperationCharge:
+    """What one operation adds to a superstep.
+
+    charge: of every tile. alone_exchange: cycles of the tile that exchanges longest for it alone.
+    compute_cycles: its part of the superstep's cycles of compute, on the
+    tile that computes longest: over all operations, these add up to the superstep's.
+    exchange_cycles: the same for the exchange, shared in proportion to what each operation alone
+    costs on the tile that exchanges longest.
+    """
+
+    op: Charged
+    charge: Charge
+    alone_exchange: int
+    compute_cycles: int
+    exchange_cycles: float
+
+
+@dataclass(frozen=True, eq=False)
+class StepCharge:
+    """One execution of a superstep.
+
+    charge: of all operations together. exchange: cycles in which each tile exchanges, (tiles,).
+    """
+
+    step: SuperstepOp
+    price: SuperstepPrice
+    charge: Charge
+    exchange: Integers
+    operations: tuple[OperationCharge, ...]
+
+
+def step_charges(module: ModuleOp, target: Target) -> tuple[StepCharge, ...]:
+    """The charges of all supersteps of an exchange module, in the order of its text.
+
+    Raises InputError as `price` does.
+    """
+    found = tuple(_charges(module, target))
+    cycles = {each.step: each.price.cycles for each in found}
+    times = Executions(functions_of(module), cycles).entry()
+    return tuple(
+        replace(each, price=replace(each.price, times=times.get(each.step, 0))) for each in found
+    )
+
+
+def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
+    variables = variables_of(module)
+    for step in module.walk():
+        if not isinstance(step, SuperstepOp):
+            continue
+        tiles = max(target.tiles, last_tile(step, variables))
+        alone: list[tuple[Charged, Charge]] = []
+        for op in step.body.block.ops:
+            if isinstance(op, Charged):
+                charge = no_charge(tiles)
+                charge_operation(op, variables, target, charge)
+                alone.append((op, charge))
+        whole = _sum([charge for _, charge in alone], tiles)
+        exchange = cost.exchange_cycles(whole.arriving, whole.sent, target)
+        price = charged_price(step, whole, target)
+        yield StepCharge(
+            step, price, whole, exchange, tuple(_parts(alone, whole, exchange, target))
+        )
+
+
+def _sum(charges: list[Charge], tiles: int) -> Charge:
+    total = no_charge(tiles)
+    for each in charges:
+        for name, values in vars(each).items():
+            getattr(total, name).__iadd__(values)
+    return total
+
+
+def _parts(
+    alone: list[tuple[Charged, Charge]], whole: Charge, exchange: Integers, target: Target
+) -> Iterator[OperationCharge]:
+    slowest, longest = int(np.argmax(whole.compute)), int(np.argmax(exchange))
+    here = slice(longest, longest + 1)
+    own = [
+        int(cost.exchange_cycles(each.arriving[here], each.sent[here], target)[0])
+        for _, each in alone
+    ]
+    total, cycles = sum(own), int(exchange[longest])
+    for (op, charge), part in zip(alone, own, strict=True):
+        share = cycles * part / total if total else 0.0
+        alone_exchange = int(cost.exchange_cycles(charge.arriving, charge.sent, target).max())
+        yield OperationCharge(op, charge, alone_exchange, int(charge.compute[slowest]), share)

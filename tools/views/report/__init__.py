@@ -1,0 +1,1 @@
+"""The report: what a compiled program does, and where its memory and cycles go."""

@@ -1,0 +1,283 @@
+"""Collect all tables of a report from a compiled program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ....backends.memory import MemoryReport
+from ....backends.price import totals, variables_of
+from ....backends.step_charges import StepCharge, step_charges
+from ....backends.target import Target
+from ....dialects.exchange import VariableOp
+from ....dialects.levels import LEVELS
+from ....dialects.tile import VerticesOp
+from ....ir.errors import InputError
+from ....ir.upstream import ModuleOp
+from ....passes.pipelines import stages as stages_of
+from ...driver.executable import MACHINE, Executable
+from ...driver.shown_text import shown
+from .columns import Table, empty, rows_table
+from .execution import (
+    exchange_table,
+    execution_table,
+    group_size,
+    part_table,
+    superstep_table,
+    superstep_tile_table,
+    tiles_of_steps,
+)
+from .memory import (
+    Lives,
+    layout_table,
+    life_table,
+    moment_table,
+    tile_table,
+    variable_table,
+)
+from .nodes import Nodes, counted
+from .operations import (
+    Planned,
+    kinds_of,
+    operation_table,
+    plan_table,
+    planned_operators,
+)
+from .schema import SCHEMA
+from .tree import tree_table
+
+
+@dataclass(frozen=True, eq=False)
+class Report:
+    """The data of a report.
+
+    program: facts of the whole program by name, as report.json has them. tables: by name, with the
+    columns of the schema. absent: for each view that lacks data, which and why.
+    """
+
+    program: Mapping[str, Any]
+    tables: Mapping[str, Table]
+    absent: Mapping[str, str]
+
+
+def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
+    """The report of a compiled program, which need not fit.
+
+    names: telling names for some nodes (see layer_names). Raises InputError for a program that does
+    not reach the machine.
+    """
+    if MACHINE not in exe.levels:
+        raise InputError(f"{exe.path}: stops above {MACHINE}; need a complete program")
+    module, target, memory = exe.module_at(MACHINE), exe.target, exe.memory
+    modules = {level: exe.module_at(level) for level in exe.levels}
+    nodes = Nodes.of(modules.values(), names or {})
+    plans = exe.stages.plans
+    planned = () if plans is None else planned_operators(plans, target, nodes)
+    steps = step_charges(module, target)
+    variables = variables_of(module)
+    placed = {name: v for name, v in variables.items() if isinstance(v, VariableOp)}
+    of_steps = tiles_of_steps(steps)
+    tables: dict[str, Table] = {"parts": part_table(steps, nodes, variables)}
+    # All operations have their numbers once every part and variable was looked at.
+    tables |= _memory_tables(memory, module, placed, steps, of_steps, nodes)
+    tables |= {
+        "superstep_tiles": superstep_tile_table(of_steps),
+        "executions": execution_table(module, steps),
+        "exchanges": exchange_table(steps, variables, memory.tiles),
+        "tree": tree_table(module, steps, nodes),
+        "passes": _pass_table(exe),
+        "plans": plan_table(planned),
+    }
+    tables["operations"] = operation_table(
+        nodes,
+        tables["parts"],
+        tables["supersteps"],
+        tables["variables"],
+        planned,
+        _dearest_vertices(steps, nodes),
+        kinds_of(list(modules[exe.levels[0]].walk()), nodes),
+    )
+    tables["provenance"] = _provenance_table(nodes, modules)
+    return Report(
+        program=_program(exe, steps, planned),
+        tables={each.name: tables[each.name] for each in SCHEMA},
+        absent=_absent(exe),
+    )
+
+
+def _memory_tables(
+    memory: MemoryReport,
+    module: ModuleOp,
+    placed: Mapping[str, VariableOp],
+    steps: tuple[StepCharge, ...],
+    of_steps: Mapping[str, Any],
+    nodes: Nodes,
+) -> dict[str, Table]:
+    lives = Lives.of(memory, {name: k for k, name in enumerate(placed)})
+    moments, live = moment_table(
+        memory, lives, {each.price.name: k for k, each in enumerate(steps)}
+    )
+    return {
+        "tiles": tile_table(memory, module, placed, steps, of_steps),
+        "variables": variable_table(memory, placed, nodes, _readers(steps, nodes)),
+        "lives": life_table(lives),
+        "moments": moments,
+        "layout": layout_table(memory, placed, lives),
+        "supersteps": superstep_table(steps, nodes, live),
+    }
+
+
+def _readers(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[str, int]:
+    """The operation of the first part that reads each variable, by the variable's name."""
+    found: dict[str, int] = {}
+    for step in steps:
+        for each in step.operations:
+            number = nodes.operation(each.op)
+            for name in each.op.sources:
+                found.setdefault(name, number)
+    return found
+
+
+def _dearest_vertices(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[int, VerticesOp]:
+    """The vertex set of each operation that computes longest."""
+    found: dict[int, tuple[int, VerticesOp]] = {}
+    for step in steps:
+        for each in step.operations:
+            number = nodes.operation(each.op)
+            cycles = int(each.charge.compute.max(initial=0))
+            if isinstance(each.op, VerticesOp) and cycles >= found.get(number, (0, None))[0]:
+                found[number] = cycles, each.op
+    return {number: op for number, (_, op) in found.items()}
+
+
+def _pass_table(exe: Executable) -> Table:
+    if not exe.stages.timings:
+        return empty("passes")
+    levels = stages_of([each.name for each in exe.stages.timings])
+    return rows_table(
+        "passes",
+        (
+            {
+                "pass": k,
+                "name": each.name,
+                "level": str(level),
+                "seconds": each.seconds,
+                "operations_before": each.operations_before,
+                "operations_after": each.operations_after,
+            }
+            for k, (each, level) in enumerate(zip(exe.stages.timings, levels, strict=True))
+        ),
+    )
+
+
+def _provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
+    counts = counted(nodes, modules)
+    order: dict[str, None] = {}
+    for level in counts.values():
+        order.update(dict.fromkeys(level))
+    return rows_table(
+        "provenance",
+        (
+            {
+                "node": shown(node),
+                "operation": nodes.of_node.get(node, -1),
+                "line": shown(nodes.lines.get(node, "")),
+                **{
+                    level.name: counts[level.name].get(node, 0) if level.name in counts else -1
+                    for level in LEVELS
+                },
+            }
+            for node in order
+        ),
+    )
+
+
+def _program(
+    exe: Executable, steps: tuple[StepCharge, ...], planned: tuple[Planned, ...]
+) -> dict[str, Any]:
+    """The facts of the whole program."""
+    profile, target, memory = exe.profile, exe.target, exe.memory
+    tile = memory.fullest_tile
+    macs = sum(each.macs * each.figures.times for each in planned)
+    costs = totals([each.price for each in steps])
+    return {
+        "name": shown(os.path.basename(exe.path)),
+        "target": _target_facts(target),
+        "levels": list(exe.levels),
+        "fits": memory.problem() is None,
+        **vars(costs),
+        "seconds_of_a_run": costs.cycles / target.clock_hz,
+        "vertices": profile["vertices"],
+        "edges": profile["edges"],
+        "tiles": memory.tiles,
+        "tiles_used": memory.tiles_used,
+        "macs": macs if planned else None,
+        "utilisation": _utilisation(planned, target, costs.cycles),
+        "fullest_tile": tile,
+        "max_tile_bytes": memory.max_tile_bytes,
+        "bytes_per_tile": target.bytes_per_tile,
+        "reserved_bytes": target.memory.reserved_bytes,
+        "over_bytes": memory.over_bytes,
+        "worst_superstep": shown(memory.worst_step),
+        "group_tiles": group_size(memory.tiles),
+        "operations_by_level": dict(profile["ops"]),
+        "seconds_by_stage": {k: v for k, v in profile["seconds"].items()},
+        "relaxed_limits": [
+            {name: shown(v) if isinstance(v, str) else v for name, v in each.items()}
+            for each in profile["relaxed_limits"]
+        ],
+    }
+
+
+def _target_facts(target: Target) -> dict[str, Any]:
+    """What the page says about the machine, and the peaks of its roofline."""
+    units = target.conv_units("float16", "float32") or target.conv_units("float32", "float32")
+    return {
+        "name": shown(target.label()),
+        "spelling": shown(_without_folder(target)),
+        "tiles": target.tiles,
+        "workers": target.workers,
+        "clock_hz": target.clock_hz,
+        "bytes_per_tile": target.bytes_per_tile,
+        "peak_macs_per_cycle": target.tiles * (units.macs_per_cycle if units else 1),
+        "receive_bytes_per_cycle": target.tiles * target.exchange.receive_bytes_per_cycle,
+        "vector_bytes_per_cycle": target.tiles * target.vector.vector_bytes,
+    }
+
+
+def _without_folder(target: Target) -> str:
+    """How a target is spelled, without the folder of a file that it was read from."""
+    if not target.file:
+        return target.spelling()
+    return target.spelling().replace(os.path.dirname(target.file) + os.sep, "")
+
+
+def _utilisation(planned: tuple[Planned, ...], target: Target, cycles: int) -> float | None:
+    """MACs as a share of what all tiles could do in the cycles of a run; None if unknown."""
+    if not planned or not cycles:
+        return None
+    needed = sum(
+        each.figures.utilisation * each.figures.cycles * each.figures.times
+        for each in planned
+        if each.figures.peak == "MACs"
+    )
+    return needed / cycles
+
+
+def _absent(exe: Executable) -> dict[str, str]:
+    """The data that views lack, and why."""
+    found: dict[str, str] = {}
+    if exe.stages.plans is None:
+        found["plans"] = (
+            "utilisation, runner-up plans and what limits an operation are not known: this program "
+            "was planned before; report on the model"
+        )
+    if not exe.stages.timings:
+        found["passes"] = "no pass was run: this program was compiled before; report on the model"
+    if exe.levels[0] != LEVELS[0].name:
+        found["provenance"] = (
+            f"the program begins at {exe.levels[0]}: names of nodes are those of its locations"
+        )
+    return found

@@ -1,0 +1,222 @@
+"""The tables of execution: supersteps, their tiles, their traffic, and when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ....backends.graph.graph import codelet_name
+from ....backends.graph.parts import vertex_count
+from ....backends.price import copy_overlaps
+from ....backends.step_charges import Charged, StepCharge
+from ....backends.timeline import Skipped, timeline
+from ....dialects.tile import CopyOp, VerticesOp
+from ....dialects.variable import Variable
+from ....ir.geometry.overlap import Overlap
+from ....ir.upstream import ModuleOp
+from ...driver.shown_text import shown
+from .columns import Table, rows_table, table
+from .nodes import Nodes, origin_text
+
+Integers = NDArray[np.int64]
+
+GROUPS = 32
+"""Groups of tiles between which traffic is shown. Assumed: as many as a small picture shows."""
+
+MOST_EXECUTIONS = 10_000
+"""Executions of supersteps in a report. The last turns of longer loops are one row each."""
+
+MOST_PAIRS = 1 << 20
+"""Pairs of tiles of one copy that are listed. For more, tiles are taken to share evenly."""
+
+
+def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str, Any]) -> Table:
+    """The supersteps. live: the columns live_bytes and live_mean."""
+    compute = [each.charge.compute for each in steps]
+    columns: dict[str, Sequence[Any] | NDArray[Any]] = {
+        "superstep": np.arange(len(steps)),
+        "name": [shown(each.price.name) for each in steps],
+        "operation": [_dearest(each, nodes) for each in steps],
+        "origin": [origin_text(each.step) for each in steps],
+        "critical_tile": [each.price.busiest_tile for each in steps],
+        "median_compute": [float(np.median(each)) for each in compute],
+        "balance": [float(each.mean() / max(each.max(), 1)) for each in compute],
+        "busy_tiles": [int(np.count_nonzero(each)) for each in compute],
+        **live,
+    }
+    for name in ("times", "cycles", "sync_cycles", "exchange_cycles", "compute_cycles"):
+        columns[name] = [getattr(each.price, name) for each in steps]
+    columns["exchange_bytes"] = [each.price.exchange_bytes for each in steps]
+    return table("supersteps", columns)
+
+
+def _dearest(step: StepCharge, nodes: Nodes) -> int:
+    """The operation that most cycles of a superstep belong to; -1 if it has none."""
+    if not step.operations:
+        return nodes.operation(step.step)
+    cycles: dict[int, float] = {}
+    for each in step.operations:
+        own = nodes.operation(each.op)
+        cycles[own] = cycles.get(own, 0.0) + each.compute_cycles + each.exchange_cycles
+    return max(cycles, key=lambda own: cycles[own], default=-1)
+
+
+def tiles_of_steps(steps: Sequence[StepCharge]) -> dict[str, Integers]:
+    """What each tile does in one execution of each superstep: (supersteps, tiles) each."""
+    found = {
+        "compute_cycles": [each.charge.compute for each in steps],
+        "exchange_cycles": [each.exchange for each in steps],
+        "received_bytes": [each.charge.received for each in steps],
+        "sent_bytes": [each.charge.sent for each in steps],
+    }
+    width = max((len(each.exchange) for each in steps), default=0)
+    return {
+        name: np.array([np.pad(row, (0, width - len(row))) for row in rows], np.int64).reshape(
+            len(steps), width
+        )
+        for name, rows in found.items()
+    }
+
+
+def superstep_tile_table(of_steps: Mapping[str, Integers]) -> Table:
+    """The same, with a row for each superstep and tile that does anything."""
+    busy = sum((each != 0 for each in of_steps.values()), np.zeros(1, np.bool_))
+    step, tile = np.nonzero(busy)
+    return table(
+        "superstep_tiles",
+        {"superstep": step, "tile": tile, **{n: v[step, tile] for n, v in of_steps.items()}},
+    )
+
+
+def part_table(
+    steps: Sequence[StepCharge], nodes: Nodes, variables: Mapping[str, Variable]
+) -> Table:
+    """The copies and compute sets of all supersteps."""
+    return rows_table("parts", _parts(steps, nodes, variables))
+
+
+def _parts(
+    steps: Sequence[StepCharge], nodes: Nodes, variables: Mapping[str, Variable]
+) -> Iterator[dict[str, Any]]:
+    number = 0
+    for index, step in enumerate(steps):
+        for each in step.operations:
+            first, tiles = _tiles_of(each.op, variables)
+            vertices = each.op if isinstance(each.op, VerticesOp) else None
+            yield {
+                "part": number,
+                "operation": nodes.operation(each.op),
+                "superstep": index,
+                "kind": "copy" if vertices is None else "compute",
+                "origin": origin_text(each.op),
+                "codelet": "" if vertices is None else shown(codelet_name(vertices)),
+                "writes": shown(each.op.destination),
+                "times": step.price.times,
+                "first_tile": first,
+                "tiles": tiles,
+                "vertices": 0
+                if vertices is None
+                else vertex_count(vertices.space.data, vertices.plan.data),
+                "compute_cycles": int(each.charge.compute.max(initial=0)),
+                "exchange_cycles": each.alone_exchange,
+                "exchange_bytes": int(each.charge.received.sum()),
+                "charged_compute": each.compute_cycles,
+                "charged_exchange": each.exchange_cycles,
+            }
+            number += 1
+
+
+def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> tuple[int, int]:
+    """The first tile that an operation writes to, and how many it uses from there on."""
+    if isinstance(op, VerticesOp):
+        return op.plan.data.first_tile, prod(op.plan.data.split)
+    placed = variables[op.destination].placed
+    return placed.first_tile, placed.cells
+
+
+def execution_table(module: ModuleOp, steps: Sequence[StepCharge]) -> Table:
+    """The executions of a run, in order."""
+    number = {each.step: k for k, each in enumerate(steps)}
+    cycles = {each.step: each.price.cycles for each in steps}
+    rows: list[dict[str, int]] = []
+    for each in timeline(module, cycles, MOST_EXECUTIONS):
+        if isinstance(each, Skipped):
+            row = {"cycles": each.cycles, "superstep": -1, "turns": each.turns}
+        else:
+            row = {"cycles": cycles[each.step], "superstep": number[each.step], "turns": 1}
+        rows.append(row | {"start": each.start})
+    return rows_table("executions", rows)
+
+
+# Who sends to whom
+
+
+def group_size(tiles: int) -> int:
+    """Neighbouring tiles in a group of the exchange table."""
+    return max(-(-tiles // GROUPS), 1)
+
+
+def exchange_table(
+    steps: Sequence[StepCharge], variables: Mapping[str, Variable], tiles: int
+) -> Table:
+    """The bytes between groups of tiles, by superstep."""
+    size = group_size(tiles)
+    found: list[NDArray[np.int64]] = []
+    exact: list[bool] = []
+    for step in steps:
+        sums = np.zeros((-(-tiles // size),) * 2, np.float64)
+        whole = True
+        for op in step.step.body.block.ops:
+            if isinstance(op, CopyOp):
+                itemsize = variables[op.destination].dtype.itemsize
+                for shared in copy_overlaps(op, variables):
+                    whole &= _add_traffic(sums, shared, itemsize, size)
+        found.append(np.rint(sums).astype(np.int64))
+        exact.append(whole)
+    stacked = np.array(found).reshape(len(found), *(found[0].shape if found else (0, 0)))
+    step, source, destination = np.nonzero(stacked)
+    return table(
+        "exchanges",
+        {
+            "superstep": step,
+            "source": source,
+            "destination": destination,
+            "bytes": stacked[step, source, destination],
+            "exact": np.array(exact, np.bool_)[step],
+        },
+    )
+
+
+def _add_traffic(sums: NDArray[np.float64], shared: Overlap, itemsize: int, size: int) -> bool:
+    """Add the bytes of one copy. Returns whether they are exact."""
+    received = shared.received
+    if not received.any():
+        return True
+    groups = len(sums)
+    first, of_first = shared.destination.first_tile, shared.source.first_tile
+    replicas = shared.destination.cells // max(
+        prod(shared.destination.parts[d] for g in shared.groups for d in g.destination_dims), 1
+    )
+    if prod(len(g.shared.count) for g in shared.groups) * replicas > MOST_PAIRS:
+        sent = shared.sent.astype(np.float64)
+        senders = np.bincount(
+            (np.arange(len(sent)) + of_first) // size, sent / max(sent.sum(), 1), groups
+        )
+        receivers = np.bincount((np.arange(len(received)) + first) // size, received, groups)
+        sums += np.outer(senders, receivers) * itemsize
+        return False
+    source, destination, elements = shared.pairs()
+    # What a tile holds itself does not travel, also if it holds another replica than the first.
+    wanted = np.maximum(shared.wanted, 1)[destination]
+    away = (
+        elements * (received[destination] / wanted)
+        if shared.source.replica_dims
+        else elements * (source + of_first != destination + first)
+    )
+    pair = (source + of_first) // size * groups + (destination + first) // size
+    sums += np.bincount(pair, away, groups * groups).reshape(groups, groups) * itemsize
+    return True

@@ -1,0 +1,129 @@
+"""Which operation of the framework each part of a program belongs to."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Operation
+
+from ....dialects.levels import LEVELS
+from ....ir.provenance import is_known, origin_names, place
+from ....ir.upstream import LocationAttr, ModuleOp
+from ...driver.dump.nodes import node_names, nodes_of
+from ...driver.shown_text import shown
+from ..layer_names import layer_name
+
+PLACE = re.compile(r"([^()\s]+):(\d+):(\d+)\)?$")
+"""A line of a file at the end of a location's text."""
+
+
+@dataclass
+class Nodes:
+    """The operations of a program: framework nodes, of which fused ones share a number.
+
+    known: names of the framework's nodes. telling: other names for some of them. of_node: the
+    operation of each node. groups: the nodes of each operation. lines: where nodes are written.
+    """
+
+    known: frozenset[str]
+    telling: Mapping[str, str]
+    of_node: dict[str, int] = field(default_factory=dict[str, int])
+    groups: list[list[str]] = field(default_factory=list[list[str]])
+    lines: dict[str, str] = field(default_factory=dict[str, str])
+    _found: dict[LocationAttr, int] = field(default_factory=dict[LocationAttr, int])
+
+    @staticmethod
+    def of(modules: Iterable[ModuleOp], telling: Mapping[str, str]) -> Nodes:
+        """The nodes of a program. modules: at its levels, the highest first."""
+        every = list(modules)
+        nodes = Nodes(node_names(op.location for op in every[0].walk()), telling)
+        for module in every[:1]:
+            for op in module.walk():
+                line = line_of(op)
+                for node in nodes_of(op.location, nodes.known) if line else ():
+                    nodes.lines.setdefault(node, line)
+        return nodes
+
+    def operation(self, source: Operation | LocationAttr) -> int:
+        """The number of the operation that something belongs to; -1 if no node is known."""
+        location = source.location if isinstance(source, Operation) else source
+        number = self._found.get(location)
+        if number is None:
+            number = self._found[location] = self.joined(nodes_of(location, self.known))
+        return number
+
+    def known_operation(self, source: Operation | LocationAttr) -> int:
+        """The same, but nodes that have no operation yet get none: -1."""
+        location = source.location if isinstance(source, Operation) else source
+        found = (self.of_node.get(node) for node in nodes_of(location, self.known))
+        return next((number for number in found if number is not None), -1)
+
+    def joined(self, nodes: Sequence[str]) -> int:
+        """The operation of some nodes, which its other nodes then belong to as well; -1 for none.
+
+        Nodes that belong to other operations already stay there.
+        """
+        if not nodes:
+            return -1
+        number = next((self.of_node[n] for n in nodes if n in self.of_node), len(self.groups))
+        if number == len(self.groups):
+            self.groups.append([])
+        for node in nodes:
+            if node not in self.of_node:
+                self.of_node[node] = number
+                self.groups[number].append(node)
+        return number
+
+    def names(self) -> list[str]:
+        """What people call each operation."""
+        return [shown(layer_name(group, self.telling)) for group in self.groups]
+
+    def layers(self) -> list[str]:
+        """What each operation is grouped by: the name of its first node without its last part."""
+        return [shown(_without_last(layer_name(group[:1], self.telling))) for group in self.groups]
+
+    def texts(self) -> list[str]:
+        """The nodes of each operation, joined."""
+        return [shown("+".join(group)) for group in self.groups]
+
+    def line(self, number: int) -> str:
+        """The line of the first node of an operation that has one."""
+        found = (self.lines[n] for n in self.groups[number] if n in self.lines)
+        return shown(next(found, ""))
+
+
+def line_of(op: Operation) -> str:
+    """FILE:LINE:COLUMN of an operation, without the file's folder; "" if it is not known."""
+    found = PLACE.search(place(op)) if is_known(op.location) else None
+    return f"{os.path.basename(found[1])}:{found[2]}:{found[3]}" if found else ""
+
+
+def counted(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> dict[str, dict[str, int]]:
+    """For each level that a program has, how many operations came from each node."""
+    found: dict[str, dict[str, int]] = {}
+    for level in (level.name for level in LEVELS if level.name in modules):
+        counts = found[level] = {}
+        memo: dict[LocationAttr, tuple[str, ...]] = {}
+        for op in modules[level].walk():
+            if op.location not in memo:
+                memo[op.location] = nodes_of(op.location, nodes.known)
+            for node in memo[op.location]:
+                counts[node] = counts.get(node, 0) + 1
+    return found
+
+
+def origin_text(op: Operation) -> str:
+    """The origin of an operation as text that may be shown."""
+    return shown("+".join(origin_names(op)))
+
+
+def _without_last(name: str) -> str:
+    """A name without its last part: after a slash, else a dot, else an underscore."""
+    for separator in "/._":
+        head, _, tail = name.rpartition(separator)
+        if head.strip(separator) and tail:
+            return head
+    return name

@@ -1,0 +1,243 @@
+"""The tables of operations and plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Operation
+
+from ....backends.target import Target
+from ....dialects.abele import PlanAttr
+from ....dialects.tile import VerticesOp
+from ....ir.provenance import origin
+from ....passes.planner.constrained import plan_program
+from ....passes.planner.serial import plans
+from ....passes.plans.fused import FusedGroups, operator_name
+from ...driver.keep_plans import KeptPlans
+from ...driver.shown_text import shown
+from ..planning.figures import OperatorPlan, figures, macs, split_text
+from ..planning.plan import executions_of
+from .columns import Table, rows_table
+from .nodes import Nodes
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A plan of an operator of nn, and the operation that it belongs to."""
+
+    operation: int
+    macs: int
+    figures: OperatorPlan
+
+
+def planned_operators(kept: KeptPlans, target: Target, nodes: Nodes) -> tuple[Planned, ...]:
+    """The plans of all operators, with the best other plans that the search has priced."""
+    module = kept.module.clone()
+    FusedGroups(module).fuse()
+    network = plan_program(module, target, "", kept.proportion).network
+    found: list[Planned] = []
+    for op, choice in network.choices.items():
+        question = network.questions[op]
+        node = origin(op) or ""
+        own = figures(
+            node, node, operator_name(op), executions_of(op), question, choice, others=plans
+        )
+        found.append(Planned(nodes.operation(op), macs(question.problem), own))
+    return tuple(found)
+
+
+def plan_table(planned: Sequence[Planned]) -> Table:
+    """The plans."""
+    return rows_table("plans", map(_plan_row, planned))
+
+
+def _plan_row(each: Planned) -> dict[str, Any]:
+    own, other = each.figures, each.figures.runner_up
+    row: dict[str, Any] = {
+        "operation": each.operation,
+        "node": shown(own.node),
+        "kind": own.op,
+        "plan": PlanAttr(own.plan).text(),
+        "estimated_cycles": own.cycles,
+        "macs": each.macs,
+        "runner_up": "" if other is None else split_text(own.dims, other.plan),
+        "runner_up_cycles": np.nan if other is None else other.cycles,
+    }
+    for name in (
+        *("space", "split", "tiles", "times", "compute_cycles", "exchange_cycles", "sync_cycles"),
+        *("combine_cycles", "utilisation", "peak", "temporary_bytes", "resident_bytes"),
+        *("limit_bytes", "limited_by"),
+    ):
+        row[name] = getattr(own, name)
+    return row
+
+
+def operation_table(
+    nodes: Nodes,
+    parts: Table,
+    supersteps: Table,
+    variables: Table,
+    planned: Sequence[Planned],
+    vertex_plans: Mapping[int, VerticesOp],
+    kinds: Mapping[int, str],
+) -> Table:
+    """The operations, whose cycles add up to those of the program.
+
+    vertex_plans: the dearest vertex set of each operation, whose plan is shown if the planner's is
+    not known. kinds: what each operation is at the highest level.
+    """
+    count = len(nodes.groups)
+    sums = attributed(parts, supersteps, count)
+    dearest: dict[int, Planned] = {}
+    for each in planned:
+        best = dearest.get(each.operation)
+        if best is None or _cycles(each) > _cycles(best):
+            dearest[each.operation] = each
+    work = np.zeros(count, np.float64)
+    for each in planned:
+        if each.operation >= 0:
+            work[each.operation] += float(each.macs * each.figures.times)
+    owned = variables_of_operations(variables, count)
+    names, layers, texts = nodes.names(), nodes.layers(), nodes.texts()
+    rows: list[dict[str, Any]] = []
+    for k in range(count):
+        best, vertices = dearest.get(k), vertex_plans.get(k)
+        row: dict[str, Any] = {
+            "operation": k,
+            "name": names[k],
+            "nodes": texts[k],
+            "layer": layers[k],
+            "kind": kinds.get(k, "") if best is None else best.figures.op,
+            "phase": "",
+            "line": nodes.line(k),
+            "macs": int(min(work[k], 2.0**62)),
+            **{name: values[k] for name, values in sums.items()},
+            **{name: values[k] for name, values in owned.items()},
+        }
+        row |= _chosen(best, vertices, float(row["cycles"]))
+        rows.append(row)
+    return rows_table("operations", rows)
+
+
+def _cycles(each: Planned) -> float:
+    return each.figures.times * each.figures.cycles
+
+
+def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) -> dict[str, Any]:
+    """The columns about the plan of an operation."""
+    row: dict[str, Any] = {
+        "utilisation": np.nan,
+        "runner_up_slower": np.nan,
+        **dict.fromkeys(("peak", "plan", "split", "method", "runner_up", "limited_by"), ""),
+    }
+    if best is not None:
+        own, other = best.figures, best.figures.runner_up
+        # The planner's estimate of the cycles is replaced by those that are charged.
+        row |= {
+            "utilisation": own.utilisation * _cycles(best) / cycles if cycles else np.nan,
+            "peak": own.peak,
+            "plan": PlanAttr(own.plan).text(),
+            "split": own.split,
+            "method": own.plan.method,
+            "limited_by": own.limited_by,
+        }
+        if other is not None:
+            row |= {
+                "runner_up": split_text(own.dims, other.plan),
+                "runner_up_slower": other.slower,
+            }
+    elif vertices is not None:
+        plan = vertices.plan.data
+        row |= {
+            "plan": PlanAttr(plan).text(),
+            "split": split_text(vertices.space.data.dims, plan),
+            "method": plan.method,
+        }
+    return row
+
+
+def attributed(parts: Table, supersteps: Table, count: int) -> dict[str, Any]:
+    """The sums over all parts of each operation; every cycle of a run belongs to one operation.
+
+    The sync of a superstep, and cycles of parts without an operation, are shared by its operations
+    in proportion to their cycles.
+    """
+    part = {name: np.asarray(parts[name]) for name in parts if not isinstance(parts[name], list)}
+    step = {n: np.asarray(supersteps[n]) for n in ("times", "sync_cycles")}
+    operation, superstep = part["operation"], part["superstep"]
+    own = operation >= 0
+    of_step = superstep[own]
+    steps = len(step["times"])
+    compute, exchange = (
+        part[n][own].astype(np.float64) for n in ("charged_compute", "charged_exchange")
+    )
+    alone = compute + exchange
+    total = np.bincount(of_step, alone, steps)
+    members = np.bincount(of_step, minlength=steps)
+    even = total[of_step] == 0
+    share = np.where(
+        even, 1 / np.maximum(members[of_step], 1), alone / np.where(even, 1, total[of_step])
+    )
+    times = step["times"][of_step].astype(np.float64)
+    lost = {
+        name: np.bincount(superstep[~own], part[name][~own], steps)
+        for name in ("charged_compute", "charged_exchange")
+    }
+    compute = (compute + share * lost["charged_compute"][of_step]) * times
+    exchange = (exchange + share * lost["charged_exchange"][of_step]) * times
+    sync = share * step["sync_cycles"][of_step] * times
+    number = operation[own]
+    # A superstep that only waits for the host has no parts, and belongs to its own operation.
+    waits = np.flatnonzero((members == 0) & (np.asarray(supersteps["operation"]) >= 0))
+    waiting = np.asarray(supersteps["operation"])[waits]
+
+    def summed(values: Any) -> Any:
+        return np.minimum(np.bincount(number, values, count), 2.0**62)
+
+    waited = np.bincount(waiting, (step["times"] * step["sync_cycles"])[waits], count)
+    sums = (summed(compute), summed(exchange), summed(sync) + waited)
+    whole = [np.rint(each).astype(np.int64) for each in sums]
+    first = np.full(count, steps, np.int64)
+    np.minimum.at(first, number, of_step)
+    pairs = np.unique(number * max(steps, 1) + of_step) // max(steps, 1)
+    return {
+        "first_superstep": np.where(first == steps, -1, first),
+        "supersteps": np.bincount(pairs, minlength=count),
+        "cycles": sum(whole),
+        "compute_cycles": whole[0],
+        "exchange_cycles": whole[1],
+        "sync_cycles": whole[2],
+        "exchange_bytes": summed(part["exchange_bytes"][own] * times).astype(np.int64),
+        "vertices": np.bincount(number, part["vertices"][own], count).astype(np.int64),
+    }
+
+
+def variables_of_operations(variables: Table, count: int) -> dict[str, Any]:
+    """The bytes of the variables of each operation."""
+    owner = np.asarray(variables["operation"])
+    size, own_tile = (np.asarray(variables[n]) for n in ("bytes", "bytes_per_tile"))
+    resident = np.array([kind != "value" for kind in variables["kind"]], np.bool_)
+    at_peak = np.asarray(variables["at_peak"])
+
+    def summed(values: Any, where: Any) -> Any:
+        kept = where & (owner >= 0)
+        return np.bincount(owner[kept], values[kept], count).astype(np.int64)
+
+    return {
+        "resident_bytes": summed(size, resident),
+        "value_bytes": summed(size, ~resident),
+        "peak_bytes": summed(own_tile, at_peak),
+    }
+
+
+def kinds_of(ops: Sequence[Operation], nodes: Nodes) -> dict[int, str]:
+    """The name of the first operation of each number."""
+    found: dict[int, str] = {}
+    for op in ops:
+        number = nodes.known_operation(op)
+        if number >= 0 and not op.regions:
+            found.setdefault(number, op.name)
+    return found

@@ -1,0 +1,271 @@
+"""The tables of a report: the name, type and meaning of every column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+FORMAT, VERSION = "abele report", 1
+"""What report.json says of itself. The version grows when a column changes its meaning or goes."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column. kind: text, int, float or bool. meaning: a sentence for people."""
+
+    name: str
+    kind: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class TableSchema:
+    """A table. meaning: what one row is."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+
+def _table(name: str, meaning: str, *columns: tuple[str, str, str]) -> TableSchema:
+    return TableSchema(name, meaning, tuple(Column(*each) for each in columns))
+
+
+_CYCLES = (
+    ("cycles", "int", "Cycles of a run that are attributed to it, sync included."),
+    ("compute_cycles", "int", "Those in which the slowest tile of each superstep computes."),
+    ("exchange_cycles", "int", "Those in which tiles exchange."),
+    ("sync_cycles", "int", "Those until all tiles have met."),
+)
+
+SCHEMA: tuple[TableSchema, ...] = (
+    _table(
+        "operations",
+        "One operation of the framework, or several that were fused. Cycles of all operations add "
+        "up to those of the program.",
+        ("operation", "int", "The number of the operation, in program order."),
+        ("name", "text", "What people call it: the framework's node, or the name of its weights."),
+        ("nodes", "text", "The framework's nodes, joined by +."),
+        ("layer", "text", "The name without its last part: what operations are grouped by."),
+        ("kind", "text", "What it computes, such as nn.conv."),
+        ("phase", "text", "forward, backward or update; empty if the program has no phases."),
+        ("line", "text", "FILE:LINE:COLUMN where it is written; empty if that is not known."),
+        ("first_superstep", "int", "The first superstep that it runs in; -1 if it runs in none."),
+        ("supersteps", "int", "Supersteps that it runs in."),
+        *_CYCLES,
+        ("exchange_bytes", "int", "Bytes of a run that tiles receive for it."),
+        ("vertices", "int", "Vertices of its compute sets."),
+        ("macs", "int", "Multiplications and additions of a run."),
+        ("utilisation", "float", "The share of the peak of all tiles in its cycles; null if none."),
+        ("peak", "text", "What is compared with the peak: MACs, vector or exchange."),
+        ("resident_bytes", "int", "Bytes of its weights and constants on all tiles together."),
+        ("value_bytes", "int", "Bytes of its results and temporaries on all tiles together."),
+        ("peak_bytes", "int", "Its bytes on the fullest tile in that tile's worst superstep."),
+        ("plan", "text", "The plan of its dearest operator."),
+        ("split", "text", "The parts of each dimension that the plan splits."),
+        ("method", "text", "How the plan computes products."),
+        ("runner_up", "text", "The best plan with another split."),
+        ("runner_up_slower", "float", "How much slower that is: 0.1 is 10 %; null if none."),
+        ("limited_by", "text", "What keeps it from being faster."),
+    ),
+    _table(
+        "plans",
+        "The plan of one operator of nn, as the planner estimates it.",
+        ("operation", "int", "The operation it belongs to."),
+        ("node", "text", "The nodes that the operator was made from."),
+        ("kind", "text", "The operator, such as nn.conv."),
+        ("space", "text", "The sizes of its dimensions."),
+        ("plan", "text", "The plan."),
+        ("split", "text", "The parts of each dimension that is split."),
+        ("tiles", "int", "Tiles that it uses."),
+        ("times", "int", "Executions in a run."),
+        ("estimated_cycles", "float", "Cycles of an execution."),
+        ("compute_cycles", "float", "Those of compute."),
+        ("exchange_cycles", "float", "Those of exchange."),
+        ("sync_cycles", "float", "Those of sync."),
+        ("combine_cycles", "float", "Those in which partials are combined."),
+        ("macs", "int", "Multiplications and additions of an execution."),
+        ("utilisation", "float", "The share of the peak of all tiles."),
+        ("peak", "text", "What is compared with the peak."),
+        ("temporary_bytes", "int", "Bytes of copies, partials and result on the fullest tile."),
+        ("resident_bytes", "int", "Bytes of weights and constants on the fullest tile."),
+        ("limit_bytes", "int", "What temporary_bytes may be."),
+        ("runner_up", "text", "The best plan with another split."),
+        ("runner_up_cycles", "float", "Its cycles; null if there is none."),
+        ("limited_by", "text", "What keeps it from being faster."),
+    ),
+    _table(
+        "parts",
+        "One copy or compute set of the program.",
+        ("part", "int", "The number of the part, in the order of the program's text."),
+        ("operation", "int", "The operation it belongs to."),
+        ("superstep", "int", "The superstep it runs in."),
+        ("kind", "text", "copy or compute."),
+        ("origin", "text", "The nodes and the step of their lowering."),
+        ("codelet", "text", "What its vertices compute; empty for a copy."),
+        ("writes", "text", "The variable that it fills."),
+        ("times", "int", "Executions in a run."),
+        ("first_tile", "int", "The first tile that it uses."),
+        ("tiles", "int", "Tiles from there on."),
+        ("vertices", "int", "Vertices; 0 for a copy."),
+        ("compute_cycles", "int", "Of an execution, on the tile that computes longest for it."),
+        ("exchange_cycles", "int", "Of an execution, on the tile that exchanges longest for it."),
+        ("exchange_bytes", "int", "Bytes of an execution that tiles receive."),
+        ("charged_compute", "int", "Its part of the superstep's compute, on the slowest tile."),
+        ("charged_exchange", "float", "Its part of the superstep's exchange."),
+    ),
+    _table(
+        "supersteps",
+        "One superstep of the program. Cycles are those of one execution.",
+        ("superstep", "int", "The number, in the order of the program's text."),
+        ("name", "text", "Its name."),
+        ("operation", "int", "The operation that most of its cycles belong to; -1 if none."),
+        ("origin", "text", "The nodes and the step of their lowering."),
+        ("times", "int", "Executions in a run."),
+        ("cycles", "int", "Cycles: sync, exchange and compute."),
+        ("sync_cycles", "int", "Until all tiles have met."),
+        ("exchange_cycles", "int", "Of the tile that exchanges longest."),
+        ("compute_cycles", "int", "Of the tile that computes longest."),
+        ("exchange_bytes", "int", "Bytes that tiles receive."),
+        ("critical_tile", "int", "The tile that exchanges and computes longest."),
+        ("median_compute", "float", "Cycles that the median tile computes."),
+        ("balance", "float", "Mean compute over all tiles / that of the slowest; 1 is best."),
+        ("busy_tiles", "int", "Tiles that compute."),
+        ("live_bytes", "int", "Live bytes on the tile that has most; -1 if it never runs."),
+        ("live_mean", "float", "Live bytes on the mean tile; null if it never runs."),
+    ),
+    _table(
+        "superstep_tiles",
+        "What one tile does in one execution of a superstep.",
+        ("superstep", "int", "The superstep."),
+        ("tile", "int", "The tile."),
+        ("compute_cycles", "int", "Cycles that it computes."),
+        ("exchange_cycles", "int", "Cycles that it exchanges."),
+        ("received_bytes", "int", "Bytes that it receives."),
+        ("sent_bytes", "int", "Bytes that it sends."),
+    ),
+    _table(
+        "executions",
+        "One execution of a superstep in a run, in order.",
+        ("start", "int", "The cycle in which it begins."),
+        ("cycles", "int", "How long it takes, with `turns` executions for skipped turns."),
+        ("superstep", "int", "The superstep; -1 for turns of a loop or a call that are skipped."),
+        ("turns", "int", "Turns that this row stands for; 1 for a single execution."),
+    ),
+    _table(
+        "tiles",
+        "The memory and the work of one tile.",
+        ("tile", "int", "The tile."),
+        ("always_live", "int", "Bytes of weights and constants, which live in every superstep."),
+        ("live_now", "int", "Most bytes of other variables that live at once."),
+        ("gaps", "int", "Bytes below the highest variable that are free at that moment."),
+        ("code", "int", "Bytes of codelets and control code, by the target's rules."),
+        ("vertex_state", "int", "Bytes of pointers and counts of vertices."),
+        ("exchange_code", "int", "Bytes of instructions that send and receive."),
+        ("stacks", "int", "Bytes of the stacks of workers and supervisor."),
+        ("variable_bytes", "int", "Bytes up to the end of the highest variable."),
+        ("worst_superstep", "int", "The position of its worst moment in `moments`; -1 if none."),
+        ("compute_cycles", "int", "Cycles of a run that it computes."),
+        ("exchange_cycles", "int", "Cycles of a run that it exchanges."),
+    ),
+    _table(
+        "variables",
+        "One variable: a tensor that lies on tiles.",
+        ("variable", "int", "The number of the variable."),
+        ("name", "text", "Its name in the program."),
+        ("operation", "int", "The operation it was made for; -1 if that is not known."),
+        ("origin", "text", "The nodes and the step of their lowering."),
+        ("kind", "text", "state, constant or value. The first two are always live."),
+        ("dtype", "text", "The type of its elements."),
+        ("shape", "text", "Its shape, such as 1x64x56x56."),
+        ("first_tile", "int", "The first tile that it lies on."),
+        ("tiles", "int", "Tiles from there on."),
+        ("address", "int", "Its address on each of these tiles."),
+        ("bytes_per_tile", "int", "Bytes on each of these tiles."),
+        ("bytes", "int", "Bytes on all tiles."),
+        ("at_peak", "bool", "Whether it is live on the fullest tile in its worst superstep."),
+        ("waits", "bool", "Whether it is live there, and neither read nor written."),
+    ),
+    _table(
+        "lives",
+        "One life of a variable that is not always live.",
+        ("variable", "int", "The variable."),
+        ("first", "int", "The first moment in which it is live."),
+        ("last", "int", "The last moment in which it is live."),
+    ),
+    _table(
+        "moments",
+        "One superstep in the order of execution: a loop's body once, a function once per call.",
+        ("moment", "int", "The position."),
+        ("superstep", "int", "The superstep."),
+        ("tile", "int", "The tile with most live bytes."),
+        ("max_bytes", "int", "Those bytes, with what is always live."),
+        ("mean_bytes", "float", "Live bytes on the mean tile."),
+        ("min_bytes", "int", "Live bytes on the tile that has fewest."),
+        ("peak_tile_bytes", "int", "Live bytes on the program's fullest tile."),
+    ),
+    _table(
+        "layout",
+        "The part of a variable on the fullest tile: where it lies and when it lives.",
+        ("variable", "int", "The variable."),
+        ("address", "int", "Its address."),
+        ("bytes", "int", "Its bytes on this tile."),
+        ("first", "int", "The first moment."),
+        ("last", "int", "The last moment."),
+    ),
+    _table(
+        "exchanges",
+        "Bytes of one execution of a superstep from one group of tiles to another.",
+        ("superstep", "int", "The superstep."),
+        ("source", "int", "The group that sends."),
+        ("destination", "int", "The group that receives."),
+        ("bytes", "int", "Bytes that the tiles of the group receive, without those of the tile."),
+        ("exact", "bool", "False if the tiles of a very large copy were taken to share evenly."),
+    ),
+    _table(
+        "tree",
+        "A node of the control program.",
+        ("node", "int", "The number of the node, in the order of the tree."),
+        ("parent", "int", "The node around it; -1 for the entry."),
+        ("depth", "int", "Nodes around it."),
+        ("kind", "text", "function, call, repeat, while, if, superstep or part."),
+        ("name", "text", "The name of what it runs."),
+        ("operation", "int", "The operation that it belongs to; -1 if several or none."),
+        ("superstep", "int", "The superstep that it is, or is a part of; -1 if none."),
+        ("times", "int", "Executions in a run."),
+        ("inclusive_cycles", "int", "Cycles of a run, with everything in it."),
+        ("exclusive_cycles", "int", "Cycles of a run that nothing in it accounts for."),
+    ),
+    _table(
+        "passes",
+        "One run of a pass.",
+        ("pass", "int", "The position in the pipeline."),
+        ("name", "text", "The pass."),
+        ("level", "text", "The level that it works towards."),
+        ("seconds", "float", "Wall-clock seconds."),
+        ("operations_before", "int", "Operations in the program before it."),
+        ("operations_after", "int", "Operations after it."),
+    ),
+    _table(
+        "provenance",
+        "What became of one node of the framework.",
+        ("node", "text", "The node."),
+        ("operation", "int", "The operation that accounts for it; -1 if nothing of it is left."),
+        ("line", "text", "Where it is written; empty if that is not known."),
+        ("nn", "int", "Operations of nn that came from it; -1 if this level is not there."),
+        ("partition", "int", "The same of partition."),
+        ("tile", "int", "The same of tile."),
+        ("exchange", "int", "The same of exchange."),
+    ),
+)
+
+TABLES = {each.name: each for each in SCHEMA}
+
+
+def markdown() -> Iterator[str]:
+    """The lines of the section of docs/report.md that lists all tables."""
+    for table in SCHEMA:
+        yield from (f"### {table.name}", "", table.meaning, "")
+        yield from ("| column | type | meaning |", "|---|---|---|")
+        yield from (f"| `{c.name}` | {c.kind} | {c.meaning} |" for c in table.columns)
+        yield ""

@@ -1,0 +1,129 @@
+"""The control program as a tree: functions, calls, loops, branches, supersteps and their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.dialects import func
+from xdsl.ir import Block, Operation
+
+from ....backends.price import ENTRY, MOST_TIMES, Executions, callee_of, functions_of
+from ....backends.step_charges import StepCharge
+from ....dialects import control
+from ....dialects.tile import CopyOp, SuperstepOp
+from ....ir.upstream import ModuleOp
+from ...driver.shown_text import shown
+from .columns import Table, rows_table
+from .nodes import Nodes, origin_text
+
+MOST_NODES = 50_000
+"""Nodes of the tree. Further calls of a function that was shown already have no nodes below."""
+
+
+def tree_table(module: ModuleOp, steps: Sequence[StepCharge], nodes: Nodes) -> Table:
+    """The control program, as one run executes it.
+
+    A while's test and body count once, and of an if, the dearer branch, as in the price.
+    """
+    functions = functions_of(module)
+    cycles = {each.step: each.price.cycles for each in steps}
+    numbers = {each.step: k for k, each in enumerate(steps)}
+    walk = _Walk(functions, Executions(functions, cycles), steps, numbers, nodes)
+    top = walk.add(-1, "function", f"@{ENTRY}", 1, None)
+    walk.block(top, functions[ENTRY].body.block, (ENTRY,), 1)
+    walk.close(top)
+    return rows_table("tree", walk.rows)
+
+
+@dataclass
+class _Walk:
+    functions: Mapping[str, func.FuncOp]
+    executions: Executions
+    steps: Sequence[StepCharge]
+    numbers: Mapping[SuperstepOp, int]
+    nodes: Nodes
+    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    shown: set[str] = field(default_factory=set[str])
+
+    def add(self, parent: int, kind: str, name: str, times: int, op: Operation | None) -> int:
+        """Add a node; returns its number. Its exclusive cycles begin as 0."""
+        self.rows.append(
+            {
+                "node": len(self.rows),
+                "parent": parent,
+                "depth": 0 if parent < 0 else self.rows[parent]["depth"] + 1,
+                "kind": kind,
+                "name": shown(name),
+                "operation": -1 if op is None else self.nodes.operation(op),
+                "superstep": -1,
+                "times": min(times, MOST_TIMES),
+                "inclusive_cycles": 0,
+                "exclusive_cycles": 0,
+            }
+        )
+        return len(self.rows) - 1
+
+    def close(self, node: int) -> None:
+        """Add a node's inclusive cycles to the node around it."""
+        row = self.rows[node]
+        row["inclusive_cycles"] += row["exclusive_cycles"]
+        if row["parent"] >= 0:
+            self.rows[row["parent"]]["inclusive_cycles"] += row["inclusive_cycles"]
+
+    def block(self, parent: int, block: Block, calling: tuple[str, ...], times: int) -> None:
+        for op in block.ops:
+            self._operation(parent, op, calling, times)
+
+    def _operation(self, parent: int, op: Operation, calling: tuple[str, ...], times: int) -> None:
+        match op:
+            case SuperstepOp():
+                self._superstep(parent, op, times)
+                return
+            case control.RepeatOp():
+                node = self.add(parent, "repeat", f"{op.turns} times", times, op)
+                self.block(node, op.body.block, calling, times * op.turns)
+            case control.WhileOp():
+                node = self.add(parent, "while", "test and body once", times, op)
+                for region in (op.test, op.body):
+                    self.block(node, region.block, calling, times)
+            case control.IfOp():
+                node = self.add(parent, "if", "dearer branch", times, op)
+                self.block(node, self.executions.dearer_branch(op, calling), calling, times)
+            case func.CallOp():
+                node = self._call(parent, op, calling, times)
+            case _:
+                return
+        self.close(node)
+
+    def _call(self, parent: int, op: func.CallOp, calling: tuple[str, ...], times: int) -> int:
+        callee = callee_of(op, self.functions, calling)
+        name = callee.sym_name.data
+        node = self.add(parent, "call", f"@{name}", times, op)
+        inside = (*calling, name)
+        if name in self.shown and len(self.rows) > MOST_NODES:
+            once = self.executions.block(callee.body.block, inside)
+            cycles = min(times * self.executions.cost(once), MOST_TIMES)
+            self.rows[node]["exclusive_cycles"] = cycles
+        else:
+            self.shown.add(name)
+            self.block(node, callee.body.block, inside, times)
+        return node
+
+    def _superstep(self, parent: int, op: SuperstepOp, times: int) -> None:
+        number = self.numbers[op]
+        step = self.steps[number]
+        node = self.add(parent, "superstep", op.sym_name.data, times, op)
+        self.rows[node]["superstep"] = number
+        left = step.price.cycles * min(times, MOST_TIMES)
+        for each in step.operations:
+            kind = "copy" if isinstance(each.op, CopyOp) else "compute"
+            part = self.add(node, "part", f"{kind} {origin_text(each.op)}", times, each.op)
+            self.rows[part]["superstep"] = number
+            own = round((each.compute_cycles + each.exchange_cycles) * self.rows[part]["times"])
+            self.rows[part]["exclusive_cycles"] = min(own, left)
+            left -= min(own, left)
+            self.close(part)
+        self.rows[node]["exclusive_cycles"] = left
+        self.close(node)
