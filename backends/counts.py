@@ -7,6 +7,9 @@ padding has no producer. A host input, and the first value of a state or constan
 tensor. The edges from sources are counted separately, and so are edges that exist only round a
 loop. The static program is counted: a loop's body once, and a called function once.
 
+A *connection* is one (vertex, operand or result): a field of a codelet that is bound to a part of a
+variable, whoever wrote it. Vertices of one set have equally many.
+
 Counts are products, over groups of axes, of numbers of pairs of parts, so no pair is listed.
 `graph` makes the tables of the same vertices and edges.
 """
@@ -14,17 +17,19 @@ Counts are products, over groups of axes, of numbers of pairs of parts, so no pa
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
 from ..dialects.tile import InputOp, VerticesOp
 from ..dialects.variable import Variable
+from ..ir.phases import Phases
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
 from .graph.flow import flow_of, set_of
 from .graph.links import reaches
-from .graph.parts import vertex_count
+from .graph.parts import fields_of, vertex_count
 from .price import copy_overlaps
 
 
@@ -39,9 +44,20 @@ class SetCounts:
 
 
 @dataclass(frozen=True)
+class PhaseCounts:
+    """The vertices of one phase of training, the edges that end there, and their connections."""
+
+    vertices: int = 0
+    edges: int = 0
+    connections: int = 0
+
+
+@dataclass(frozen=True)
 class Counts:
     """The counts of a program's graph.
 
+    phases: by phase of a step of training, as vertex sets have them; all forward in a program that
+    is not trained.
     edges: between vertices. source_edges: from host_sources and state_sources to vertices.
     loop_edges: between vertices, only round a loop. copies: operations that copy.
     relayout_elements: elements that they write into blocks, without padding.
@@ -49,6 +65,7 @@ class Counts:
 
     vertices: int
     edges: int
+    connections: int
     copies: int
     relayout_elements: int
     host_sources: int
@@ -56,6 +73,7 @@ class Counts:
     source_edges: int
     loop_edges: int
     sets: tuple[SetCounts, ...]
+    phases: Mapping[str, PhaseCounts]
 
 
 def counts(module: ModuleOp) -> Counts:
@@ -77,18 +95,29 @@ def counts(module: ModuleOp) -> Counts:
         else:
             edges[reach.consumer] += found
     sets: dict[Operation, SetCounts] = {}
+    phases: dict[str, PhaseCounts] = {}
+    known_phases = Phases.of(module)
     for op in flow.vertices:
         outer = set_of(op)
         name = outer.sym_name.data if outer else op.destination
+        count = vertex_count(op.space.data, op.plan.data)
         known = sets.get(outer or op, SetCounts(name, origin(outer or op), 0, 0))
         sets[outer or op] = replace(
             known,
-            vertices=known.vertices + vertex_count(op.space.data, op.plan.data),
+            vertices=known.vertices + count,
             edges=known.edges + edges[op],
+        )
+        phase = known_phases.phase(origin(op) or origin(outer or op))
+        before = phases.get(phase, PhaseCounts())
+        phases[phase] = PhaseCounts(
+            before.vertices + count,
+            before.edges + edges[op],
+            before.connections + count * fields_of(op),
         )
     return Counts(
         vertices=sum(s.vertices for s in sets.values()),
         edges=sum(s.edges for s in sets.values()),
+        connections=sum(each.connections for each in phases.values()),
         copies=len(flow.copies),
         relayout_elements=sum(
             int(shared.wanted.sum())
@@ -100,4 +129,5 @@ def counts(module: ModuleOp) -> Counts:
         source_edges=source_edges,
         loop_edges=loop_edges,
         sets=tuple(sets.values()),
+        phases=phases,
     )

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
+from ..ir.phases import keep_forward_names
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .gradients.emit import Emitter
@@ -68,6 +69,7 @@ class Differentiate(ModulePass):
         chosen("output of floats", loss, floats)
         sources = _sources(main, self.of)
         if may_rewrite():
+            keep_forward_names(op)
             drop_groups(op)
             add_gradients(main, loss, sources)
 

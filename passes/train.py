@@ -15,6 +15,7 @@ from ..dialects.levels import NN
 from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
+from ..ir.phases import UPDATE, keep_forward_names
 from ..ir.provenance import at, named
 from ..ir.rewriting import may_rewrite
 from ..ir.suggestions import suggestion
@@ -49,9 +50,6 @@ TRAINED = "abele.trained"
 
 UPDATED = "abele.updated"
 """The attribute of a module of a training program: the names of all states that a step changes."""
-
-STEP_NAME = "update"
-"""The last part of the location of an operation that updates a weight."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +95,7 @@ class Train(ModulePass, Settings, Numbers):
         main = entry_of(op)
         if main is None or not may_rewrite():
             return
+        keep_forward_names(op)
         drop_groups(op)
         with Edit(source_at("train", Train.apply), main) as edit:
             _Step(self, op, main, edit).run()
@@ -308,11 +307,13 @@ class _Step:
                 emit.insert(nn.StoreOp(known[beta], state))
             return known[beta]
 
+        readers: dict[SSAValue, Operation] = {}
+        for op in block.ops:
+            for value in op.operands:
+                readers.setdefault(value, op)
         for name, gradient in gradients.items():
-            source = loads[name][0].owner
-            assert isinstance(source, Operation)
-            emit = Emitter(self.edit, end_of(self.main), source, STEP_NAME)
             weight = loads[name][0]
+            emit = Emitter(self.edit, end_of(self.main), readers[weight], f"{name}/{UPDATE}")
             own: float | SSAValue = rate
             if isinstance(rate, SSAValue) and nn.element_of(weight) != f32:
                 own = emit(nn.CastOp(rate, nn.element_of(weight)))

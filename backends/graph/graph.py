@@ -13,6 +13,7 @@ from xdsl.ir import Operation
 from ...dialects.tile import VerticesOp
 from ...ir.errors import InputError
 from ...ir.geometry.pairs import Pairs
+from ...ir.phases import FORWARD, Phases, several
 from ...ir.provenance import origin
 from ...ir.upstream import ModuleOp
 from ..target import Target
@@ -21,7 +22,7 @@ from .flow import flow_of, set_of
 from .layers import layers_of
 from .links import reaches
 from .memory import check_memory
-from .parts import vertex_count
+from .parts import fields_of, vertex_count
 
 MOST_IDS = 2**31 - 1
 """Vertices that a graph can have: their ids are 32-bit integers."""
@@ -42,7 +43,8 @@ class VertexSet:
 
     Their ids are [first, first + count). compute_set: the number of the superstep or compute set,
     in program order. name: its name. origin: the node that it came from. layer: that node without
-    the steps of its lowering, for pictures.
+    the steps of its lowering, for pictures. phase: of a step of training; forward in any other
+    program. connections: operands and results of all its vertices.
     """
 
     index: int
@@ -53,6 +55,8 @@ class VertexSet:
     codelet: str
     first: int
     count: int
+    phase: str = FORWARD
+    connections: int = 0
 
 
 @dataclass(frozen=True)
@@ -114,6 +118,16 @@ class Graph:
     def loop_edge_count(self) -> int:
         """The number of edges that exist only round a loop."""
         return sum(link.count for link in self.links if link.loop)
+
+    @property
+    def connection_count(self) -> int:
+        """The number of connections."""
+        return sum(each.connections for each in self.sets)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of its vertices, in order; empty if all are forward."""
+        return several(each.phase for each in self.sets)
 
     @property
     def compute_sets(self) -> tuple[str, ...]:
@@ -186,6 +200,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
     """
     flow = flow_of(module)
     numbers: dict[Operation, int] = {}
+    phases = Phases.of(module)
     layers = layers_of([set_of(op) or op for op in flow.vertices])
     sets: list[VertexSet] = []
     first = 0
@@ -202,6 +217,8 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
                 codelet=codelet_name(op),
                 first=first,
                 count=count,
+                phase=phases.phase(origin(op) or origin(outer or op)),
+                connections=count * fields_of(op),
             )
         )
         first += count

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
+from ...dialects.tile import VerticesOp
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Bounds
 from ...ir.geometry.space import Space
@@ -53,6 +54,12 @@ def vertex_parts(space: Space, plan: Plan) -> Bounds:
 def vertex_count(space: Space, plan: Plan) -> int:
     """The number of vertices of a set."""
     return prod(len(part) for part in dim_parts(space, plan))
+
+
+def fields_of(op: VerticesOp) -> int:
+    """The number of operands and results of each vertex of a set: its connections."""
+    space = op.space.data
+    return len(space.operands) + len(space.results)
 
 
 @lru_cache(maxsize=4096)

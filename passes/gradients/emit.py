@@ -18,11 +18,9 @@ from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from ...ir.geometry.transpose import Transposed, canonical, transposed
+from ...ir.phases import BACKWARD
 from ...ir.provenance import at
 from ...ir.upstream import InsertPoint
-
-STEP = "backward"
-"""The last part of the location of an operation of the gradient: "conv1/backward"."""
 
 BY_FUNCTION: Mapping[str, type[nn.ElementwiseOp]] = {
     cls.name.partition(".")[2]: cls for cls in nn.ELEMENTWISE if issubclass(cls, nn.ElementwiseOp)
@@ -35,13 +33,13 @@ class Emitter:
     """Inserts operations before one, each located below the operation whose gradient it is part of.
 
     before: the operation before which new ones are inserted. source: the operation that is being
-    differentiated. step: the last part of locations.
+    differentiated. step: the last part of locations, which also says the phase (see ir/phases.py).
     """
 
     edit: Edit
     before: Operation
     source: Operation
-    step: str = STEP
+    step: str = BACKWARD
     zeros: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
 
     def __call__(self, op: nn.PureTensorOp | nn.ConstantOp | nn.ComputeOp) -> SSAValue:

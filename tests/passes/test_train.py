@@ -343,4 +343,4 @@ def test_weights_are_updated_at_the_end():
     names = [op.name for op in module.walk()]
     assert names[-3:] == ["nn.sub", "nn.store", "func.return"]
     (store,) = (op for op in module.walk() if isinstance(op, nn.StoreOp))
-    assert origin(store) == "w/update"
+    assert origin(store) == "product/w/update"

@@ -12,6 +12,8 @@ from ...backends.overheads import overheads
 from ...backends.price import variables_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
+from ...dialects.tile import SuperstepOp
+from ...ir.phases import several
 from ..driver.executable import MACHINE, Executable
 
 WIDE = "float32"
@@ -28,6 +30,24 @@ class LayerMemory:
 
 
 @dataclass(frozen=True)
+class PhaseMemory:
+    """The memory of one phase of a step of training.
+
+    step: the superstep of this phase with the most live bytes on any tile; "" if there is none.
+    tile, bytes: that tile and those bytes. always_live, live_now: bytes on the program's fullest
+    tile that this phase made, and that are always live or live in that tile's worst superstep. So
+    live_now of the forward phase are the values that wait for the backward phase.
+    """
+
+    phase: str
+    step: str
+    tile: int
+    bytes: int
+    always_live: int
+    live_now: int
+
+
+@dataclass(frozen=True)
 class MemoryMap:
     """The fullest tile of a program in its worst superstep.
 
@@ -36,7 +56,8 @@ class MemoryMap:
     what the target reserves for the last four. all_always_live: bytes on all tiles together.
     once_always_live: the same without replicas; narrow_always_live: the same if float32 had half
     its width. level: the program's level. is_wide: whether any of it is float32. layers: largest
-    first. steps: the supersteps with the most live bytes on any tile, and that tile.
+    first. steps: the supersteps with the most live bytes on any tile, and that tile. phases: of a
+    step of training; empty for any other program.
     """
 
     target: Target
@@ -52,6 +73,7 @@ class MemoryMap:
     layers: tuple[LayerMemory, ...]
     variables: tuple[TileVariable, ...]
     steps: tuple[tuple[str, int, int], ...]
+    phases: tuple[PhaseMemory, ...]
     cycles: int
 
     @property
@@ -115,8 +137,31 @@ def memory_map(exe: Executable) -> MemoryMap:
             (step.name, step.bytes, step.tile)
             for step in sorted(report.steps, key=lambda each: -each.bytes)
         ),
+        phases=tuple(_phases(exe)),
         cycles=int(exe.profile["cycles"]),
     )
+
+
+def _phases(exe: Executable) -> Iterator[PhaseMemory]:
+    steps = {
+        step.sym_name.data: exe.phases.phase(step)
+        for step in exe.module_at(MACHINE).walk()
+        if isinstance(step, SuperstepOp)
+    }
+    report = exe.memory
+    made = [(exe.phases.phase(v.origin), v) for v in report.variables if v.live]
+    for phase in several(steps.values()):
+        own = [each for each in report.steps if steps[each.name] == phase]
+        worst = max(own, key=lambda each: each.bytes)
+        mine = [v for of, v in made if of == phase]
+        yield PhaseMemory(
+            phase,
+            worst.name,
+            worst.tile,
+            worst.bytes,
+            sum(v.bytes for v in mine if v.resident),
+            sum(v.bytes for v in mine if not v.resident),
+        )
 
 
 def _bytes_once(v: VariableOp) -> int:

@@ -161,12 +161,27 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
         table.add_row(f"{len(rest)} others", f"{always:,}", f"{now:,}")
     terminal.print(table)
 
+    if found.phases:
+        terminal.print(_phase_table(found))
+
     table = Table(title="fullest supersteps", title_justify="left")
     for name in ("superstep", "live bytes", "tile"):
         table.add_column(name, justify="left" if name == "superstep" else "right")
     for name, size, at in found.steps[:top]:
         table.add_row(name, f"{size:,}", str(at))
     terminal.print(table)
+
+
+def _phase_table(found: MemoryMap) -> Table:
+    """The worst superstep of each phase, and what each phase has on the fullest tile."""
+    table = Table(title="phases of the step", title_justify="left")
+    names = ("phase", "most live bytes", "on tile", "in superstep", "its always live", "live now")
+    for name in names:
+        table.add_column(name, justify="left" if name in ("phase", "in superstep") else "right")
+    for each in found.phases:
+        numbers = f"{each.always_live:,}", f"{each.live_now:,}"
+        table.add_row(each.phase, f"{each.bytes:,}", str(each.tile), each.step, *numbers)
+    return table
 
 
 def _trial_table(tried: tuple[Trial, ...]) -> Table:

@@ -19,6 +19,7 @@ from ..views.planning.tables import (
     ALTERNATIVE_COLUMNS,
     OPERATOR_COLUMNS,
     memory_lines,
+    operator_columns,
     plan_table,
     shown_alternatives,
     shown_operators,
@@ -40,6 +41,13 @@ from .arguments import (
     sizes,
 )
 from .showing import warn
+from .training_options import (
+    LossName,
+    OptimizerName,
+    TrainFlag,
+    TrainingNumbers,
+    given_training,
+)
 from .user_errors import print_error_line, text_in, user_errors
 
 
@@ -68,6 +76,10 @@ def plan_command(
     constraints: ConstraintsFile = None,
     memory_proportion: MemoryProportion = None,
     lenient: Lenient = False,
+    train: TrainFlag = False,
+    loss: LossName = None,
+    optimizer: OptimizerName = None,
+    training: TrainingNumbers = None,
     operator: Annotated[
         str, typer.Option(metavar="NAME", help="Show the alternatives for this operator.")
     ] = "",
@@ -111,6 +123,9 @@ def plan_command(
             raise InputError("need either a MODEL or --matmul M,K,N")
         if dtype and not matmul:
             raise InputError("--dtype is for --matmul; a model has its own types")
+        step = given_training(train, loss, optimizer, training)
+        if step is not None and matmul:
+            raise InputError("--train is for a MODEL; a product of matrices has no loss")
         read = {"the model": Path(model) if model else None, "--constraints": constraints}
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:
@@ -135,6 +150,7 @@ def plan_command(
                 constraints=constraints,
                 memory_proportion=memory_proportion,
                 lenient=lenient,
+                train=step,
                 watch=on_step,
             )
         _show(question, operator, every, top, png, columns)
@@ -206,5 +222,5 @@ def _csv(question: PlannedModel, operator: str, every: bool, top: int | None, co
         found = question.trade_offs(question.operator(operator))
         shown = chosen(ALTERNATIVE_COLUMNS, columns) if columns else ALTERNATIVE_COLUMNS
         return csv_text(shown, shown_alternatives(found, every=every))
-    shown = chosen(OPERATOR_COLUMNS, columns) if columns else OPERATOR_COLUMNS
+    shown = chosen(OPERATOR_COLUMNS, columns) if columns else operator_columns(question.plan)
     return csv_text(shown, shown_operators(question.plan, top))

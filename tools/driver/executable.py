@@ -12,10 +12,10 @@ from typing import Any, cast
 
 from ...backends import executable as program_file
 from ...backends.addresses.prove import AddressProof, prove_addresses
-from ...backends.counts import counts
+from ...backends.counts import Counts, PhaseCounts, counts
 from ...backends.levels import RUNNERS, Runner, initial_states
 from ...backends.memory import MemoryReport, memory_report
-from ...backends.price import price, totals
+from ...backends.price import SuperstepPrice, price, totals
 from ...backends.price_operations import OperationPrice, Priced, price_operations
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
@@ -24,6 +24,7 @@ from ...ir.context import AbeleContext
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.instruments.timing import PassTiming
+from ...ir.phases import Phases, several
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
 from ...passes.train import TRAINED, UPDATED
@@ -39,7 +40,7 @@ from .training import check_loss, check_states, states_listed
 MACHINE = EXCHANGE.name
 """The level that the machine runs."""
 
-GRAPH = ("vertices", "edges", "source_edges", "loop_edges", "relayout_elements")
+GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
 """The fields of a profile that describe the graph."""
 
 
@@ -275,8 +276,14 @@ class Executable:
         return memory_report(self.module_at(MACHINE), self.target)
 
     @cached_property
+    def phases(self) -> Phases:
+        """The phases of the operations of a training program; all forward in any other."""
+        return Phases.of(self.module_at(MACHINE))
+
+    @cached_property
     def _figures(self) -> dict[str, Any]:
-        costs = totals(price(self.module_at(MACHINE), self.target))
+        prices = price(self.module_at(MACHINE), self.target)
+        costs = totals(prices)
         memory = self.memory
         return {
             "target": self.target.spelling(),
@@ -284,6 +291,7 @@ class Executable:
             "tiles": self.target.tiles,
             **(_numbers(self._reported, GRAPH) or self._graph()),
             **vars(costs),
+            "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,
             "fullest_tile": memory.fullest_tile,
@@ -292,9 +300,21 @@ class Executable:
             or {level: _operations(self.module_at(level)) for level in self.levels},
         }
 
+    @cached_property
+    def _counts(self) -> Counts:
+        return counts(self.module_at(MACHINE))
+
     def _graph(self) -> dict[str, int]:
-        counted = counts(self.module_at(MACHINE))
-        return {name: getattr(counted, name) for name in GRAPH}
+        return {name: getattr(self._counts, name) for name in GRAPH}
+
+    def _by_phase(self, prices: Sequence[SuperstepPrice]) -> dict[str, dict[str, int]]:
+        """The price and the size of each phase of a training program; {} for any other."""
+        of = [self.phases.phase(each.origin) for each in prices]
+        return {
+            phase: vars(totals([p for p, own in zip(prices, of, strict=True) if own == phase]))
+            | vars(self._counts.phases.get(phase, PhaseCounts()))
+            for phase in several(of)
+        }
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program with all its levels to an .abele file.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from ...dialects.levels import LEVELS
@@ -28,10 +28,20 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("supersteps", f"{profile['supersteps']:,}"),
         ("cycles", f"{profile['cycles']:,}{_worst(profile)}"),
         ("of these", cycles),
+        *_phases(profile),
         ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
         ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]
+
+
+def _phases(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The cycles and vertices of each phase of a step of training; nothing for other programs."""
+    phases: Mapping[str, Mapping[str, int]] = profile["phases"]
+    if phases:
+        for what in ("cycles", "vertices"):
+            listed = (f"{name} {found[what]:,}" for name, found in phases.items())
+            yield (f"{what} by phase", ", ".join(listed))
 
 
 def _worst(profile: Mapping[str, Any]) -> str:

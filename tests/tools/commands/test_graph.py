@@ -29,13 +29,16 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
+SIZES = ("vertices", "edges", "connections", "loop_edges")
+
+
 def test_the_sizes_are_those_of_the_profile(network: Path):
     result = graph(network, "--target", "tiny:8")
     assert result.exit_code == 0, result.output
     profile = compile_model(network, target="tiny:8").profile
     last = next(line for line in result.stdout.splitlines() if "all " in line)
     numbers = [cell.strip().replace(",", "") for cell in last.strip("│").split("│")]
-    assert numbers[3:] == [str(profile[n]) for n in ("vertices", "edges", "loop_edges")]
+    assert numbers[3:] == [str(profile[n]) for n in SIZES]
     assert "on tiny:8, 8 tiles" in result.stdout
     assert os.listdir() == ["small.onnx"]
 

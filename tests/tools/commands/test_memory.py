@@ -275,3 +275,19 @@ def test_one_line_says_that_nothing_can_be_recomputed():
     assert line not in too_small
     assert "recompute" not in too_small
     assert line not in memory("--target", enough).stdout
+
+
+def test_a_step_of_training_is_shown_by_phase():
+    given = ["memory", "net.onnx", "--target", "tiny:8", "--train", "--loss", "mean_square"]
+    result = CliRunner().invoke(app, [*given, "--json", "map.json"])
+    assert result.exit_code == 0, result.output
+    assert "phases of the step" in result.stdout
+    found = json.loads(Path("map.json").read_text())
+    phases = {each["phase"]: each for each in found["phases"]}
+    assert list(phases) == ["forward", "backward", "update"]
+    steps = {name: (size, tile) for name, size, tile in found["steps"]}
+    for each in phases.values():
+        assert steps[each["step"]] == (each["bytes"], each["tile"])
+    assert max(each["bytes"] for each in phases.values()) == max(size for size, _ in steps.values())
+    for key, category in (("always_live", "always live"), ("live_now", "live now")):
+        assert sum(each[key] for each in phases.values()) == found["categories"][category]

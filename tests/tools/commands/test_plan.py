@@ -223,3 +223,34 @@ def test_numbered_nodes_have_the_names_of_their_weights(tmp_path: Path):
     assert [each["layer"] for each in operators] == names
     for each in (operators[0]["node"], operators[0]["layer"]):
         assert plan(path, "--target", "tiny:16", "--operator", each).exit_code == 0
+
+
+def test_a_step_of_training_is_planned_phase_by_phase(network: Path):
+    options = ("--train", "--loss", "mean_square", "--training", "momentum=0.9")
+    result = plan(network, "--target", "tiny:16", *options, "--json", "plan.json")
+    assert result.exit_code == 0, result.output
+    found = rows(result.stdout)
+    record = json.loads(Path("plan.json").read_text())
+    phases = [each["phase"] for each in record["operators"]]
+    assert [row[1] for row in found[: len(phases)]] == phases
+    assert set(phases) == {"forward", "backward", "update"}
+    cycles = {row[1]: int(row[6].replace(",", "")) for row in found if row[0].startswith("all ")}
+    for phase in ("forward", "backward", "update"):
+        own = [each for each in record["operators"] if each["phase"] == phase]
+        assert cycles[phase] == pytest.approx(sum(each["cycles"] for each in own), abs=1)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("small.onnx", "--loss", "huber"), "--loss without --train"),
+        (("--matmul", "4,4,4", "--train"), "--train is for a MODEL"),
+        (("small.onnx", "--train", "--loss", "square"), "loss 'square'"),
+    ],
+)
+def test_training_that_cannot_be_planned_is_refused(
+    network: Path, options: tuple[str, ...], problem: str
+):
+    result = plan(*options)
+    assert result.exit_code == 2
+    assert problem in result.stderr

@@ -46,6 +46,12 @@ SELECT
     sum(times * (sync_cycles + exchange_cycles + compute_cycles)) AS cycles
 FROM compute_sets GROUP BY layer ORDER BY cycles DESC;
 
+-- Phases of a step of training; any other program is all forward.
+SELECT
+    phase, sum(vertices) AS vertices, sum(edges) AS edges, sum(connections) AS connections,
+    sum(times * (sync_cycles + exchange_cycles + compute_cycles)) AS cycles
+FROM compute_sets GROUP BY phase ORDER BY min(compute_set);
+
 -- Codelets: how many vertices run each, and for how long.
 SELECT codelet, count(*) AS vertices, avg(cycles) AS mean_cycles, max(cycles) AS most_cycles
 FROM vertices GROUP BY codelet ORDER BY vertices DESC;

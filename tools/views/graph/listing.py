@@ -1,15 +1,18 @@
-"""The table that `abele graph` prints: one row per compute set."""
+"""The tables that `abele graph` prints: one row per compute set, and one per phase of training."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.table import Table
 
-from ....backends.graph import Graph
+from ....backends.graph import Graph, VertexSet
 
 
 def graph_summary(graph: Graph) -> Table:
-    """Vertices and edges of every compute set and of all. An edge counts where it ends.
+    """What every compute set and all of them have: vertices, edges that end there, connections.
 
+    A step of training also has the phase of each compute set, and a row for each phase.
     "loop edges" are those from one iteration of a loop to the next, which "edges" leaves out.
     """
     table = Table(
@@ -19,21 +22,32 @@ def graph_summary(graph: Graph) -> Table:
     table.add_column("compute set")
     table.add_column("layer")
     table.add_column("codelets")
-    for name in ("vertices", "edges", "loop edges"):
+    phases = graph.phases
+    if phases:
+        table.add_column("phase")
+    for name in ("vertices", "edges", "connections", "loop edges"):
         table.add_column(name, justify="right")
-    for number, name in enumerate(graph.compute_sets):
-        sets = [each for each in graph.sets if each.compute_set == number]
-        mine = {each.index for each in sets}
-        links = [link for link in graph.links if link.consumer in mine]
+
+    def row(name: str, layer: str, codelets: str, sets: Sequence[VertexSet]) -> None:
+        own = {each.index for each in sets}
+        links = [link for link in graph.links if link.consumer in own]
+        in_phases = "; ".join(phase for phase in phases if phase in {s.phase for s in sets})
         table.add_row(
             name,
-            sets[0].layer,
-            "; ".join(dict.fromkeys(each.codelet for each in sets)),
+            layer,
+            codelets,
+            *([in_phases] if phases else []),
             f"{sum(each.count for each in sets):,}",
             f"{sum(link.count for link in links if not link.loop):,}",
+            f"{sum(each.connections for each in sets):,}",
             f"{sum(link.count for link in links if link.loop):,}",
         )
+
+    for number, name in enumerate(graph.compute_sets):
+        sets = [each for each in graph.sets if each.compute_set == number]
+        row(name, sets[0].layer, "; ".join(dict.fromkeys(each.codelet for each in sets)), sets)
     table.add_section()
-    whole = (graph.vertex_count, graph.edge_count, graph.loop_edge_count)
-    table.add_row(f"all {len(graph.compute_sets)}", "", "", *(f"{n:,}" for n in whole))
+    for phase in phases:
+        row(f"all {phase}", "", "", [each for each in graph.sets if each.phase == phase])
+    row(f"all {len(graph.compute_sets)}", "", "", graph.sets)
     return table

@@ -10,9 +10,14 @@ from numpy.typing import NDArray
 
 from ....backends.graph import Graph
 from ....backends.price import SuperstepPrice
+from ....ir.phases import PHASES
 
 Table = Mapping[str, Sequence[Any] | NDArray[Any]]
 
+SET_COLUMNS = (
+    *("index", "compute_set", "name", "origin", "layer", "phase", "codelet"),
+    *("first", "count", "connections"),
+)
 PRICED = ("times", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
 
 
@@ -23,14 +28,14 @@ def about_table(graph: Graph) -> Table:
         "tiles": [graph.tiles],
         "vertices": [graph.vertex_count],
         "edges": [graph.edge_count],
+        "connections": [graph.connection_count],
         "loop_edges": [graph.loop_edge_count],
     }
 
 
 def set_table(graph: Graph) -> Table:
     """Every vertex set: its number, compute set, node and codelet, and the ids of its vertices."""
-    names = ("index", "compute_set", "name", "origin", "layer", "codelet", "first", "count")
-    columns = {name: [getattr(each, name) for each in graph.sets] for name in names}
+    columns = {name: [getattr(each, name) for each in graph.sets] for name in SET_COLUMNS}
     return {"set": columns.pop("index"), **columns}
 
 
@@ -60,8 +65,12 @@ def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
     of = np.array([each.compute_set for each in graph.sets], np.int64)
     first = {each.compute_set: each for each in reversed(graph.sets)}
     vertices, edges = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    read = np.zeros(count, np.int64)
+    read, connections = np.zeros(count, np.int64), np.zeros(count, np.int64)
     np.add.at(vertices, of, [each.count for each in graph.sets])
+    np.add.at(connections, of, [each.connections for each in graph.sets])
+    found: list[set[str]] = [set() for _ in range(count)]
+    for each in graph.sets:
+        found[each.compute_set].add(each.phase)
     straight = [link for link in graph.links if not link.loop]
     into = of[[link.consumer for link in straight]]
     np.add.at(edges, into, [link.count for link in straight])
@@ -73,8 +82,10 @@ def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
         "name": list(graph.compute_sets),
         "origin": [first[k].origin for k in range(count)],
         "layer": [first[k].layer for k in range(count)],
+        "phase": [max(phases, key=PHASES.index) for phases in found],
         "vertices": vertices,
         "edges": edges,
+        "connections": connections,
         "bytes": read,
         **{name: [getattr(each, name) for each in priced] for name in PRICED},
         "busiest_tile": [each.busiest_tile for each in priced],

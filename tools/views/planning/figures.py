@@ -13,6 +13,7 @@ from ....backends.codelets.workload import roles
 from ....backends.target import ConvUnits, Target
 from ....dialects.abele import Plan, PlanAttr
 from ....ir.geometry.space import Dim
+from ....ir.phases import FORWARD
 from ....passes.planner.choice import Choice
 from ....passes.planner.price import block_elements
 from ....passes.planner.problem import Problem
@@ -51,6 +52,7 @@ class OperatorPlan:
     limit_bytes: the limit for temporary_bytes. utilisation: the share of the peak of all tiles that
     the operator reaches; `peak` names what is compared: MACs, bytes through the vector units, or
     bytes over the exchange. limited_by: in words.
+    phase: of a step of training; forward in any other program.
     """
 
     node: str
@@ -72,6 +74,7 @@ class OperatorPlan:
     peak: str
     limited_by: str
     runner_up: RunnerUp | None
+    phase: str
 
     @property
     def space(self) -> str:
@@ -113,12 +116,14 @@ def figures(
     choice: Choice,
     given: bool = False,
     others: Callable[[Question], Sequence[Choice]] = considered,
+    phase: str = FORWARD,
 ) -> OperatorPlan:
     """The figures of the choice that answers a question.
 
     given: the plan existed already and was not searched for. others: the plans, fastest first, of
     which the best with another split is the runner-up; `considered` prices every plan on the
-    shortlist, and `plans` only the most promising ones, which the search has priced already.
+    shortlist, and `plans` only the most promising ones, which the search has priced already. phase:
+    of a step of training.
     """
     problem, target = question.problem, question.target
     merge = choice.merge
@@ -144,6 +149,7 @@ def figures(
         peak=peak,
         limited_by=_limited_by(question, choice, given),
         runner_up=_runner_up(others(question), choice),
+        phase=phase,
     )
 
 

@@ -22,6 +22,7 @@ from ....dialects.dtypes import element_type
 from ....dialects.levels import NN, level_of
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.pass_manager import PassManager
+from ....ir.phases import Phases, several
 from ....ir.provenance import at, locate, origin, origin_names, place
 from ....ir.suggestions import suggestion
 from ....ir.upstream import ModuleOp
@@ -31,11 +32,13 @@ from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.plans.fused import FusedGroups, operator_name
+from ....passes.train import Train
 from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
 from ...driver.on_step import OnStep, ignore_step
 from ...driver.program import Model, Program, plan_target, read_program
 from ...driver.tensor_sizes import refuse_tensors_larger_than
+from ...driver.training import make_train
 from ...driver.verifiers import verifiers
 from ...importers.huge_weights import refusing_huge_weights
 from ..layer_names import layer_name, names_in
@@ -70,6 +73,11 @@ class ProgramPlan:
     def between_cycles(self) -> float:
         """Cycles of a run outside of operators, such as copies of what loops carry."""
         return self.cycles - sum(each.times * each.cycles for each in self.operators)
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The phases of a step of training, in order; empty for any other program."""
+        return several(each.phase for each in self.operators)
 
     @property
     def fits(self) -> bool:
@@ -183,6 +191,7 @@ def plan_model(
     constraints: str | os.PathLike[str] | None = None,
     memory_proportion: float | None = None,
     lenient: bool = False,
+    train: Train | None = None,
     watch: OnStep | None = None,
 ) -> PlannedModel:
     """Plan a model, or an nn program that was read.
@@ -210,9 +219,12 @@ def plan_model(
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
     machine = plan_target(program.module, target, program.path)
+    pipeline = extensions.pipeline(passes, machine.spelling())
+    if train is not None:
+        on_step("train")
+        make_train(train, program, pipeline, context)
     refuse_tensors_larger_than(program.module, machine)
     on_step(f"passes: {passes}")
-    pipeline = extensions.pipeline(passes, machine.spelling())
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
     level = level_of(program.module)
     if level != NN:
@@ -221,7 +233,7 @@ def plan_model(
     FusedGroups(program.module).fuse()
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
-    names = names_in(model)
+    names, phases = names_in(model), Phases.of(program.module)
     rows: list[OperatorPlan] = []
     for op, choice in network.choices.items():
         on_step(f"{_node(op)}: runner-up")
@@ -234,6 +246,7 @@ def plan_model(
                 network.questions[op],
                 choice,
                 op in planned.given,
+                phase=phases.phase(op),
             )
         )
     work = sum(

@@ -26,26 +26,30 @@ def _runner_up(each: OperatorPlan) -> str:
     return f"{split_text(each.dims, found.plan)}{method} {found.slower:+.1%}"
 
 
-def _phase(name: str, keep: int) -> Column[OperatorPlan]:
+def _part(name: str, keep: int) -> Column[OperatorPlan]:
     def value(each: OperatorPlan) -> float:
         return getattr(each, f"{name}_cycles")
 
     return Column(name, value, lambda each: f"{value(each):,.0f}", keep)
 
 
-PHASES = ("compute", "exchange", "sync", "combine")
+PARTS = ("compute", "exchange", "sync", "combine")
+
+PHASE = "phase"
+"""The column of phases, which only a step of training has."""
 
 OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
     Column("node", _node, keep=16, fold=24),
+    Column(PHASE, lambda each: each.phase, keep=9, fold=8),
     Column("op", lambda each: each.op, keep=5, fold=9),
     Column("space", lambda each: each.space, keep=6, fold=16),
     Column("split", lambda each: each.split, keep=14, fold=14),
     Column("method", lambda each: each.plan.method or "-", keep=10, fold=6),
     Column("cycles", lambda each: each.cycles, lambda each: f"{each.cycles:,.0f}", 15),
-    _phase("compute", 9),
-    _phase("exchange", 8),
-    _phase("sync", 1),
-    _phase("combine", 4),
+    _part("compute", 9),
+    _part("exchange", 8),
+    _part("sync", 1),
+    _part("combine", 4),
     Column(
         "temporary", lambda each: each.temporary_bytes, lambda each: f"{each.temporary_bytes:,}", 7
     ),
@@ -62,6 +66,11 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
     Column("limited by", lambda each: each.limited_by, keep=12, fold=16),
     Column("runner-up", _runner_up, keep=3, fold=18),
 )
+
+
+def operator_columns(plan: ProgramPlan) -> tuple[Column[OperatorPlan], ...]:
+    """All columns; without phases for a program that is no step of training."""
+    return tuple(each for each in OPERATOR_COLUMNS if each.name != PHASE or plan.phases)
 
 
 @dataclass(frozen=True)
@@ -121,11 +130,19 @@ def plan_table(
     or for all without a width. Raises InputError for a column that does not exist.
     """
     shown = shown_operators(plan, top)
-    last = [_totals(plan)]
+    last = [
+        _totals(f"all {phase}", phase, [o for o in plan.operators if o.phase == phase])
+        for phase in plan.phases
+    ]
     if plan.between_cycles >= 1:
-        last.insert(0, {"node": "between operators", "cycles": f"{plan.between_cycles:,.0f}"})
+        last.append({"node": "between operators", "cycles": f"{plan.between_cycles:,.0f}"})
+    last.append(
+        _totals(f"all {len(plan.operators)}", "", plan.operators)
+        | {"cycles": f"{plan.cycles:,.0f}", "of peak": f"{plan.utilisation:.2%} MACs"}
+    )
     rows = [{each.name: each.cell(row) for each in OPERATOR_COLUMNS} for row in shown]
-    found, line = _columns(OPERATOR_COLUMNS, [*rows, *last], columns, width)
+    every = OPERATOR_COLUMNS if columns else operator_columns(plan)
+    found, line = _columns(every, [*rows, *last], columns, width)
     table = Table(title=plan.title, title_justify="left", show_footer=False)
     add_columns(table, found)
     for row in rows:
@@ -151,15 +168,17 @@ def _columns(
     return found, hidden_line(every, found)
 
 
-def _totals(plan: ProgramPlan) -> dict[str, str]:
+def _totals(node: str, phase: str, operators: Sequence[OperatorPlan]) -> dict[str, str]:
+    """The cycles that some operators take in a run."""
+
     def total(name: str) -> str:
-        return f"{sum(each.times * getattr(each, name) for each in plan.operators):,.0f}"
+        return f"{sum(each.times * getattr(each, name) for each in operators):,.0f}"
 
     return {
-        "node": f"all {len(plan.operators)}",
-        "cycles": f"{plan.cycles:,.0f}",
-        **{phase: total(f"{phase}_cycles") for phase in PHASES},
-        "of peak": f"{plan.utilisation:.2%} MACs",
+        "node": node,
+        PHASE: phase,
+        "cycles": total("cycles"),
+        **{part: total(f"{part}_cycles") for part in PARTS},
     }
 
 

@@ -1,28 +1,48 @@
 from io import StringIO
 
 from rich.console import Console
+from rich.table import Table
 from some_models import convolutions
 
 from abele.backends.counts import counts
 from abele.backends.graph import graph_of
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE
+from abele.tools.driver.training import Training
 from abele.tools.views.graph.listing import graph_summary
+
+
+def shown(table: Table) -> list[list[str]]:
+    """The cells of a table's rows."""
+    stream = StringIO()
+    Console(file=stream, width=300).print(table)
+    return [
+        [cell.strip().replace(",", "") for cell in line.strip("│").split("│")]
+        for line in stream.getvalue().splitlines()
+        if line.startswith("│")
+    ]
 
 
 def test_each_compute_set_has_a_row_and_all_together_the_last():
     exe = compile_model(convolutions(), target="tiny:8")
     module = exe.module_at(MACHINE)
-    table = graph_summary(graph_of(module, exe.target))
-    stream = StringIO()
-    Console(file=stream, width=300).print(table)
-    rows = [
-        [cell.strip().replace(",", "") for cell in line.strip("│").split("│")]
-        for line in stream.getvalue().splitlines()
-        if line.startswith("│")
-    ]
+    rows = shown(graph_summary(graph_of(module, exe.target)))
     found = counts(module)
     assert [(r[0], r[3], r[4]) for r in rows[:-1]] == [
         (s.name, str(s.vertices), str(s.edges)) for s in found.sets
     ]
-    assert rows[-1][3:] == [str(found.vertices), str(found.edges), str(found.loop_edges)]
+    sizes = (found.vertices, found.edges, found.connections, found.loop_edges)
+    assert rows[-1][3:] == list(map(str, sizes))
+
+
+def test_a_step_of_training_has_a_row_for_each_phase():
+    exe = compile_model(convolutions(), target="tiny:8", train=Training(loss="mean_square"))
+    module = exe.module_at(MACHINE)
+    rows = shown(graph_summary(graph_of(module, exe.target)))
+    found = counts(module)
+    assert [row[3:7] for row in rows[-4:-1]] == [
+        [phase, str(each.vertices), str(each.edges), str(each.connections)]
+        for phase, each in found.phases.items()
+    ]
+    assert list(found.phases) == ["forward", "backward", "update"]
+    assert {row[3] for row in rows[:-4]} == set(found.phases)

@@ -1,0 +1,92 @@
+"""The phases of a step of training: forward, backward, and the update of the weights.
+
+The passes that add gradients and updates locate each operation below the one that it belongs to:
+"conv1/backward", "conv1.weight/update". Locations survive every lowering, so the phase of an
+operation is read from its location, at any level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Attribute, Operation
+
+from .provenance import origin_names
+from .upstream import ModuleOp
+
+FORWARD, BACKWARD, UPDATE = "forward", "backward", "update"
+
+PHASES = (FORWARD, BACKWARD, UPDATE)
+"""All phases, in the order in which a step runs them."""
+
+STEPS: Mapping[str, str] = {
+    "backward": BACKWARD,
+    "clip": UPDATE,
+    "unbiased": UPDATE,
+    "update": UPDATE,
+}
+"""The phase of each step that training adds to the location of an operation."""
+
+NODES = "abele.forward"
+"""The attribute of a module: names of nodes of the forward program that look like such a step.
+
+A framework may call a node "cell/update/Add". Without this list it would not be forward.
+"""
+
+
+def several(phases: Iterable[str]) -> tuple[str, ...]:
+    """Each of some phases once, in the order of PHASES.
+
+    Empty if all of them are forward: then there is nothing to tell apart.
+    """
+    found = set(phases)
+    return () if found <= {FORWARD} else tuple(each for each in PHASES if each in found)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The phases of the operations of one module. nodes: the names that NODES lists."""
+
+    nodes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, module: ModuleOp) -> Phases:
+        """The phases of the operations of a module."""
+        listed = module.attributes.get(NODES)
+        if not isinstance(listed, ArrayAttr):
+            return cls()
+        names = cast("ArrayAttr[Attribute]", listed).data
+        return cls(tuple(each.data for each in names if isinstance(each, StringAttr)))
+
+    def phase(self, source: Operation | str | None) -> str:
+        """The phase of an operation, or of an origin. FORWARD if nothing is known of it.
+
+        An operation that was made from several is in the latest of their phases. So a gradient that
+        is computed together with the update of its weight is part of the update.
+        """
+        names = origin_names(source) if isinstance(source, Operation) else (source or "",)
+        found = {self._of_path(path) for name in names for path in name.split("+")}
+        return max(found, key=PHASES.index, default=FORWARD)
+
+    def _of_path(self, path: str) -> str:
+        heads = [n for n in self.nodes if path == n or path.startswith(f"{n}/")]
+        steps = path[len(max(heads, key=len, default="")) :].split("/")
+        return max((STEPS.get(step, FORWARD) for step in steps), key=PHASES.index)
+
+
+def keep_forward_names(module: ModuleOp) -> None:
+    """List the nodes that look like steps of training. Call it before gradients are added."""
+    known = Phases.of(module)
+    names = {
+        path: None
+        for op in module.walk()
+        for name in origin_names(op)
+        for path in name.split("+")
+        if known.phase(path) != FORWARD
+    }
+    if names:
+        listed = (*known.nodes, *names)
+        module.attributes[NODES] = ArrayAttr(map(StringAttr, listed))
