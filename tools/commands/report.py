@@ -2,22 +2,42 @@
 
 from __future__ import annotations
 
+import webbrowser
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from shutil import copytree, ignore_patterns
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
 
 from ...ir.errors import InputError
-from ..driver.files import check_files
+from ...ir.whole_folder import MANIFEST
+from ..driver.executable import Executable
+from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.on_step import OnStep
 from ..views.layer_names import names_in
 from ..views.report.collect import collect
 from ..views.report.folder import check_report_folder, needs_libraries, write_report
+from ..views.report.page import PAGE, page_text
 from ..views.report.text import report_lines
+from ..views.scan.needs import needs_libraries as needs_libraries_of_scan
 from ..views.terminal import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
 from .user_errors import TOO_LARGE, print_error_line, text_in, user_errors
+
+PASSES, SCAN = "passes", "scan"
+"""Folders of a report with other pages."""
+
+SCAN_PIXELS = 2048
+"""Width and height of the pictures of a scan in a report."""
+
+Link = dict[str, str]
+"""Addresses of other pages by name, in which {} stands for a node."""
 
 
 @compiles
@@ -27,32 +47,78 @@ def report_command(
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Write the report into this folder."),
     ] = None,
+    passes_page: Annotated[
+        bool,
+        typer.Option("--passes", help="Add the page of --dump-ir, which shows what passes did."),
+    ] = False,
+    scan_page: Annotated[
+        bool, typer.Option("--scan", help="Add the page of abele scan --zoom: all vertices.")
+    ] = False,
+    opened: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     *,
     how: Compilation,
 ) -> None:
     """Write a report of what a program does, and where its memory and cycles go.
 
-    Reports a program that does not fit, too, and then exits with 3.
+    DIR/index.html is the page; it needs no network. Beside it are the tables behind it. Reports a
+    program that does not fit, too, and then exits with 3.
     """
-    with user_errors(text_in(model), model) as context:
+    with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
         check_files({"the model": Path(model), "--constraints": how.constraints}, {})
         if output is None:
             raise InputError("no folder to write to; need -o DIR")
+        if passes_page and model.endswith(PROGRAM_FILE):
+            raise InputError(f"{model}: compiled already; --passes needs the model")
+        if passes_page and how.dump_ir is not None:
+            raise InputError("--passes and --dump-ir: need one of the two")
         needs_libraries()
+        if scan_page:
+            needs_libraries_of_scan()
         check_report_folder(output)
+        dump = Path(scratch, PASSES)
+        if passes_page:
+            how = replace(how, dump_ir=dump)
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step, unbounded=True)
             on_step("collect")
             report = collect(exe, names_in(model))
+            links: Link = {}
+            more: list[Callable[[Path], None]] = []
+            if passes_page:
+                links["what passes did"] = f"{PASSES}/index.html?report={{}}"
+                more.append(partial(_copy, dump))
+            if scan_page:
+                links["in the scan"] = f"{SCAN}/index.html?report={{}}"
+                more.append(partial(_scan, exe, model, on_step))
             on_step("write")
-            write_report(report, output)
+            write_report(report, output, {PAGE: page_text(report, links=links)}, more)
         warn(exe.relaxed)
         for line in report_lines(report, output):
             console().print(line, highlight=False, soft_wrap=True)
+        if opened:
+            webbrowser.open((output / PAGE).resolve().as_uri())
         if not report.program["fits"]:
             print_error_line(_too_large(report.program["over_bytes"], exe.memory.fullest_tile))
             raise typer.Exit(TOO_LARGE)
+
+
+def _copy(dump: Path, folder: Path) -> None:
+    """Copy the folder of a dump into that of the report, which has a manifest of its own."""
+    copytree(dump, folder / PASSES, ignore=ignore_patterns(MANIFEST))
+
+
+def _scan(exe: Executable, model: str, on_step: OnStep, folder: Path) -> None:
+    """Write the page of a scan into the folder of the report."""
+    # Only drawing needs these libraries.
+    from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
+    from ..views.scan.scan import laid_out  # noqa: PLC0415
+    from ..views.scan.zoom import write_zoom  # noqa: PLC0415
+
+    graph = graph_of_program(exe, names_in(model))
+    laid = laid_out(graph, subject_of(exe, Path(model).stem), SCAN_PIXELS, 0, 1, on_step)
+    write_zoom(laid, folder / SCAN, SCAN_PIXELS, on_step)
+    (folder / SCAN / MANIFEST).unlink()
 
 
 def _too_large(over: int, tile: int) -> str:

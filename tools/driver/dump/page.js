@@ -1,26 +1,12 @@
-"use strict";
 /* What every pass did: passes on the left; on the right a diff, single rewrites, or the program. */
 
 const ROW = 20, STEP_ROW = 22, CONTEXT = 3, SPARE = 25, MOST_CELLS = 1.2e7;
-const $ = id => document.getElementById(id);
-const make = (tag, props = {}, ...inner) => {
-  const node = Object.assign(document.createElement(tag), props);
-  node.append(...inner);
-  return node;
-};
 const escaped = text => text.replace(/[&<>"]/g, c => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[c]);
-const count = (n, word) => `${n.toLocaleString("en")} ${word}${n === 1 ? "" : "s"}`;
 
 let data, stages;
 const state = { stage: 0, view: "diff", step: 0 };
 
 /* Data */
-
-async function unpack() {
-  const packed = Uint8Array.from(atob($("data").textContent), c => c.charCodeAt(0));
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
-}
 
 /** Give each stage `lines` (what it left), `before` (its base), and each line its parts. */
 function prepare() {
@@ -525,7 +511,6 @@ function expand(at) {
 
 /* Passes */
 
-const digits = n => n.toLocaleString("en");
 function passList() {
   const list = $("list");
   stages.forEach((stage, index) => {
@@ -826,6 +811,7 @@ function listen() {
   });
   for (const name of ["diff", "steps", "program"]) $("tab-" + name).addEventListener("click", () => go({ view: name }));
   $("wide").addEventListener("click", togglePasses);
+  $("theme").addEventListener("click", switchTheme);
   $("back").addEventListener("click", () => go({ step: state.step - 1 }));
   $("forth").addEventListener("click", () => go({ step: state.step + 1 }));
   $("slider").addEventListener("input", event => go({ step: Number(event.target.value) }));
@@ -842,6 +828,7 @@ function listen() {
     if (event.key === "/") { event.preventDefault(); $("query").select(); }
     else if (event.key === "Escape") hideCard();
     else if (event.key === "p") togglePasses();
+    else if (event.key === "t") switchTheme();
     else if (to && state.view === "steps") { event.preventDefault(); go(to); }
     else if (event.key === "[" || event.key === "]") go({ stage: Math.max(0, Math.min(stages.length - 1, state.stage + (event.key === "]" ? 1 : -1))) });
   });
@@ -850,7 +837,7 @@ function listen() {
 }
 
 (async () => {
-  data = await unpack();
+  data = await unpacked("data");
   prepare();
   $("title").textContent = data.title.split("/").pop(); $("title").title = data.title;
   $("target").textContent = data.target ? `for ${data.target}` : "";
@@ -858,5 +845,9 @@ function listen() {
   listen();
   fromHash();
   countLater();
+  // A report that has this page in its folder says which node its reader came from.
+  const from = new URLSearchParams(location.search).get("report");
+  $("report").hidden = from === null;
+  if (from) { $("query").value = from; search(from); }
   document.body.dataset.ready = "yes";
 })();

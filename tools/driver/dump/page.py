@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -21,12 +18,11 @@ from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
 from ..html_page import Html, filled
+from ..page.assets import packed, script, style
 from ..shown_text import shown
 from .folder import MARK
 from .nodes import node_names, nodes_of
 from .price_each import Figures
-
-ASSETS = ("page.css", "page.js")
 
 COSTS = ("exchange_cycles", "compute_cycles", "exchange_bytes", "tile_bytes", "times")
 """The figures of an operation that its card shows."""
@@ -45,17 +41,15 @@ def page(
     seconds: one for each pass that finished. costs: of the operations of the finished program.
     """
     data = _Data().of(stages, figures, seconds, costs) | {"title": shown(title), "target": target}
-    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
-    assets = files(__package__ or "")
-    css, js = (Html(assets.joinpath(name).read_text(encoding="utf-8")) for name in ASSETS)
+    package = __package__ or ""
     return filled(
-        assets.joinpath("page.html").read_text(encoding="utf-8"),
+        files(package).joinpath("page.html").read_text(encoding="utf-8"),
         {
             "MARK": Html(MARK),
             "TITLE": title,
-            "CSS": css,
-            "JS": js,
-            "DATA": base64.b64encode(packed).decode(),
+            "CSS": style(package, "page.css"),
+            "JS": script(package, "page.js"),
+            "DATA": packed(data),
         },
     )
 

@@ -40,6 +40,7 @@ from .memory import (
 from .nodes import Nodes, counted
 from .operations import (
     Planned,
+    alternative_table,
     kinds_of,
     operation_table,
     plan_table,
@@ -89,6 +90,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         "tree": tree_table(module, steps, nodes),
         "passes": _pass_table(exe),
         "plans": plan_table(planned),
+        "alternatives": alternative_table(planned),
     }
     tables["operations"] = operation_table(
         nodes,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -37,10 +37,16 @@ def needs_libraries() -> None:
     _duckdb()
 
 
-def write_report(report: Report, folder: Path, pages: Mapping[str, str] | None = None) -> None:
+def write_report(
+    report: Report,
+    folder: Path,
+    pages: Mapping[str, str | bytes] | None = None,
+    more: Sequence[Callable[[Path], None]] = (),
+) -> None:
     """Write the tables of a report, its database and its facts, all or nothing.
 
-    pages: the texts of further files by name. Raises InputError if the folder cannot be written or
+    pages: the contents of further files by name. more: writers of further folders, each called with
+    the folder of the report. Raises InputError if the folder cannot be written or
     contains other files, or if a library is missing.
     """
     needs_libraries()
@@ -50,8 +56,11 @@ def write_report(report: Report, folder: Path, pages: Mapping[str, str] | None =
             write_parquet(made / _file(schema.name), _arrow_columns(report.tables[schema.name]))
         _write_database(made)
         (made / FACTS).write_text(facts_text(report), encoding="utf-8")
-        for name, text in (pages or {}).items():
-            (made / name).write_text(text, encoding="utf-8")
+        for name, content in (pages or {}).items():
+            data = content.encode() if isinstance(content, str) else content
+            (made / name).write_bytes(data)
+        for write in more:
+            write(made)
 
 
 def facts_text(report: Report) -> str:
@@ -77,11 +86,16 @@ def facts_text(report: Report) -> str:
 
 def rows_of(found: Table) -> list[dict[str, Any]]:
     """The rows of a table as plain values; a missing float is None."""
-    columns = {
+    columns = plain_columns(found)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def plain_columns(found: Table) -> dict[str, list[Any]]:
+    """The columns of a table as lists of plain values; a missing float is None."""
+    return {
         name: values if isinstance(values, list) else _plain(values.tolist())
         for name, values in found.items()
     }
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _plain(values: list[Any]) -> list[Any]:

@@ -13,6 +13,7 @@ from ....backends.target import Target
 from ....dialects.abele import PlanAttr
 from ....dialects.tile import VerticesOp
 from ....ir.provenance import origin
+from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program
 from ....passes.planner.serial import plans
 from ....passes.plans.fused import FusedGroups, operator_name
@@ -26,11 +27,20 @@ from .nodes import Nodes
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan of an operator of nn, and the operation that it belongs to."""
+    """A plan of an operator of nn, and the operation that it belongs to.
+
+    every: the plans that the planner has priced, the chosen one first.
+    """
 
     operation: int
     macs: int
     figures: OperatorPlan
+    every: tuple[Choice, ...]
+
+    @property
+    def run_cycles(self) -> float:
+        """Cycles of a run, as the planner estimates them."""
+        return self.figures.times * self.figures.cycles
 
 
 def planned_operators(kept: KeptPlans, target: Target, nodes: Nodes) -> tuple[Planned, ...]:
@@ -45,7 +55,8 @@ def planned_operators(kept: KeptPlans, target: Target, nodes: Nodes) -> tuple[Pl
         own = figures(
             node, node, operator_name(op), executions_of(op), question, choice, others=plans
         )
-        found.append(Planned(nodes.operation(op), macs(question.problem), own))
+        others = tuple(each for each in plans(question) if each.plan != choice.plan)
+        found.append(Planned(nodes.operation(op), macs(question.problem), own, (choice, *others)))
     return tuple(found)
 
 
@@ -91,11 +102,7 @@ def operation_table(
     """
     count = len(nodes.groups)
     sums = attributed(parts, supersteps, count)
-    dearest: dict[int, Planned] = {}
-    for each in planned:
-        best = dearest.get(each.operation)
-        if best is None or _cycles(each) > _cycles(best):
-            dearest[each.operation] = each
+    dearest = dearest_plans(planned)
     work = np.zeros(count, np.float64)
     for each in planned:
         if each.operation >= 0:
@@ -122,8 +129,39 @@ def operation_table(
     return rows_table("operations", rows)
 
 
-def _cycles(each: Planned) -> float:
-    return each.figures.times * each.figures.cycles
+def dearest_plans(planned: Sequence[Planned]) -> dict[int, Planned]:
+    """The plan of each operation that takes most cycles."""
+    found: dict[int, Planned] = {}
+    for each in planned:
+        best = found.get(each.operation)
+        if best is None or each.run_cycles > best.run_cycles:
+            found[each.operation] = each
+    return found
+
+
+def alternative_table(planned: Sequence[Planned]) -> Table:
+    """What else the planner could have chosen for the dearest operator of each operation."""
+    rows: list[dict[str, Any]] = []
+    for operation, best in dearest_plans(planned).items():
+        costs = np.array([[c.cycles, c.temporary_bytes] for c in best.every], np.float64)
+        better = (costs[None] <= costs[:, None]).all(axis=2) & (costs[None] < costs[:, None]).any(
+            axis=2
+        )
+        for k, each in enumerate(best.every):
+            rows.append(
+                {
+                    "operation": operation,
+                    "plan": PlanAttr(each.plan).text(),
+                    "split": split_text(best.figures.dims, each.plan),
+                    "cycles": each.cycles,
+                    "temporary_bytes": each.temporary_bytes,
+                    "resident_bytes": each.resident_bytes,
+                    "tiles": each.cells,
+                    "chosen": k == 0,
+                    "pareto": not better[k].any(),
+                }
+            )
+    return rows_table("alternatives", rows)
 
 
 def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) -> dict[str, Any]:
@@ -137,7 +175,7 @@ def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) ->
         own, other = best.figures, best.figures.runner_up
         # The planner's estimate of the cycles is replaced by those that are charged.
         row |= {
-            "utilisation": own.utilisation * _cycles(best) / cycles if cycles else np.nan,
+            "utilisation": own.utilisation * best.run_cycles / cycles if cycles else np.nan,
             "peak": own.peak,
             "plan": PlanAttr(own.plan).text(),
             "split": own.split,

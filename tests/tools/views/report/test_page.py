@@ -1,0 +1,215 @@
+"""The page of a report in a browser: opened from its file, without a network."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import IN_BROWSER, chromium, open_page, texts, until
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.remote.webdriver import WebDriver
+from typer.testing import CliRunner
+
+from abele.tools.cli import app
+
+pytestmark = IN_BROWSER
+
+HOSTILE = "<img src=x onerror=document.title='hacked'>"
+
+TEXT = f"""
+!x = tensor<64x128xf32>
+!w = tensor<128x32xf32>
+!y = tensor<64x32xf32>
+func.func @main(%x: !x, %w: !w) -> !y attributes
+    {{arg_names = ["x", "w"], result_names = ["y"]}} {{
+  %0 = nn.exp %x : (!x) -> !x loc("grow"("net.py":4:1))
+  %1 = nn.matmul %0, %w : (!x, !w) -> !y loc("block/product"("net.py":5:1))
+  %2 = nn.softmax %1 axis 1 : (!y) -> !y loc("{HOSTILE}")
+  func.return %2 : !y loc("main")
+}} loc("main")
+"""
+
+VIEWS = ("summary", "memory", "operations", "execution", "program", "provenance")
+
+
+def written(folder: Path, *arguments: str) -> Path:
+    source = folder / "net.mlir"
+    source.write_text(TEXT)
+    done = CliRunner().invoke(app, ["report", str(source), "-o", str(folder / "out"), *arguments])
+    assert done.exit_code in (0, 3), done.output
+    return folder / "out" / "index.html"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("report"), "--target", "tiny:16", "--passes")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[WebDriver]:
+    yield from chromium(1400, 900)
+
+
+def opened(browser: WebDriver, page: Path, place: str = "") -> WebDriver:
+    open_page(browser, f"{page.as_uri()}#{place}")
+    return browser
+
+
+def press(browser: WebDriver, keys: str) -> None:
+    browser.find_element(By.TAG_NAME, "body").send_keys(keys)
+
+
+def view_of(browser: WebDriver) -> str:
+    return browser.execute_script("return document.body.dataset.view")
+
+
+def column(browser: WebDriver, number: int) -> list[str]:
+    return texts(browser, f".grid .row:not(.group) > span:nth-child({number}) em")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_every_view_opens_without_network_and_without_errors(browser, page, view, theme):
+    opened(browser, page, view)
+    script = "if (document.documentElement.dataset.theme !== arguments[0]) switchTheme()"
+    browser.execute_script(script, theme)
+    assert view_of(browser) == view
+    assert any(texts(browser, "#view > *"))
+    assert browser.get_log("browser") == []
+    sent = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
+    urls = [
+        each["params"]["request"]["url"]
+        for each in sent
+        if each["method"] == "Network.requestWillBeSent"
+    ]
+    assert [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+
+
+@pytest.mark.parametrize("tab", ["tiles", "time", "addresses", "variables"])
+def test_every_tab_of_memory_opens(browser, page, tab):
+    opened(browser, page, "memory")
+    browser.find_element(By.CSS_SELECTOR, f"[data-tab={tab}]").click()
+    assert browser.find_element(By.CSS_SELECTOR, f"[data-tab={tab}][aria-selected=true]")
+    assert browser.get_log("browser") == []
+
+
+def test_numbers_lead_to_views_and_escape_closes_the_details(browser, page):
+    opened(browser, page, "operations")
+    for number, view in enumerate(VIEWS, 1):
+        press(browser, str(number))
+        assert view_of(browser) == view
+    opened(browser, page, "operations&op=0")
+    assert browser.find_element(By.ID, "card").is_displayed()
+    press(browser, Keys.ESCAPE)
+    assert not browser.find_element(By.ID, "card").is_displayed()
+
+
+def test_operations_are_sorted_and_filtered(browser, page):
+    opened(browser, page, "operations")
+    heads = browser.find_elements(By.CSS_SELECTOR, ".grid .head button")
+    next(each for each in heads if each.text == "cycles").click()
+    cycles = [int(each.replace(",", "")) for each in column(browser, 3)]
+    assert cycles == sorted(cycles, reverse=True)
+    assert len(cycles) > 2
+    browser.find_element(By.ID, "filter").send_keys("product")
+    assert column(browser, 1) == ["block/product"]
+    browser.find_element(By.ID, "filter").send_keys(" nothing")
+    assert texts(browser, ".grid .none") == ["no operation has all these words"]
+
+
+def test_operations_are_grouped_by_layer(browser, page):
+    opened(browser, page, "operations")
+    next(
+        e for e in browser.find_elements(By.CSS_SELECTOR, ".tools button") if e.text == "by layer"
+    ).click()
+    groups = texts(browser, ".grid .group > span:first-child em")
+    assert "▸ block  (1)" in groups
+    assert column(browser, 1) == []
+    browser.find_elements(By.CSS_SELECTOR, ".grid .group")[groups.index("▸ block  (1)")].click()
+    assert [each.strip() for each in column(browser, 1)] == ["block/product"]
+
+
+def test_an_operation_leads_to_its_time_memory_program_and_source(browser, page):
+    opened(browser, page, "operations")
+    browser.find_element(By.ID, "filter").clear()
+    row = next(
+        e for e in browser.find_elements(By.CSS_SELECTOR, ".grid .row") if "block/product" in e.text
+    )
+    row.click()
+    assert "net.py:5:1" in browser.find_element(By.ID, "card").text
+    for name, view in (
+        ("in time", "execution"),
+        ("in memory", "memory"),
+        ("in the program", "program"),
+        ("source", "provenance"),
+    ):
+        next(
+            e for e in browser.find_elements(By.CSS_SELECTOR, "#card .go button") if e.text == name
+        ).click()
+        assert view_of(browser) == view
+        assert "block/product" in browser.find_element(By.CSS_SELECTOR, "#card h2").text
+    browser.execute_script("history.back()")
+    until(browser, lambda each: view_of(each) == "program")
+    assert browser.get_log("browser") == []
+
+
+def test_keys_step_through_time_and_show_what_a_superstep_does(browser, page):
+    opened(browser, page, "execution")
+    chart = browser.find_element(By.CSS_SELECTOR, "canvas[tabindex='0']")
+    for _ in range(3):
+        chart.send_keys(Keys.ARROW_RIGHT)
+    assert "step=2" in browser.execute_script("return location.hash")
+    assert any("compute" in each for each in texts(browser, ".panel dt"))
+    chart.send_keys("+")
+    assert browser.get_log("browser") == []
+
+
+def test_names_with_markup_are_text(browser, page):
+    opened(browser, page, "operations")
+    assert HOSTILE in column(browser, 1)
+    browser.find_element(By.ID, "query").send_keys("onerror")
+    assert any(HOSTILE in each for each in texts(browser, "#hits button span"))
+    for view in VIEWS:
+        opened(browser, page, f"{view}&op={column_of(browser, HOSTILE)}")
+        assert browser.find_elements(By.TAG_NAME, "img") == []
+        assert "hacked" not in browser.title
+
+
+def column_of(browser: WebDriver, name: str) -> int:
+    return browser.execute_script("return OPS.find(op => op.name === arguments[0]).operation", name)
+
+
+def test_search_finds_operations_supersteps_and_variables(browser, page):
+    opened(browser, page)
+    press(browser, "/")
+    browser.switch_to.active_element.send_keys("product")
+    kinds = [each.split(":")[0] for each in texts(browser, "#hits h3")]
+    assert kinds[0] == "operations"
+    assert set(kinds) >= {"operations", "variables"}
+    browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN, Keys.ENTER)
+    assert "block/product" in browser.find_element(By.CSS_SELECTOR, "#card h2").text
+
+
+def test_the_page_of_the_passes_is_one_click_away_and_leads_back(browser, page):
+    opened(browser, page, "operations&op=1")
+    browser.find_element(By.LINK_TEXT, "what passes did").click()
+    until(browser, lambda e: e.execute_script("return document.body.dataset.ready") == "yes")
+    assert "passes/index.html" in browser.current_url
+    assert browser.find_element(By.ID, "query").get_attribute("value") == "block/product"
+    browser.find_element(By.ID, "report").click()
+    until(browser, lambda each: "passes" not in each.current_url)
+    until(browser, lambda e: e.execute_script("return document.body.dataset.ready") == "yes")
+    assert view_of(browser) == "summary"
+
+
+def test_a_program_that_does_not_fit_says_what_has_to_go(browser, tmp_path):
+    small = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=2000"
+    found = written(tmp_path, "--target", small)
+    opened(browser, found)
+    assert any("does not fit" in each for each in texts(browser, ".figure.bad b"))
+    browser.find_element(By.CSS_SELECTOR, ".warnings li.bad button").click()
+    assert view_of(browser) == "memory"
+    browser.find_element(By.CSS_SELECTOR, "[data-tab=time]").click()
+    assert any("have to go" in each for each in texts(browser, ".greater"))
+    assert browser.get_log("browser") == []

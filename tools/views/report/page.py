@@ -1,0 +1,107 @@
+"""The page of a report: one file, which opens without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from ...driver.html_page import Html, filled
+from ...driver.page.assets import packed, script, style
+from .collect import Report
+from .columns import Table
+from .folder import plain_columns
+from .warnings import warnings_of
+
+PAGE = "index.html"
+
+MARK = "<!-- abele: the report of a program -->"
+"""The first bytes of every page."""
+
+SCRIPTS = (
+    "draw.js",
+    "report.js",
+    "view_summary.js",
+    "view_memory.js",
+    "view_operations.js",
+    "view_execution.js",
+    "view_program.js",
+    "view_provenance.js",
+    "view_compare.js",
+    "start.js",
+)
+
+LEFT_OUT = ("superstep_tiles", "lives", "alternatives")
+"""Tables that the page has in another form, or does not need."""
+
+MOST_CELLS = 1_500_000
+"""Supersteps x tiles in a page. Assumed: some 3 MB. For more, one tile in N is kept, and it says
+so."""
+
+
+def page_text(
+    report: Report,
+    compared: Mapping[str, Any] | None = None,
+    links: Mapping[str, str] | None = None,
+) -> str:
+    """The text of a page. compared: the comparison with a baseline. links: other pages by name, in
+    which {} stands for a node."""
+    program = dict(report.program)
+    data = {
+        "program": program,
+        "tables": {
+            name: plain_columns(found)
+            for name, found in report.tables.items()
+            if name not in LEFT_OUT
+        },
+        "absent": dict(report.absent),
+        "alternatives": _alternatives(report.tables["alternatives"]),
+        "work": _work(report),
+        "warnings": warnings_of(report),
+        "compared": compared,
+        "links": dict(links or {}),
+    }
+    package = __package__ or ""
+    return filled(
+        files(package).joinpath("report.html").read_text(encoding="utf-8"),
+        {
+            "MARK": Html(MARK),
+            "TITLE": str(program["name"]),
+            "CSS": style(package, "report.css"),
+            "JS": script(package, *SCRIPTS),
+            "DATA": packed(data),
+        },
+    )
+
+
+def _work(report: Report) -> dict[str, Any]:
+    """Cycles of each superstep and tile, row by row; for large programs, of one tile in `every`."""
+    rows = report.tables["superstep_tiles"]
+    tiles, steps = int(report.program["tiles"]), len(report.tables["supersteps"]["name"])
+    every = max(-(-tiles * steps // MOST_CELLS), 1)
+    kept = np.arange(0, tiles, every)
+    if every > 1:
+        critical = np.unique(np.asarray(report.tables["supersteps"]["critical_tile"]))
+        kept = np.union1d(kept, critical[:: max(len(critical) // 64, 1)])
+    place = np.full(tiles, -1)
+    place[kept] = np.arange(len(kept))
+    step, tile = np.asarray(rows["superstep"]), np.asarray(rows["tile"])
+    here = place[tile] >= 0
+    found: dict[str, Any] = {"tiles": kept.tolist(), "every": every}
+    for name in ("compute", "exchange"):
+        cells = np.zeros((steps, len(kept)), np.int64)
+        cells[step[here], place[tile[here]]] = np.asarray(rows[f"{name}_cycles"])[here]
+        found[name] = cells.ravel().tolist()
+    return found
+
+
+def _alternatives(found: Table) -> dict[int, list[list[Any]]]:
+    """The plans of the dearest operator of each operation: cycles, bytes, split, chosen, best."""
+    rows: dict[int, list[list[Any]]] = {}
+    columns = plain_columns(found)
+    names = ("operation", "cycles", "temporary_bytes", "split", "chosen", "pareto")
+    for operation, *row in zip(*(columns[name] for name in names), strict=True):
+        rows.setdefault(operation, []).append(row)
+    return rows

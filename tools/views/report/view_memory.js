@@ -1,0 +1,241 @@
+/* Memory: by tile, over time, by address, by variable. */
+
+const CATEGORIES = [["always_live", "always live"], ["live_now", "live now"], ["gaps", "gaps"], ["code", "code"], ["vertex_state", "vertex state"], ["exchange_code", "exchange code"], ["stacks", "stacks"]];
+let memoryTab = "tiles", plotted = new Set(CATEGORIES.map(each => each[0])), planned = "all";
+const MEMORY_TABS = [["tiles", "by tile", memoryByTile], ["time", "over time", memoryOverTime], ["addresses", "by address", memoryByAddress], ["variables", "by variable", memoryByVariable]];
+
+view("memory", "Memory", host => {
+  const tabs = make("div", { className: "tabs" });
+  tabs.setAttribute("role", "tablist");
+  for (const [name, title] of MEMORY_TABS) {
+    const node = make("button", { type: "button", textContent: title });
+    node.dataset.tab = name; node.setAttribute("role", "tab"); node.setAttribute("aria-selected", String(name === memoryTab));
+    node.addEventListener("click", () => { memoryTab = name; shownView = ""; go({ view: "memory" }); });
+    tabs.append(node);
+  }
+  const over = P.over_bytes, state = make("span", { className: over ? "greater" : "note" });
+  state.textContent = over ? `tile ${P.fullest_tile} needs ${digits(over)} bytes more than it has` : `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`;
+  host.append(make("div", { className: "tools" }, tabs, state));
+  VIEWS.find(each => each.name === "memory").update = null;
+  MEMORY_TABS.find(each => each[0] === memoryTab)[2](host);
+});
+
+const tileValue = (t, names) => { let total = 0; for (const name of names) total += T.tiles[name][t]; return total; };
+function aboutTile(t) {
+  return [`tile ${t}`, ...CATEGORIES.map(([name, label]) => `${label}: ${digits(T.tiles[name][t])} B`), `computes ${short(T.tiles.compute_cycles[t])} and exchanges ${short(T.tiles.exchange_cycles[t])} cycles of a run`];
+}
+
+function memoryByTile(host) {
+  const tiles = P.tiles, chosen = () => CATEGORIES.map(each => each[0]).filter(name => plotted.has(name));
+  const boxes = make("div", { className: "key" });
+  CATEGORIES.forEach(([name, label], k) => {
+    const tick = make("input", { type: "checkbox", checked: plotted.has(name) }), swatch = make("i");
+    swatch.style.background = `var(--c${k})`;
+    tick.addEventListener("change", () => { tick.checked ? plotted.add(name) : plotted.delete(name); redrawAll(); });
+    boxes.append(make("label", {}, tick, swatch, term(label)));
+  });
+  const top = make("section", { className: "panel" }, make("h2", {}, "Bytes of each tile", make("small", { id: "tilestats" })), boxes);
+  host.append(top);
+  const left = 56, right = 10, up = 16, low = 20;
+  const usable = P.bytes_per_tile - P.reserved_bytes;
+  const at = (x, width) => Math.max(0, Math.min(tiles - 1, Math.floor((x - left) / (width - left - right) * tiles)));
+  const pick = t => { go({ tile: t }); redrawAll(); more(); };
+  const line = canvas(top, 250, (pen, width, tall) => {
+    const names = chosen(), totals = Array.from({ length: tiles }, (_, t) => tileValue(t, names));
+    const sorted = totals.toSorted((a, b) => a - b), most = Math.max(P.bytes_per_tile, sorted.at(-1) || 1);
+    $("tilestats").textContent = `least ${digits(sorted[0])}, mean ${digits(Math.round(sum(sorted) / tiles))}, most ${digits(sorted.at(-1))} B`;
+    const w = width - left - right, h = tall - up - low, y = v => up + h - v / most * h;
+    yAxis(pen, left, up, w, h, most, bytes);
+    const columns = Math.min(Math.ceil(w), tiles);
+    const base = new Float64Array(columns);
+    for (const name of names) {
+      const k = CATEGORIES.findIndex(each => each[0] === name), values = T.tiles[name];
+      pen.fillStyle = css(`--c${k}`);
+      for (let c = 0; c < columns; c++) {
+        const first = Math.floor(c * tiles / columns), last = Math.max(first + 1, Math.floor((c + 1) * tiles / columns));
+        let v = 0; for (let t = first; t < last; t++) v = Math.max(v, values[t]);
+        const x = Math.floor(left + c * w / columns), end = Math.floor(left + (c + 1) * w / columns);
+        pen.fillRect(x, y(base[c] + v), Math.max(end - x, 1), v / most * h);
+        base[c] += v;
+      }
+    }
+    dashed(pen, left, y(P.bytes_per_tile), w, css("--worse"), `a tile has ${bytes(P.bytes_per_tile)}`);
+    if (P.reserved_bytes) dashed(pen, left, y(usable), w, css("--value"), `usable for variables: ${bytes(usable)}`, true);
+    pen.fillStyle = css("--soft"); pen.textAlign = "center";
+    for (let t = 0; t < tiles; t += stepOf(tiles, 8)) pen.fillText(digits(t), left + (t + .5) / tiles * w, tall - 8);
+    pen.textAlign = "left";
+    if (place.tile >= 0) { pen.fillStyle = css("--ink"); pen.fillRect(left + (place.tile + .5) / tiles * w - .5, up, 1, h); }
+  }, {
+    label: "bytes of each tile", tip: x => x < left ? null : aboutTile(at(x, line.width)), pick: x => pick(at(x, line.width)),
+    key: name => { const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -50, PageDown: 50 }[name]; if (!by) return false; pick(Math.max(0, Math.min(tiles - 1, Math.max(place.tile, 0) + by))); return true; },
+  });
+  const box = make("div", { className: "columns" }), floor = make("section", { className: "panel w8" }), table = make("section", { className: "panel w4" });
+  host.append(box); box.append(floor, table);
+  const range = make("span", { className: "note", id: "range" });
+  const select = make("select", { className: "field" }, ...[["all", "all that is ticked"], ...CATEGORIES, ["compute_cycles", "cycles of compute"], ["exchange_cycles", "cycles of exchange"]].map(([value, text]) => make("option", { value, textContent: text })));
+  select.value = planned;  select.setAttribute("aria-label", "What colours show");
+  select.addEventListener("change", () => { planned = select.value; redrawAll(); });
+  floor.append(make("div", { className: "tools" }, make("h2", {}, "Floor plan", make("small", { textContent: "tiles row by row, by number" })), select, range));
+  const value = t => planned === "all" ? tileValue(t, chosen()) : T.tiles[planned][t];
+  floorPlan(floor, tiles, value, aboutTile, { label: "floor plan", pick, selected: () => place.tile, isOver: t => T.tiles.variable_bytes[t] > usable, range: (low, high) => range.replaceChildren(heatKey(short(low), short(high))) });
+  function more() {
+    const t = place.tile >= 0 ? place.tile : P.fullest_tile, worst = T.tiles.worst_superstep[t];
+    table.replaceChildren(
+      make("h2", {}, `Tile ${t}`, make("small", { textContent: t === P.fullest_tile ? "the fullest" : "" })),
+      bar(CATEGORIES.map(([name, label], k) => [T.tiles[name][t], `--c${k}`, label]), Math.max(P.bytes_per_tile, tileValue(t, CATEGORIES.map(each => each[0])))),
+      ...CATEGORIES.map(([name, label], k) => { const swatch = make("i"); swatch.style.background = `var(--c${k})`; const row = make("div", { className: "key" }, make("span", {}, swatch, term(label)), make("span", { textContent: `${digits(T.tiles[name][t])} B` })); row.style.justifyContent = "space-between"; return row; }),
+      worst >= 0 ? make("p", { className: "note" }, "most are live in ", linkish(STEPS[T.moments.superstep[worst]].label, () => { memoryTab = "time"; shownView = ""; go({ moment: worst }); })) : "");
+  }
+  more();
+}
+
+/* The fullest tile over time */
+
+function memoryOverTime(host) {
+  const moments = T.moments.moment.length, layout = rowsOf(T.layout), M = T.moments;
+  if (!moments) { host.append(make("p", { className: "note", textContent: "No superstep is executed." })); return; }
+  const SHOWN = 8, always = layout.filter(each => VARIABLES[each.variable].kind !== "value"), values = layout.filter(each => VARIABLES[each.variable].kind === "value");
+  const weight = new Map();
+  for (const each of values) { const layer = opOf(VARIABLES[each.variable].operation)?.layer ?? "others"; weight.set(layer, (weight.get(layer) || 0) + each.bytes * (each.last - each.first + 1)); }
+  const layers = [...weight].sort((a, b) => b[1] - a[1]).slice(0, SHOWN).map(each => each[0]);
+  const series = [...layers, "others"].map(() => new Float64Array(moments));
+  for (const each of values) {
+    const layer = opOf(VARIABLES[each.variable].operation)?.layer ?? "others", at = layers.indexOf(layer);
+    const own = series[at < 0 ? layers.length : at];
+    for (let m = each.first; m <= each.last; m++) own[m] += each.bytes;
+  }
+  const stays = sum(always, each => each.bytes), capacity = P.bytes_per_tile - P.reserved_bytes;
+  const peak = M.peak_tile_bytes.indexOf(Math.max(...M.peak_tile_bytes));
+  const colour = k => `--c${[1, 3, 4, 5, 6, 7, 8, 9, 2][k]}`;
+  const panel = make("section", { className: "panel" }, make("h2", {}, `Bytes of tile ${P.fullest_tile} over time`, make("small", { textContent: "click a moment, or use ← and →, to see what is in memory then" })),
+    key([["--c0", "always live", bytes(stays)], ...layers.map((name, k) => [colour(k), name]), [colour(layers.length), "others"]]));
+  host.append(panel);
+  const left = 56, right = 10, up = 16, low = 22;
+  const at = (x, width) => Math.max(0, Math.min(moments - 1, Math.floor((x - left) / (width - left - right) * moments)));
+  const pick = m => { go({ moment: m }); chart.redraw(); contents(); };
+  const chart = canvas(panel, 270, (pen, width, tall) => {
+    const w = width - left - right, h = tall - up - low, most = Math.max(capacity, ...M.max_bytes) * 1.02, y = v => up + h - v / most * h, dx = w / moments;
+    yAxis(pen, left, up, w, h, most, bytes);
+    pen.fillStyle = css("--c0"); pen.fillRect(left, y(stays), w, stays / most * h);
+    const base = new Float64Array(moments).fill(stays);
+    series.forEach((own, k) => {
+      pen.fillStyle = css(colour(k));
+      for (let m = 0; m < moments; m++) if (own[m]) { const x = Math.floor(left + m * dx); pen.fillRect(x, y(base[m] + own[m]), Math.max(Math.floor(left + (m + 1) * dx) - x, 1), own[m] / most * h); base[m] += own[m]; }
+    });
+    const stroke = (values, name, dash = []) => { pen.strokeStyle = css(name); pen.setLineDash(dash); pen.beginPath(); for (let m = 0; m < moments; m++) { pen.lineTo(left + m * dx, y(values[m])); pen.lineTo(left + (m + 1) * dx, y(values[m])); } pen.stroke(); pen.setLineDash([]); };
+    stroke(M.max_bytes, "--ink"); stroke(M.mean_bytes, "--ink", [2, 3]);
+    dashed(pen, left, y(capacity), w, css("--worse"), `usable: ${bytes(capacity)}`);
+    const on = place.moment >= 0 ? place.moment : peak;
+    pen.fillStyle = css("--ink"); pen.fillRect(left + (on + .5) * dx - 1, up, 2, h);
+    pen.fillStyle = css("--soft"); pen.textAlign = "center";
+    for (let m = 0; m < moments; m += stepOf(moments, 10)) pen.fillText(digits(m), left + (m + .5) * dx, tall - 8);
+    pen.textAlign = "left";
+  }, {
+    label: "bytes over time", pick: x => pick(at(x, chart.width)),
+    tip: x => { if (x < left) return null; const m = at(x, chart.width); return [STEPS[M.superstep[m]].label, `moment ${m}: ${digits(M.peak_tile_bytes[m])} B on tile ${P.fullest_tile}`, `most on any tile ${digits(M.max_bytes[m])} (tile ${M.tile[m]}), mean ${digits(Math.round(M.mean_bytes[m]))}`]; },
+    key: name => { const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[name]; if (!by) return false; pick(Math.max(0, Math.min(moments - 1, (place.moment >= 0 ? place.moment : peak) + by))); return true; },
+  });
+  panel.append(make("p", { className: "note", textContent: `The line is the fullest tile of each moment, the dotted one the mean tile.` }));
+  const below = make("section", { className: "panel fill" });
+  host.append(below);
+  let live = [];
+  function contents() {
+    const m = place.moment >= 0 ? place.moment : peak, step = STEPS[M.superstep[m]];
+    const touched = new Set((step.parts || []).flatMap(part => [part.writes]));
+    live = layout.filter(each => each.first <= m && m <= each.last).map(each => {
+      const v = VARIABLES[each.variable];
+      return { ...v, here: each.bytes, until: each.last, since: each.first, reads: v.kind !== "value" ? "always live" : each.first === m || touched.has(v.name) ? "made here" : each.last === m ? "used last here" : "" };
+    });
+    const bytesNow = M.peak_tile_bytes[m], over = Math.max(0, bytesNow - capacity);
+    const head = make("h2", {}, `In memory at moment ${m}${m === peak ? " (the peak)" : ""}`, make("small", {}, linkish(step.label, () => go({ view: "execution", step: step.superstep })), ` ${digits(bytesNow)} B in ${count(live.length, "variable")}`));
+    below.replaceChildren(head);
+    if (over || !P.fits) {
+      const movable = live.filter(each => each.kind === "value").toSorted((a, b) => b.here - a.here);
+      let gone = 0, k = 0; while (gone < over && k < movable.length) gone += movable[k++].here;
+      below.append(make("p", { className: "greater", textContent: !over ? "It fits at this moment." : gone >= over ? `${digits(over)} bytes have to go: the ${k === 1 ? "largest value" : `${k} largest values`} would do (${digits(gone)} B).` : `${digits(over)} bytes have to go, more than all values here: weights must go to more tiles or become narrower.` }), make("p", { className: "note", textContent: "`abele memory MODEL --advise` tries what frees memory, and what each change costs." }));
+    }
+    grid(below, [
+      { name: "name", label: "variable", width: "minmax(200px, 2fr)", value: row => row.name },
+      { name: "operation", label: "operation", width: "minmax(160px, 1.4fr)", value: row => row.operation < 0 ? "" : opName(row.operation) },
+      { name: "kind", label: "kind", width: "80px", value: row => row.kind },
+      { name: "here", label: "bytes here", width: "92px", num: true, value: row => row.here, text: row => digits(row.here), share: row => row.here / Math.max(...live.map(each => each.here)) },
+      { name: "shape", label: "shape", width: "130px", value: row => `${row.dtype} ${row.shape}` },
+      { name: "since", label: "from", width: "60px", num: true, value: row => row.since }, { name: "until", label: "until", width: "60px", num: true, value: row => row.until },
+      { name: "reads", label: "", width: "110px", value: row => row.reads },
+    ], { label: "Contents", least: 860, sort: { name: "here", down: true }, rows: compare => compare ? live.toSorted(compare) : live, pick: row => row.operation >= 0 && go({ op: row.operation }), className: "" }).node.style.minHeight = "240px";
+  }
+  contents();
+}
+
+/* Addresses of the fullest tile over time */
+
+function memoryByAddress(host) {
+  const moments = Math.max(T.moments.moment.length, 1), layout = rowsOf(T.layout);
+  const top = Math.max(P.bytes_per_tile, ...layout.map(each => each.address + each.bytes));
+  const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${P.fullest_tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers" })));
+  host.append(panel);
+  const left = 60, right = 10, up = 10, low = 22;
+  const find = (x, y) => {
+    const m = Math.floor((x - left) / (chart.width - left - right) * moments), address = (chart.height - low - y) / (chart.height - up - low) * top;
+    return layout.findLast(each => each.first <= m && m <= each.last && each.address <= address && address < each.address + each.bytes);
+  };
+  const chart = canvas(panel, () => Math.max(340, innerHeight - 260), (pen, width, tall) => {
+    const w = width - left - right, h = tall - up - low, y = v => up + h - v / top * h;
+    yAxis(pen, left, up, w, h, top, bytes);
+    for (const each of layout) {
+      const v = VARIABLES[each.variable], op = opOf(v.operation), x = left + each.first / moments * w, wide = (each.last - each.first + 1) / moments * w, high = each.bytes / top * h;
+      pen.globalAlpha = v.kind === "value" ? .9 : .38;
+      pen.fillStyle = place.op >= 0 && v.operation === place.op ? css("--ink") : layerHue(op);
+      pen.fillRect(x, y(each.address + each.bytes), Math.max(wide - .5, .8), Math.max(high - (high > 3 ? 1 : 0), .6));
+      pen.globalAlpha = 1;
+      if (high > 13 && wide > 60) { pen.fillStyle = place.op >= 0 && v.operation === place.op ? css("--paper") : css("--ink"); clipped(pen, v.name, x + 4, y(each.address + each.bytes / 2), wide - 8); }
+    }
+    dashed(pen, left, y(P.bytes_per_tile), w, css("--worse"), `a tile has ${bytes(P.bytes_per_tile)}`);
+    pen.fillStyle = css("--soft"); pen.textAlign = "center";
+    for (let m = 0; m < moments; m += stepOf(moments, 10)) pen.fillText(digits(m), left + (m + .5) / moments * w, tall - 8);
+    pen.textAlign = "left";
+  }, {
+    label: "addresses over time",
+    tip: (x, y) => { const each = find(x, y); if (!each) return null; const v = VARIABLES[each.variable]; return [v.name, `${opName(v.operation)} · ${v.kind}`, `${digits(each.bytes)} B at ${digits(each.address)}, moments ${each.first} to ${each.last}`]; },
+    pick: (x, y) => { const each = find(x, y); if (each) { go({ op: VARIABLES[each.variable].operation }); chart.redraw(); } },
+  });
+}
+
+/* All variables */
+
+let ofKind = "";
+function memoryByVariable(host) {
+  const filter = make("input", { className: "field", type: "search", placeholder: "Filter: name, operation, type" });
+  filter.setAttribute("aria-label", "Filter variables");
+  const kinds = make("select", { className: "field" }, ...["all kinds", "state", "constant", "value", "at the peak"].map(text => make("option", { textContent: text, value: text === "all kinds" ? "" : text })));
+  kinds.value = ofKind; kinds.setAttribute("aria-label", "Kind");
+  const only = make("input", { type: "checkbox", checked: place.op >= 0 });
+  const total = make("span", { className: "note" });
+  host.append(make("div", { className: "tools" }, filter, kinds, ...(place.op >= 0 ? [make("label", {}, only, ` only of ${opName(place.op)}`)] : []), total));
+  const most = Math.max(1, ...VARIABLES.map(each => each.bytes));
+  const table = grid(host, [
+    { name: "name", label: "variable", width: "minmax(220px, 2fr)", value: row => row.name },
+    { name: "operation", label: "operation", width: "minmax(180px, 1.6fr)", value: row => row.operation < 0 ? "" : opName(row.operation) },
+    { name: "kind", label: "kind", width: "78px", value: row => row.kind },
+    { name: "type", label: "type", width: "minmax(120px, 1fr)", value: row => `${row.dtype} ${row.shape}` },
+    { name: "bytes", label: "all tiles", width: "100px", num: true, value: row => row.bytes, text: row => bytes(row.bytes), share: row => row.bytes / most },
+    { name: "tile", label: "each tile", width: "84px", num: true, value: row => row.bytes_per_tile, text: row => bytes(row.bytes_per_tile) },
+    { name: "tiles", label: "tiles", width: "104px", num: true, value: row => row.tiles, text: row => `${row.first_tile}–${row.first_tile + row.tiles - 1}` },
+    { name: "address", label: "address", width: "74px", num: true, value: row => row.address },
+    { name: "peak", label: "at the peak", width: "90px", value: row => row.waits ? "waits" : row.at_peak ? "yes" : "" },
+  ], {
+    label: "Variables", least: 1020, sort: { name: "bytes", down: true }, nothing: "no variable has all these words",
+    isOn: row => place.op >= 0 && row.operation === place.op && !only.checked,
+    rows: compare => {
+      const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      const kept = VARIABLES.filter(each => (!ofKind || (ofKind === "at the peak" ? each.at_peak : each.kind === ofKind)) && (!only.checked || place.op < 0 || each.operation === place.op)
+        && words.every(word => `${each.name} ${opName(each.operation)} ${each.dtype} ${each.shape}`.toLowerCase().includes(word)));
+      total.textContent = `${count(kept.length, "variable")}, ${bytes(sum(kept, each => each.bytes))} on all tiles`;
+      return compare ? kept.toSorted(compare) : kept;
+    },
+    pick: row => row.operation >= 0 && change({ ...place, op: row.operation }),
+  });
+  table.node.style.flex = "1"; table.node.style.minHeight = "300px";
+  filter.addEventListener("input", table.arrange); only.addEventListener("change", table.arrange);
+  kinds.addEventListener("change", () => { ofKind = kinds.value; table.arrange(); });
+}

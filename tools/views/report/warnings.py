@@ -1,0 +1,105 @@
+"""What a reader of a report should look at first, and what can be done about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from .collect import Report
+
+LARGE = 0.25
+"""A share of all cycles that is worth a warning. Assumed: it is a quarter of what can be won."""
+
+UNBALANCED = 0.5
+"""A mean tile that works for less than this share of a superstep."""
+
+MANY = 0.02
+"""Cycles of one superstep, as a share of the program's, that are worth a warning."""
+
+
+def warnings_of(report: Report) -> list[dict[str, Any]]:
+    """The warnings: text, advice, whether they are errors, and where the page shows more."""
+    found = [*_memory(report), *_cycles(report)]
+    return sorted(found, key=lambda each: not each["bad"])
+
+
+def _warning(text: str, advice: str, *, bad: bool = False, **go: Any) -> dict[str, Any]:
+    return {"text": text, "advice": advice, "bad": bad, "go": go}
+
+
+def _memory(report: Report) -> Iterator[dict[str, Any]]:
+    program, tiles = report.program, report.tables["tiles"]
+    if not program["fits"]:
+        over, tile = program["over_bytes"], program["fullest_tile"]
+        yield _warning(
+            f"It does not fit: tile {tile} needs {over:,} bytes more than it has"
+            if over
+            else "It does not fit: it uses more tiles than the target has",
+            "Memory over time shows what is there at the peak; `abele memory MODEL --advise` tries "
+            "changes that free memory.",
+            bad=True,
+            view="memory",
+        )
+    rules = ("code", "vertex_state", "exchange_code", "stacks")
+    overhead = sum((np.asarray(tiles[name]) for name in rules), np.zeros(1, np.int64))
+    most, reserved = int(overhead.max(initial=0)), program["reserved_bytes"]
+    if most > reserved:
+        yield _warning(
+            f"Code, vertex state, exchange code and stacks take {most:,} bytes of tile "
+            f"{int(np.argmax(overhead))}, and {reserved:,} are reserved for them",
+            f"Set memory.reserved_bytes={most} in the target to plan with enough room.",
+            view="memory",
+            tile=int(np.argmax(overhead)),
+        )
+    for each in program["relaxed_limits"]:
+        yield _warning(
+            f"No plan of {each['operator']} keeps its memory limit: it takes {each['taken']:.0%} "
+            "of a tile",
+            "A larger batch, fewer samples, or steps in time change what it takes.",
+            view="operations",
+        )
+
+
+def _cycles(report: Report) -> Iterator[dict[str, Any]]:
+    program, steps = report.program, report.tables["supersteps"]
+    total = max(program["cycles"], 1)
+    exchange = program["exchange_cycles"] / total
+    if exchange > LARGE:
+        yield _warning(
+            f"{exchange:.0%} of the cycles are exchange",
+            "Sort operations by exchange; plans that split fewer reduction dimensions move less.",
+            view="operations",
+        )
+    if program["sync_cycles"] > LARGE * total:
+        yield _warning(
+            f"{program['sync_cycles'] / total:.0%} of the cycles are sync",
+            "Many short supersteps: a larger batch does more work in each.",
+            view="execution",
+        )
+    compute = np.asarray(steps["times"]) * np.asarray(steps["compute_cycles"])
+    waiting = compute * (1 - np.asarray(steps["balance"]))
+    worst = int(np.argmax(waiting)) if len(waiting) else -1
+    if worst >= 0 and waiting[worst] > MANY * total and steps["balance"][worst] < UNBALANCED:
+        yield _warning(
+            f"In superstep {steps['name'][worst]}, the mean tile works for only "
+            f"{steps['balance'][worst]:.0%} of the time in which the slowest one computes",
+            "The split leaves parts of different sizes, or uses few tiles: compare its runner-up.",
+            view="execution",
+            step=worst,
+        )
+    operations = report.tables["operations"]
+    cycles = np.asarray(operations["cycles"]).astype(np.float64)
+    used = np.nan_to_num(np.asarray(operations["utilisation"]).astype(np.float64), nan=1.0)
+    macs = np.array([each == "MACs" for each in operations["peak"]], np.bool_)
+    lost = np.where(macs, cycles * (1 - np.minimum(used, 1)), 0)
+    if len(lost) and lost.max() > MANY * total:
+        k = int(np.argmax(lost))
+        yield _warning(
+            f"{operations['name'][k]} reaches {used[k]:.0%} of the peak in {cycles[k] / total:.1%} "
+            "of the cycles",
+            f"It is limited by {operations['limited_by'][k]}.",
+            view="operations",
+            op=k,
+        )
