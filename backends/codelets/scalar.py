@@ -413,7 +413,9 @@ def _float64_power(
 ) -> None:
     """One operand to the power of the other, as IEEE 754 defines pow."""
     x, y = arrays
-    np.power(x, y, out=out, dtype=dtype, casting="unsafe")
+    # NumPy has vectors for operands that do not lie among results, and a libm for those that do.
+    # The two differ in the last bit, so results have memory of their own.
+    np.copyto(out, np.power(x, y, dtype=dtype, casting="unsafe"), casting="unsafe")
     is_root = y == 0.5
     if is_root.any():
         # NumPy may take the square root, whose results for -infinity and -0.0 are others.
