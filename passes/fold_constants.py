@@ -20,6 +20,7 @@ from ..backends.reference import (
 )
 from ..dialects import nn
 from ..dialects.levels import NN
+from ..dialects.settable import changing_states
 from ..dialects.structured import Movement, Reinterpretation, Structure, Structured
 from ..ir.blob import Blob, repeats_one_element
 from ..ir.context import AbeleContext
@@ -114,12 +115,14 @@ class FoldConstants(ModulePass):
 
 
 def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
-    """The values of loads from states that no operation stores to."""
+    """The values of loads from states that never change."""
     ops = list(module.walk())
-    states = {op.sym_name.data: op for op in ops if isinstance(op, nn.StateOp)}
-    for op in ops:
-        if isinstance(op, nn.StoreOp):
-            states.pop(op.state.string_value(), None)
+    changing = changing_states(module)
+    states = {
+        op.sym_name.data: op
+        for op in ops
+        if isinstance(op, nn.StateOp) and op.sym_name.data not in changing
+    }
     loads = [op for op in ops if isinstance(op, nn.LoadOp)]
     return {
         load.result: states[load.state.string_value()].value.array

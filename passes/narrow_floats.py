@@ -19,6 +19,7 @@ from ..dialects import control, nn
 from ..dialects.coordinates import holds_exactly
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
+from ..dialects.settable import changing_states
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
@@ -95,12 +96,13 @@ class _Narrowing:
 
     @cached_property
     def stored(self) -> dict[SSAValue, NDArray[Any]]:
-        """The arrays of constants, and of loads from states that no operation stores to."""
-        ops = tuple(self.module.walk())
-        states = {op.sym_name.data: op.value for op in ops if isinstance(op, nn.StateOp)}
-        for op in ops:
-            if isinstance(op, nn.StoreOp):
-                states.pop(op.state.string_value(), None)
+        """The arrays of constants, and of loads from states that never change."""
+        ops, changing = tuple(self.module.walk()), changing_states(self.module)
+        states = {
+            op.sym_name.data: op.value
+            for op in ops
+            if isinstance(op, nn.StateOp) and op.sym_name.data not in changing
+        }
         found: dict[SSAValue, NDArray[Any]] = {}
         for op in ops:
             if isinstance(op, nn.ConstantOp):

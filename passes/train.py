@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, f32
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    BoolAttr,
+    DictionaryAttr,
+    FloatAttr,
+    IntegerAttr,
+    StringAttr,
+    f32,
+    f64,
+    i64,
+)
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import nn
 from ..dialects.levels import NN
+from ..dialects.settable import UPDATED
 from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
@@ -48,8 +60,13 @@ UNBIASED = "train.unbiased"
 TRAINED = "abele.trained"
 """The attribute of a module of a training program: the names of the states that are its weights."""
 
-UPDATED = "abele.updated"
-"""The attribute of a module of a training program: the names of all states that a step changes."""
+SETTINGS = "abele.training"
+"""The attribute of a module of a training program: what the host needs to know of its training.
+
+loss, learning_rate, output, target: as of the pass. inside: whether the loss reads what the softmax
+or sigmoid reads that makes the output. For labels also classes, how many there are, and perhaps
+ignored, the label of positions that do not count.
+"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,9 @@ class Train(ModulePass, Settings, Numbers):
     the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
     states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
     batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
-    the program also returns its outputs.
+    the program also returns its outputs. update: whether the weights are updated; if not, the
+    program is the one that is used after training, and computes its loss, and the host sets its
+    weights.
     """
 
     name = "train"
@@ -87,6 +106,7 @@ class Train(ModulePass, Settings, Numbers):
     clip_norm: float = 0.0
     batch_statistics: float = 0.1
     outputs: bool = False
+    update: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for options that do not fit each other or the program,
@@ -142,7 +162,8 @@ class _Step:
         results = outputs_of(main)
         name = options.output or next(iter(results), "")
         chosen("output", name, results)
-        self._normalise_by_batches(set(loads))
+        if options.update:
+            self._normalise_by_batches(set(loads))
         kind = LOSSES[options.loss]
         output = outputs_of(main)[name]
         if not is_float(output):
@@ -152,8 +173,12 @@ class _Step:
             emit.source = output.owner
         read = widened(emit, kind.reads(output))
         target = self._input(options.target, kind.target(read))
+        self._describe(name, read, kind.reads(output) is not output)
         loss = reduced(emit, kind.build(emit, read, target, options), options.reduction)
         self._return(loss)
+        if not options.update:
+            self._list(loads, states_of(main))
+            return
         decompose_on_the_way(main, every, [loss])
         loss = outputs_of(main)[LOSS]
         emit = Emitter(self.edit, end_of(main), end_of(main))
@@ -167,6 +192,27 @@ class _Step:
         if not gradients:
             raise InputError("train: the loss depends on no weight that is trained")
         self._update(loads, gradients)
+
+    def _describe(self, output: str, read: SSAValue, inside: bool) -> None:
+        """Write down what the host needs to know."""
+        options = self.options
+        found: dict[str, Attribute] = {
+            "loss": StringAttr(options.loss),
+            "learning_rate": FloatAttr(options.learning_rate, f64),
+            "output": StringAttr(output),
+            "target": StringAttr(options.target),
+            "inside": BoolAttr.from_bool(inside),
+        }
+        if LOSSES[options.loss].has_classes:
+            found["classes"] = IntegerAttr(nn.shape_of(read)[1], i64)
+            if options.ignore_index is not None:
+                found["ignored"] = IntegerAttr(options.ignore_index, i64)
+        self.module.attributes[SETTINGS] = DictionaryAttr(found)
+
+    def _list(self, trained: Iterable[str], updated: Iterable[str]) -> None:
+        """Write down which states are weights, and which ones change."""
+        for attribute, names in ((TRAINED, trained), (UPDATED, updated)):
+            self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
 
     def _trained(self) -> dict[str, list[SSAValue]]:
         """The states to train, each with the values that are loaded from it."""
@@ -324,8 +370,7 @@ class _Step:
             states |= update.new_states
         self._declare(states)
         stored = [op.state.string_value() for op in block.ops if isinstance(op, nn.StoreOp)]
-        for attribute, names in ((TRAINED, list(gradients)), (UPDATED, stored)):
-            self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
+        self._list(gradients, stored)
 
     def _declare(self, states: dict[str, np.ndarray]) -> None:
         taken = {each.sym_name.data for each in self.module.ops if isinstance(each, nn.StateOp)}

@@ -10,6 +10,7 @@ from xdsl.traits import Pure
 from ...dialects import nn
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.nn.elementwise import BinaryOp, ParametrisedOp, UnaryOp
+from ...dialects.settable import changing_states
 from ...ir.blob import Blob
 from ...ir.rules import function, guard, once_a_pass, op_class
 
@@ -56,7 +57,7 @@ def fixed(value: SSAValue) -> bool:
         if isinstance(op, Block):
             return False
         if isinstance(op, nn.LoadOp):
-            if op.state.string_value() in _stored(_module_of(op)):
+            if op.state.string_value() in _changing(_module_of(op)):
                 return False
         elif not op.has_trait(Pure) or op.regions:
             return False
@@ -65,9 +66,9 @@ def fixed(value: SSAValue) -> bool:
 
 
 @once_a_pass
-def _stored(module: Operation) -> frozenset[str]:
-    """The names of the states that a program stores to."""
-    return frozenset(op.state.string_value() for op in module.walk() if isinstance(op, nn.StoreOp))
+def _changing(module: Operation) -> frozenset[str]:
+    """The names of the states that may change."""
+    return changing_states(module)
 
 
 def _module_of(op: Operation) -> Operation:

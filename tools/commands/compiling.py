@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any, cast, get_type_hints
 
 from ...ir.instruments.reproducer import fresh_folder
+from ...passes.train import Train
 from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
@@ -71,6 +72,11 @@ class Compilation:
         """What the command is doing, as the options ask to show it."""
         return progress(verbose=self.verbose, passes=extensions.passes)
 
+    @property
+    def asked(self) -> Train | None:
+        """How the options say that a model is trained; None if they do not. Raises InputError."""
+        return given_training(self.train, self.loss, self.optimizer, self.training)
+
     def compiled(
         self,
         model: str,
@@ -79,8 +85,10 @@ class Compilation:
         *,
         unbounded: bool = False,
         on_read: Callable[[Program], None] | None = None,
+        train: Train | None = None,
     ) -> Executable:
-        """Compile a model. unbounded, on_read: as for compile_model. Raises what that raises."""
+        """Compile a model. unbounded, on_read: as for compile_model. train: how it is trained, if
+        the options do not say it. Raises what compile_model raises."""
         return compile_model(
             model,
             self.target,
@@ -95,7 +103,7 @@ class Compilation:
             vertices_per_tile=self.vertices_per_tile,
             unbounded=unbounded,
             lenient=self.lenient,
-            train=given_training(self.train, self.loss, self.optimizer, self.training),
+            train=train or self.asked,
             on_read=on_read,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,

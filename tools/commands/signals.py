@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
@@ -29,3 +33,25 @@ def _restore() -> None:
     for number in ENDING:
         if signal.getsignal(number) is _end:
             signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def delayed() -> Generator[None]:
+    """A block that Ctrl-C and ending signals do not interrupt: they take effect when it ends."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    arrived: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        arrived.append(number)
+
+    noticed = [e for e in (signal.SIGINT, *ENDING) if signal.getsignal(e) is not signal.SIG_IGN]
+    before = {each: signal.signal(each, note) for each in noticed}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])

@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from math import ceil
 from pathlib import Path
 from typing import Annotated
 
-import numpy as np
 import typer
 
+from ...dialects import nn
 from ...ir.errors import InputError
-from ...passes.train import LOSS
-from ..driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from ...passes.train import RATE, Train
+from ..driver.checkpoints import read_checkpoint, write_checkpoint
 from ..driver.executable import Executable
-from ..driver.files import PROGRAM_FILE, check_files, write_text
-from ..driver.on_step import OnStep
-from ..driver.samples import batch_at, read_samples
+from ..driver.extensions.loaded import Extensions
+from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.program import Program
+from ..driver.samples import Samples, read_samples
+from ..driver.schedules import SHAPES, schedule
+from ..driver.trainer import NonFinite, Trainer
+from ..driver.training import asked_training
+from ..driver.validation import Validation
+from ..importers.onnx.trained import TrainedModel
+from ..views.loss_curve import check_curve, write_curve
+from ..views.terminal import Bar, counting_bar
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import show
-from .user_errors import text_in, user_errors
+from .signals import delayed
+from .user_errors import print_error_line, text_in, user_errors
+
+REPORTS = 10
+"""How many lines tell how training goes on, if no number of steps is given for them."""
 
 
 @compiles
@@ -32,11 +46,21 @@ def train_command(
             help="The samples: an array for each input and for target, samples along axis 0.",
         ),
     ],
-    steps: Annotated[int, typer.Option(min=1, help="How many steps to do, earlier ones included.")],
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="How many steps to do, earlier ones included.")
+    ] = None,
     *,
     how: Compilation,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Instead of --steps: how often to go through all samples."),
+    ] = None,
     curve: Annotated[
-        Path | None, typer.Option(metavar="C.csv", help="Write the loss of each step here.")
+        list[Path] | None,
+        typer.Option(
+            metavar="C.csv|C.png",
+            help="Write the loss of each step here, as a table or a picture. May be repeated.",
+        ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
@@ -53,81 +77,206 @@ def train_command(
         typer.Option(metavar="W.safetensors", help="Go on from a checkpoint, to the same bits."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the order of the samples.")] = 0,
+    rates: Annotated[
+        str | None,
+        typer.Option(
+            "--schedule",
+            metavar="NAME",
+            help=f"How the learning rate changes: {', '.join(SHAPES)}. step:N[:FACTOR] and "
+            "linear-warmup:N take a number of steps. Names joined by + multiply.",
+        ),
+    ] = None,
+    validation: Annotated[
+        float | None,
+        typer.Option(
+            metavar="FRACTION", help="Keep this share of the samples out, and judge by them."
+        ),
+    ] = None,
+    validation_data: Annotated[
+        Path | None, typer.Option(metavar="X.npz", help="Judge by the samples of this file.")
+    ] = None,
+    report: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Print a line, and judge, after each N steps. Default: a tenth of the steps.",
+        ),
+    ] = None,
+    non_finite: Annotated[
+        NonFinite,
+        typer.Option(
+            help="What to do about a step after which the loss or a weight is not finite: stop, or "
+            "skip it and keep the weights."
+        ),
+    ] = "stop",
+    save_onnx: Annotated[
+        Path | None,
+        typer.Option(metavar="OUT.onnx", help="Write the model with its trained weights here."),
+    ] = None,
 ) -> None:
     """Compile a model for training, and train it on samples of a file."""
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         if every is not None and checkpoint is None:
             raise InputError("--every without --checkpoint; need both")
+        if (steps is None) == (epochs is None):
+            raise InputError("need --steps or --epochs, one of the two")
+        curves = curve or []
+        for each in curves:
+            check_curve(each)
         check_files(
-            {"the model": Path(model), "--data": data, "--constraints": how.constraints},
-            {"--curve": curve, "--checkpoint": checkpoint},
+            {
+                "the model": Path(model),
+                "--data": data,
+                "--validation-data": validation_data,
+                "--constraints": how.constraints,
+            },
+            {
+                **{f"--curve {each}": each for each in curves},
+                "--checkpoint": checkpoint,
+                "--save-onnx": save_onnx,
+            },
         )
         first = None if resume is None else read_checkpoint(resume)
-        if first is not None and first.step >= steps:
-            raise InputError(f"{resume}: {first.step} steps are done; need --steps above that")
-        is_program = model.endswith(PROGRAM_FILE)
-        with how.progress(extensions) as on_step:
-            asked = how if is_program else replace(how, train=True)
-            exe = asked.compiled(model, extensions, on_step)
-            run = _Training(exe, data, seed if first is None else first.seed, on_step)
-            if first is not None:
-                run.resume(first)
-            try:
-                run.until(steps, checkpoint, every)
-            finally:
-                run.write(curve, checkpoint)
-        show(exe, f"{model}, {run.done} steps", None)
-        if run.losses:
-            typer.echo(f"loss {run.losses[0][1]:.6g} -> {run.losses[-1][1]:.6g}")
-
-
-class _Training:
-    """Steps of a program. losses: the number of each step, from 1 on, and its loss."""
-
-    def __init__(self, exe: Executable, data: Path, seed: int, on_step: OnStep) -> None:
-        self.exe, self.seed, self.on_step = exe, seed, on_step
-        # Only a training program has weights; any other is refused here.
-        _ = exe.weights
-        self.batch = exe.inputs[0].shape[0] if exe.inputs[0].shape else 1
-        self.count, self.samples = read_samples(data, exe.inputs)
-        self.done = 0
-        self.losses: list[tuple[int, float]] = []
-        self.states = exe.states
-
-    def resume(self, checkpoint: Checkpoint) -> None:
-        """Go on from a checkpoint. Raises InputError for one of another program."""
-        missing = sorted(set(self.states) - set(checkpoint.states))
-        if missing:
-            raise InputError(
-                f"--resume: no state {missing[0]!r} in the checkpoint; it is of another program, "
-                "or of another optimizer"
+        sources = _Sources(model, how, extensions)
+        exe = sources.training(rates is not None)
+        samples = read_samples(data, (each for each in exe.inputs if each.name != RATE))
+        held = None
+        if validation is not None or validation_data is not None:
+            held, samples = _held(
+                exe, samples, validation, validation_data, seed if first is None else first.seed
             )
-        self.exe.set_states(checkpoint.states)
-        self.done = checkpoint.step
-        self.states = self.exe.states
+        total = steps or ceil((epochs or 0) * samples.count / samples.batch)
+        if first is not None and first.step >= total:
+            raise InputError(f"{resume}: {first.step} steps are done; need --steps above that")
+        rate = None
+        if any(each.name == RATE for each in exe.inputs):
+            rate = schedule(rates or SHAPES[0], exe.training.learning_rate, total)
+        judge = None if held is None else Validation(sources.judging(), held)
+        trained = None if save_onnx is None else sources.trained(exe)
+        with counting_bar(total) as bar:
+            run = Trainer(exe, samples, seed, rate=rate, non_finite=non_finite, warn=bar.line)
+            if first is not None:
+                run.resume(first, str(resume))
 
-    def until(self, steps: int, path: Path | None, every: int | None) -> None:
-        """Do steps up to a number of them."""
-        while self.done < steps:
-            inputs = batch_at(self.samples, self.count, self.batch, self.done, self.seed)
-            loss = float(np.mean(self.exe.step(inputs)[LOSS]))
-            if path is not None:
-                # A step that is interrupted leaves weights of which some are new and some old.
-                self.states = self.exe.states
-            self.done += 1
-            self.losses.append((self.done, loss))
-            self.on_step(f"step {self.done} of {steps}: loss {loss:.6g}")
-            if path is not None and every is not None and self.done % every == 0:
-                self._save(path)
+            def write() -> None:
+                if checkpoint is not None and run.rows:
+                    write_checkpoint(checkpoint, run.checkpoint)
 
-    def write(self, curve: Path | None, path: Path | None) -> None:
-        """Write what was reached, whatever has ended the steps."""
-        if path is not None and self.losses:
-            self._save(path)
-        if curve is not None and self.losses:
-            rows = "".join(f"{step},{loss!r}\n" for step, loss in self.losses)
-            write_text(curve, "step,loss\n" + rows)
+            try:
+                _until(run, total, bar, report or ceil(total / REPORTS), judge, every, write)
+            except KeyboardInterrupt:
+                goes_on = f"; --resume {checkpoint} goes on" if checkpoint and run.rows else ""
+                print_error_line(f"stopped after step {run.reached.step}{goes_on}")
+                raise
+            finally:
+                with delayed():
+                    write()
+                    for each in curves if run.rows else ():
+                        write_curve(each, run.rows)
+        if trained is not None and save_onnx is not None:
+            trained.write(save_onnx, run.reached.states)
+        show(exe, f"{model}, {run.reached.step} steps", None)
+        if run.rows:
+            typer.echo(f"loss {run.rows[0].loss:.6g} -> {run.rows[-1].loss:.6g}")
 
-    def _save(self, path: Path) -> None:
-        write_checkpoint(path, Checkpoint(self.done, self.seed, self.states))
+
+def _until(
+    run: Trainer,
+    total: int,
+    bar: Bar,
+    report: int,
+    judge: Validation | None,
+    every: int | None,
+    write: Callable[[], None],
+) -> None:
+    """Do steps up to a number of them, and tell how it goes."""
+    recent: list[float] = []
+    while run.reached.step < total:
+        recent.append(run.step())
+        done = run.reached.step
+        bar.advance(done, f"loss {recent[-1]:.6g}")
+        if every is not None and done % every == 0:
+            write()
+        if done % report == 0 or done == total:
+            text = f"step {done} of {total}: loss {sum(recent) / len(recent):.6g}"
+            if judge is not None:
+                text += f"; validation {run.judge(judge)}"
+            bar.line(text)
+            recent.clear()
+
+
+def _held(
+    exe: Executable,
+    samples: Samples,
+    fraction: float | None,
+    path: Path | None,
+    seed: int,
+) -> tuple[Samples, Samples]:
+    """The samples to judge by, and those to train on."""
+    if path is not None:
+        if fraction is not None:
+            raise InputError("--validation and --validation-data; need one of the two")
+        return read_samples(path, (each for each in exe.inputs if each.name != RATE)), samples
+    assert fraction is not None
+    rest, kept = samples.split(fraction, seed)
+    return kept, rest
+
+
+@dataclass
+class _Sources:
+    """What is compiled from one model. states: those of the model, before it is made to train."""
+
+    model: str
+    how: Compilation
+    extensions: Extensions
+    given: Train | None = None
+    asked: Train | None = None
+    states: list[str] = field(default_factory=list[str])
+
+    @property
+    def _is_program(self) -> bool:
+        return self.model.endswith(PROGRAM_FILE)
+
+    def training(self, scheduled: bool) -> Executable:
+        """The program that trains."""
+        if self._is_program:
+            if scheduled:
+                raise InputError(f"{self.model}: --schedule; need the model, to compile it again")
+            return self._compiled(None)
+        self.given = replace(self.how, train=True).asked
+        assert self.given is not None
+        if scheduled:
+            self.given = replace(self.given, schedule=True)
+        return self._compiled(self.given)
+
+    def judging(self) -> Executable:
+        """The program of the same weights that is used after training."""
+        if self._is_program:
+            raise InputError(f"{self.model}: validation: need the model, to compile it again")
+        assert self.asked is not None
+        return self._compiled(
+            replace(self.asked, update=False, outputs=True, reduction="none", schedule=False)
+        )
+
+    def trained(self, exe: Executable) -> TrainedModel:
+        """The model, to be written with other weights."""
+        if not self.model.endswith(".onnx"):
+            raise InputError(f"{self.model}: --save-onnx; need an .onnx model")
+        # What an optimiser keeps is none of the model's.
+        states = {name: array for name, array in exe.states.items() if name in self.states}
+        return TrainedModel(self.model, states)
+
+    def _compiled(self, train: Train | None) -> Executable:
+        with self.how.progress(self.extensions) as on_step:
+            return replace(
+                self.how, train=False, loss=None, optimizer=None, training=None
+            ).compiled(self.model, self.extensions, on_step, on_read=self._read, train=train)
+
+    def _read(self, program: Program) -> None:
+        self.states = [
+            op.sym_name.data for op in program.module.body.block.ops if isinstance(op, nn.StateOp)
+        ]
+        if self.asked is None:
+            self.asked = asked_training(self.given, program)

@@ -41,7 +41,7 @@ from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program
 from .reduce import reduce_module
 from .tensor_sizes import refuse_tensors_larger_than
-from .training import make_train
+from .training import asked_training, make_train
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
 from .verifiers import verifiers
 
@@ -129,8 +129,9 @@ def compile_model(
             memory_proportion,
             vertices_per_tile,
         )
-        if train is not None:
-            make_train(train, program, pipeline, context)
+        asked = asked_training(train, program)
+        if asked is not None:
+            make_train(asked, program, pipeline, context)
         refuse_tensors_larger_than(program.module, machine)
         if unbounded:
             pipeline = tuple(

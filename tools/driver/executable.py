@@ -20,6 +20,7 @@ from ...backends.price_operations import OperationPrice, Priced, price_operation
 from ...backends.target import Target
 from ...dialects.levels import EXCHANGE, LEVELS, level_named
 from ...dialects.random_states import MOST_SEED, set_seed
+from ...dialects.settable import UPDATED, listed_names
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
@@ -27,7 +28,7 @@ from ...ir.instruments.timing import PassTiming
 from ...ir.phases import Phases, several
 from ...ir.upstream import ModuleOp
 from ...passes.planner.relaxed import Relaxed, read_relaxed
-from ...passes.train import TRAINED, UPDATED
+from ...passes.train import TRAINED
 from .arrays import Array, Tensor, checked, listed
 from .context import new_context
 from .figures import html_table, rows
@@ -35,7 +36,7 @@ from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
 from .keep_plans import KeptPlans
 from .program import Signature, check_target, signature, verified_level
-from .training import check_loss, check_states, states_listed
+from .training import Settings, check_loss, check_states, settings_of
 
 MACHINE = EXCHANGE.name
 """The level that the machine runs."""
@@ -196,8 +197,14 @@ class Executable:
         check_loss(outputs, self.path)
         return outputs
 
+    @property
+    def training(self) -> Settings:
+        """What the host needs to know of the training. Raises InputError if it is none."""
+        self._listed(TRAINED)
+        return settings_of(self.module_at(MACHINE))
+
     def _listed(self, attribute: str) -> tuple[str, ...]:
-        found = states_listed(self.module_at(MACHINE), attribute)
+        found = listed_names(self.module_at(MACHINE), attribute)
         if found is None:
             raise InputError(f"{self.path}: no training program; compile the model with train")
         return found
@@ -217,7 +224,8 @@ class Executable:
         names = self._listed(UPDATED)
         last = None if self._last is None else self._runners[self._last]
         found = initial_states(self.module_at(MACHINE)) if last is None else last.states
-        return {name: found[name] for name in names}
+        # Nothing is left of a weight that nothing reads.
+        return {name: found[name] for name in names if name in found}
 
     def set_states(self, values: Mapping[str, object], *, at: str = MACHINE) -> None:
         """Set what the next step at a level finds in some states, such as those of a checkpoint.
@@ -225,7 +233,7 @@ class Executable:
         Raises InputError for names, shapes and element types that the program does not have.
         """
         first = initial_states(self.module_at(MACHINE))
-        known = {name: first[name] for name in self._listed(UPDATED)}
+        known = {name: first[name] for name in self._listed(UPDATED) if name in first}
         check_states(values, known, self.path)
         tensors = [Tensor(name, a.shape, a.dtype) for name, a in known.items() if name in values]
         arrays = checked(values, tensors)

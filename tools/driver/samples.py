@@ -1,9 +1,10 @@
-"""Samples of a training program: read from a file, and taken in a seeded order."""
+"""Samples of a training program: read from a file, split, and taken in a seeded order."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,21 +14,94 @@ from numpy.typing import NDArray
 
 from ...ir.errors import InputError
 from .arrays import Tensor, listed, reading
+from .training import Settings
 
 Array = NDArray[Any]
 
 
-def read_samples(
-    path: str | os.PathLike[str], tensors: Iterable[Tensor]
-) -> tuple[int, dict[str, Array]]:
-    """How many samples an .npz file holds, and them by input, along the first axis of each array.
+@dataclass(frozen=True)
+class Samples:
+    """Samples along the first axis of an array for each input. path: their name in messages.
+
+    batch: how many samples a step of the program takes.
+    """
+
+    path: str
+    arrays: Mapping[str, Array]
+    batch: int
+
+    @property
+    def count(self) -> int:
+        """How many samples there are."""
+        return len(next(iter(self.arrays.values())))
+
+    def take(self, chosen: NDArray[np.int64]) -> dict[str, Array]:
+        """Some of the samples."""
+        return {name: array[chosen] for name, array in self.arrays.items()}
+
+    def split(self, fraction: float, seed: int) -> tuple[Samples, Samples]:
+        """The samples to train on, and a part of all that is chosen by a seed and kept from it.
+
+        Raises InputError if one of them would be empty.
+        """
+        held = round(fraction * self.count)
+        if not 0 < held < self.count:
+            raise InputError(
+                f"{self.path}: {fraction:g} of {self.count} samples is {held}; need one or more to "
+                "validate with, and one or more to train on"
+            )
+        order = np.random.default_rng([seed, self.count, held]).permutation(self.count)
+        kept, rest = np.sort(order[:held]), np.sort(order[held:])
+        return replace(self, arrays=self.take(rest)), replace(self, arrays=self.take(kept))
+
+    def at(self, step: int, seed: int) -> dict[str, Array]:
+        """The batch of a step, counted from 0: the next samples of a seeded order of all of them.
+
+        Every sample comes once before any comes again, in another order each time. A batch may
+        begin at the end of one such pass and end in the next, so no sample is left out. The step
+        and the seed alone decide, so that training can go on from any step.
+        """
+        places = np.arange(step * self.batch, (step + 1) * self.batch)
+        passes, at = places // self.count, places % self.count
+        chosen = np.empty(self.batch, np.int64)
+        for each in np.unique(passes):
+            here = passes == each
+            chosen[here] = _order(self.count, seed, int(each))[at[here]]
+        return self.take(chosen)
+
+    def check_labels(self, settings: Settings) -> None:
+        """Raise InputError for a label that is no class of the program."""
+        if not settings.classes:
+            return
+        labels = self.arrays[settings.target]
+        wrong = (labels < 0) | (labels >= settings.classes)
+        if settings.ignored is not None:
+            wrong &= labels != settings.ignored
+        if wrong.any():
+            where = np.argwhere(wrong)[0]
+            also = "" if settings.ignored is None else f", or {settings.ignored} to ignore it"
+            raise InputError(
+                f"{self.path}: label {labels[tuple(where)]} of sample {where[0]} in "
+                f"{settings.target!r}; need 0 to {settings.classes - 1}{also}"
+            )
+
+
+def read_samples(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> Samples:
+    """The samples of an .npz file, along the first axis of each array.
 
     tensors: the inputs, each for one batch. Integers are converted to the type of the input if it
     holds them. Raises InputError.
     """
-    wanted = {each.name: each for each in tensors}
     with reading(path, "an .npz file"), np.load(Path(path), allow_pickle=False) as archive:
         given = {name: np.asarray(archive[name]) for name in archive.files}
+    return samples_of(given, tensors, os.fspath(path))
+
+
+def samples_of(
+    given: Mapping[str, Array], tensors: Iterable[Tensor], path: str = "samples"
+) -> Samples:
+    """The samples in an array for each input. Raises InputError, as read_samples does."""
+    wanted = {each.name: each for each in tensors}
     if set(given) != set(wanted):
         raise InputError(
             f"{path}: arrays {', '.join(sorted(given)) or 'none'}; need one for each input of the "
@@ -48,10 +122,15 @@ def read_samples(
         counts[name] = len(array)
     if len(set(counts.values())) != 1 or not min(counts.values()):
         raise InputError(f"{path}: {counts} samples; need as many of each, and one or more")
-    return min(counts.values()), found
+    if len({tensor.shape[0] for tensor in wanted.values()}) != 1:
+        raise InputError(
+            f"{path}: the inputs of the program are {listed(wanted.values())}; need as many "
+            "samples along the first axis of each"
+        )
+    return Samples(path, found, next(iter(wanted.values())).shape[0])
 
 
-def _as(array: Array, tensor: Tensor, path: str | os.PathLike[str]) -> Array:
+def _as(array: Array, tensor: Tensor, path: str) -> Array:
     if array.dtype == tensor.dtype:
         return array
     converted = array.astype(tensor.dtype)
@@ -60,24 +139,6 @@ def _as(array: Array, tensor: Tensor, path: str | os.PathLike[str]) -> Array:
             f"{path}: {tensor.name!r} has elements {array.dtype.name}; need {tensor.dtype.name}"
         )
     return converted
-
-
-def batch_at(
-    samples: Mapping[str, Array], count: int, batch: int, step: int, seed: int
-) -> dict[str, Array]:
-    """The batch of a step, counted from 0: the next samples of a seeded order of all of them.
-
-    Every sample comes once before any comes again, in another order each time. A batch may begin at
-    the end of one such pass and end in the next, so no sample is left out. The step and the seed
-    alone decide, so that training can go on from any step.
-    """
-    places = np.arange(step * batch, (step + 1) * batch)
-    passes, at = places // count, places % count
-    chosen = np.empty(batch, np.int64)
-    for each in np.unique(passes):
-        here = passes == each
-        chosen[here] = _order(count, seed, int(each))[at[here]]
-    return {name: array[chosen] for name, array in samples.items()}
 
 
 @lru_cache(maxsize=4)

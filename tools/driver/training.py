@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.ir import Attribute
+from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
 from ...ir.errors import InputError
+from ...ir.pass_manager import parse_pipeline
 from ...ir.suggestions import suggestion
 from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.verify import verify
-from ...passes.train import LOSS, RATE, Train
+from ...passes.pipelines import PASSES
+from ...passes.train import LOSS, RATE, SETTINGS, Train
 from .program import Program
 
 Training = Train
 """How a program is trained: what compile_model takes as `train`."""
+
+ASKED = "abele.train"
+"""The attribute of a module that asks for training: options of the pass train, as text."""
 
 Array = NDArray[Any]
 
@@ -41,17 +46,69 @@ def make_train(
         raise InputError(f"{program.path}: train: the program is at {program.level}; need {NN}")
     if any(isinstance(each, Train) for each in pipeline):
         raise InputError(f"{program.path}: train is asked for twice, as an option and as a pass")
+    program.module.attributes.pop(ASKED, None)
     training.apply(context, program.module)
     verify(program.module, NN.legal)
 
 
-def states_listed(module: ModuleOp, attribute: str) -> tuple[str, ...] | None:
-    """The names of states in an attribute of a training program; None if it is none."""
-    given = module.attributes.get(attribute)
-    if not isinstance(given, ArrayAttr):
-        return None
-    listed = cast("ArrayAttr[Attribute]", given).data
-    return tuple(each.data for each in listed if isinstance(each, StringAttr))
+@dataclass(frozen=True)
+class Settings:
+    """What the host needs to know of a program's training.
+
+    loss, learning_rate, output, target: as of the pass train. inside: whether the loss includes the
+    softmax or sigmoid that makes the output. classes: how many labels there are; 0 if the target
+    has none. ignored: the label of positions that do not count.
+    """
+
+    loss: str
+    learning_rate: float
+    output: str
+    target: str
+    inside: bool
+    classes: int = 0
+    ignored: int | None = None
+
+
+def settings_of(module: ModuleOp) -> Settings:
+    """The settings in a module of a training program."""
+    given = module.attributes.get(SETTINGS)
+    if not isinstance(given, DictionaryAttr):
+        raise InputError(f"the training program has no attribute {SETTINGS}; compile it again")
+    found: dict[str, Any] = {}
+    for name, value in given.data.items():
+        if isinstance(value, StringAttr):
+            found[name] = value.data
+        elif isinstance(value, IntegerAttr | FloatAttr):
+            found[name] = value.value.data
+    found["inside"] = bool(found.get("inside"))
+    return Settings(**found)
+
+
+def asked_training(training: Train | None, program: Program) -> Train | None:
+    """How a program is trained: as its attribute asks for, but for the options that are given.
+
+    training: what is given; each of its options that differs from its default replaces that of the
+    attribute. Returns None if neither asks for training. Raises InputError.
+    """
+    asked = program.module.attributes.get(ASKED)
+    if asked is None:
+        return training
+    try:
+        if not isinstance(asked, StringAttr):
+            raise ValueError(f"it is {asked}")
+        (found,) = parse_pipeline(f"{Train.name}{{{asked.data}}}", PASSES)
+        assert isinstance(found, Train)
+        found.check()
+    except ValueError as error:
+        raise InputError(
+            f"{program.path}: attribute {ASKED}: {error}; need options of the pass train as text, "
+            'such as "loss=mean_square optimizer=adam"'
+        ) from None
+    if training is None:
+        return found
+    own = {f.name: getattr(training, f.name) for f in fields(Train) if f.init}
+    given = {f.name for f in fields(Train) if f.init and own[f.name] != f.default}
+    return replace(found, **{name: own[name] for name in given})
 
 
 def check_states(values: Mapping[str, object], known: Mapping[str, Array], path: str) -> None:

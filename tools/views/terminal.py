@@ -7,11 +7,14 @@ fails for any other console.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, TextIO
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.status import Status
 from rich.table import Table
 from rich.text import Text
@@ -74,3 +77,46 @@ def changing_line() -> Generator[Callable[[str], None]]:
     # A plain Text is not read as markup, which a str would be.
     with Status(Text(""), console=terminal) as status:
         yield lambda line: status.update(Text(shown(line)))
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar that shows how much of some work is done.
+
+    advance: shows how many parts are done, and a few words. line: prints a line that stays.
+    """
+
+    advance: Callable[[int, str], None]
+    line: Callable[[str], None]
+
+
+@contextmanager
+def counting_bar(total: int) -> Generator[Bar]:
+    """A bar on standard error, for work of some parts. Lines are printed above it.
+
+    Unless standard error is a terminal, there is no bar, and lines go to standard output.
+    """
+    terminal = Terminal(stderr=True)
+    if not terminal.is_terminal:
+        yield Bar(lambda done, words: None, lambda line: _plain_line(line))
+        return
+    columns = (
+        MofNCompleteColumn(),
+        BarColumn(),
+        TimeRemainingColumn(),
+        # Without markup, words are shown as they are.
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=terminal) as progress:
+        task = progress.add_task("", total=total)
+
+        def advance(done: int, words: str) -> None:
+            progress.update(task, completed=done, description=shown(words))
+
+        yield Bar(advance, terminal.print)
+
+
+def _plain_line(line: str) -> None:
+    sys.stdout.write(f"{shown(line)}\n")
+    # Whoever reads a pipe wants to see how training goes on.
+    sys.stdout.flush()

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from abele.tools.commands.signals import delayed
+
 WRITING = """
 from pathlib import Path
 import signal, sys, time
@@ -44,3 +46,14 @@ def test_a_signal_that_is_ignored_stays_so():
         "signal.raise_signal(signal.SIGHUP)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_delayed_signal_takes_effect_at_the_end_of_the_block():
+    done: list[str] = []
+    with pytest.raises(KeyboardInterrupt):
+        with delayed():
+            signal.raise_signal(signal.SIGINT)
+            done.append("written")
+        done.append("not reached")
+    assert done == ["written"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,19 +1,29 @@
-"""abele train: a loss that falls, a curve, and checkpoints that go on to the same bits."""
+"""abele train: a loss that falls, validation, checkpoints that go on to the same bits."""
 
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import onnx
+import onnxruntime
 import pytest
 from some_models import model, node, random
 from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
+from abele.tools import Training, compile_model
 from abele.tools.cli import app
 from abele.tools.driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
-from abele.tools.driver.samples import batch_at
+from abele.tools.driver.samples import Samples
 
 COUNT = 10
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 
 @pytest.fixture
@@ -27,23 +37,44 @@ def files(tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "net.onnx"), str(tmp_path / "data.npz")
 
 
-def train(files: tuple[str, str], *options: object) -> tuple[int, str]:
+def words(files: tuple[str, str], *options: object) -> list[str]:
     chosen = ["--target", "tiny:2", "--optimizer", "adam", "--training", "learning-rate=0.05"]
-    words = ["train", files[0], "--data", files[1], *chosen, *map(str, options)]
-    result = CliRunner().invoke(app, words)
+    return ["train", files[0], "--data", files[1], *chosen, *map(str, options)]
+
+
+def train(files: tuple[str, str], *options: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, words(files, *options))
     return result.exit_code, result.output
 
 
+def table(path: Path) -> dict[str, list[str]]:
+    """The columns of a curve."""
+    head, *rows = (row.split(",") for row in path.read_text().splitlines())
+    return dict(zip(head, map(list, zip(*rows, strict=True)), strict=True))
+
+
 def test_the_loss_falls_and_the_curve_has_every_step(files: tuple[str, str], tmp_path: Path):
-    curve = tmp_path / "loss.csv"
-    code, output = train(files, "--steps", 20, "--curve", curve)
+    curve, picture = tmp_path / "loss.csv", tmp_path / "loss.png"
+    code, output = train(files, "--steps", 20, "--curve", curve, "--curve", picture)
     assert code == 0, output
-    head, *rows = curve.read_text().splitlines()
-    steps, losses = zip(*(map(float, row.split(",")) for row in rows), strict=True)
-    assert head == "step,loss"
-    assert steps == tuple(range(1, 21))
+    columns = table(curve)
+    losses = list(map(float, columns["loss"]))
+    assert list(columns) == ["step", "loss"]
+    assert list(map(int, columns["step"])) == list(range(1, 21))
     assert losses[-1] < 0.5 * losses[0]
     assert f"loss {losses[0]:.6g} -> {losses[-1]:.6g}" in output
+    assert f"step 2 of 20: loss {np.mean(losses[:2]):.6g}\n" in output
+    assert picture.read_bytes().startswith(SIGNATURE)
+
+
+def test_epochs_go_through_all_samples(files: tuple[str, str]):
+    code, output = train(files, "--epochs", 3)
+    assert code == 0, output
+    # 3 times 10 samples are 7 batches of 4 and a half one.
+    assert "step 8 of 8" in output
+
+
+# Checkpoints
 
 
 def test_a_checkpoint_goes_on_to_the_same_bits(files: tuple[str, str], tmp_path: Path):
@@ -56,53 +87,77 @@ def test_a_checkpoint_goes_on_to_the_same_bits(files: tuple[str, str], tmp_path:
     assert whole.read_bytes() != half.read_bytes()
 
 
-def test_an_interrupted_step_leaves_the_checkpoint_of_the_step_before(
-    files: tuple[str, str], tmp_path: Path
+@pytest.mark.slow
+@pytest.mark.parametrize("wait", [0.0, 0.05, 0.3])
+def test_ctrl_c_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
+    files: tuple[str, str], tmp_path: Path, wait: float
 ):
-    two, stopped = tmp_path / "two.safetensors", tmp_path / "stopped.safetensors"
-    assert train(files, "--steps", 2, "--checkpoint", two)[0] == 0
-    with np.load(files[1]) as data:
-        x, target = data["x"], data["target"].copy()
-    # The first sample of the third step, and of no step before.
-    order = batch_at({"i": np.arange(COUNT)}, COUNT, 4, 2, 0)["i"]
-    target[order[0]] = 99
-    np.savez(tmp_path / "bad.npz", x=x, target=target)
-    bad = files[0], str(tmp_path / "bad.npz")
-    code, output = train(bad, "--steps", 7, "--checkpoint", stopped)
-    assert code != 0
-    assert "99" in output
-    assert stopped.read_bytes() == two.read_bytes()
-
-
-def test_every_sample_comes_once_in_each_pass():
-    samples = {"x": np.arange(COUNT)}
-    taken = np.concatenate([batch_at(samples, COUNT, 4, step, 5)["x"] for step in range(5)])
-    first, second = taken[:COUNT], taken[COUNT:]
-    assert sorted(first) == sorted(second) == list(range(COUNT))
-    assert list(first) != list(second)
+    """The signal comes some time after the first checkpoint: in a step, or while one is written."""
+    stopped, whole = tmp_path / "stopped.safetensors", tmp_path / "whole.safetensors"
+    command = words(files, "--steps", 10**6, "--checkpoint", stopped, "--every", 1)
+    # A background shell lets its processes ignore Ctrl-C.
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from abele.tools.cli import main; main()"
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", code, *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+    )
+    try:
+        end = time.monotonic() + 120
+        while not stopped.exists() and running.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        time.sleep(wait)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    found = read_checkpoint(stopped)
+    assert running.returncode == 130
+    assert f"stopped after step {found.step}; --resume {stopped} goes on" in said
+    assert [path.name for path in tmp_path.glob("*safetensors*")] == [stopped.name]
+    go_on, steps = tmp_path / "rest.safetensors", found.step + 3
+    assert train(files, "--steps", steps, "--resume", stopped, "--checkpoint", go_on)[0] == 0
+    assert train(files, "--steps", steps, "--checkpoint", whole)[0] == 0
+    assert go_on.read_bytes() == whole.read_bytes()
 
 
 @pytest.mark.parametrize(
-    ("options", "problem"),
+    ("states", "problem"),
     [
-        (["--steps", "1", "--every", "1"], "--every without --checkpoint"),
-        (["--steps", "0"], "greater than or equal to 1"),
-        (["--steps", "1", "--loss", "mean_square"], "'target' has shape [10]; need [samples, 3]"),
-        (["--steps", "1", "--training", "target=label"], "arrays target, x; need one for each"),
+        (
+            {"w": (3, 5)},
+            "no state 'train.unbiased.1' in the checkpoint; it is of another model, or",
+        ),
+        (None, "state 'w' is float32[3, 4], and the program's is float32[3, 5]; it is of another"),
     ],
 )
-def test_what_does_not_fit_is_refused(files: tuple[str, str], options: list[str], problem: str):
-    code, output = train(files, *options)
-    assert code == 2
-    assert problem in output
-
-
-def test_a_checkpoint_of_another_optimizer_is_refused(files: tuple[str, str], tmp_path: Path):
-    path = tmp_path / "sgd.safetensors"
-    write_checkpoint(path, Checkpoint(1, 0, {"w": np.zeros((3, 5), np.float32)}))
+def test_a_checkpoint_of_another_program_is_refused(
+    files: tuple[str, str], tmp_path: Path, states: dict[str, tuple[int, ...]] | None, problem: str
+):
+    path = tmp_path / "other.safetensors"
+    if states is None:
+        assert train(files, "--steps", 1, "--checkpoint", path)[0] == 0
+        found = dict(read_checkpoint(path).states)
+        arrays = found | {"w": np.zeros((3, 4), np.float32)}
+    else:
+        arrays = {name: np.zeros(shape, np.float32) for name, shape in states.items()}
+    write_checkpoint(path, Checkpoint(1, 0, arrays))
     code, output = train(files, "--steps", 2, "--resume", path)
     assert code == 2
-    assert "of another program, or of another optimizer" in output
+    assert f"{path}: {problem}" in output
+
+
+def test_a_checkpoint_with_more_than_the_program_is_refused(files: tuple[str, str], tmp_path: Path):
+    path = tmp_path / "adam.safetensors"
+    assert train(files, "--steps", 1, "--checkpoint", path)[0] == 0
+    code, output = train(files, "--steps", 2, "--resume", path, "--training", "freeze=b")
+    assert code == 2
+    assert "the program has no state 'b" in output
 
 
 def test_a_checkpoint_is_read_as_it_was_written(tmp_path: Path):
@@ -122,3 +177,169 @@ def test_a_damaged_checkpoint_is_refused(kept: int, tmp_path: Path):
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(InputError, match="damaged, or not a checkpoint"):
         read_checkpoint(path)
+
+
+# Values that are not finite
+
+
+@pytest.fixture
+def spoilt(files: tuple[str, str], tmp_path: Path) -> tuple[str, str]:
+    """The samples, of which the first one of the third step is too large to be squared."""
+    with np.load(files[1]) as data:
+        x, target = data["x"], data["target"]
+    order = Samples("", {"i": np.arange(COUNT)}, 4).at(2, 0)["i"]
+    x[order[0]] = 1e38
+    np.savez(tmp_path / "bad.npz", x=x, target=target)
+    return files[0], str(tmp_path / "bad.npz")
+
+
+def test_a_step_that_is_not_finite_ends_training_before_it(
+    files: tuple[str, str], spoilt: tuple[str, str], tmp_path: Path
+):
+    two, stopped = tmp_path / "two.safetensors", tmp_path / "stopped.safetensors"
+    assert train(files, "--steps", 2, "--checkpoint", two)[0] == 0
+    code, output = train(spoilt, "--steps", 7, "--checkpoint", stopped)
+    assert code == 2
+    assert "step 3: the loss is" in output
+    assert "of finite values" in output
+    assert stopped.read_bytes() == two.read_bytes()
+
+
+def test_a_step_that_is_not_finite_can_be_skipped(spoilt: tuple[str, str], tmp_path: Path):
+    two, three = tmp_path / "two.safetensors", tmp_path / "three.safetensors"
+    assert train(spoilt, "--steps", 2, "--checkpoint", two)[0] == 0
+    code, output = train(spoilt, "--steps", 3, "--checkpoint", three, "--non-finite", "skip")
+    assert code == 0, output
+    assert output.count("; skipped\n") == 1
+    before, after = read_checkpoint(two), read_checkpoint(three)
+    assert after.step == 3
+    assert all(np.array_equal(after.states[name], each) for name, each in before.states.items())
+    # Training goes on: the sample comes once more in the next pass through all of them.
+    code, output = train(spoilt, "--steps", 5, "--non-finite", "skip")
+    assert (code, output.count("; skipped\n")) == (0, 2)
+
+
+# Validation and schedules
+
+
+def test_validation_counts_every_sample_once(files: tuple[str, str], tmp_path: Path):
+    """10 samples are two batches of 4, and half of one: against NumPy, with the final weights."""
+    curve, path = tmp_path / "loss.csv", tmp_path / "w.safetensors"
+    shutil.copy(files[1], tmp_path / "held.npz")
+    held = ("--validation-data", tmp_path / "held.npz", "--report", 2)
+    code, output = train(files, "--steps", 4, *held, "--curve", curve, "--checkpoint", path)
+    assert code == 0, output
+    states = read_checkpoint(path).states
+    with np.load(files[1]) as data:
+        z = data["x"] @ states["w"].T + states["b"]
+        target = data["target"]
+    loss = np.mean(np.log(np.exp(z).sum(1)) - z[np.arange(COUNT), target])
+    columns = table(curve)
+    assert [each != "" for each in columns["validation_loss"]] == [False, True] * 2
+    assert float(columns["validation_loss"][-1]) == pytest.approx(loss, rel=1e-5)
+    assert float(columns["accuracy"][-1]) == (z.argmax(1) == target).mean()
+    assert f"validation loss {float(columns['validation_loss'][-1]):.6g}, accuracy" in output
+
+
+def test_a_fraction_is_kept_out(files: tuple[str, str]):
+    code, output = train(files, "--epochs", 1, "--validation", 0.3)
+    assert code == 0, output
+    # 7 samples are left, in batches of 4.
+    assert "step 2 of 2" in output
+    assert "; validation loss" in output
+
+
+def test_the_host_gives_the_rates_of_a_schedule(files: tuple[str, str], tmp_path: Path):
+    curve = tmp_path / "loss.csv"
+    rates = ("--schedule", "linear-warmup:2+step:3:0.5")
+    code, output = train(files, "--steps", 5, "--curve", curve, *rates)
+    assert code == 0, output
+    found = list(map(float, table(curve)["learning_rate"]))
+    assert found == pytest.approx([0.025, 0.05, 0.05, 0.025, 0.025])
+
+
+def test_a_constant_schedule_is_no_schedule(files: tuple[str, str], tmp_path: Path):
+    with_one, without = tmp_path / "with.safetensors", tmp_path / "without.safetensors"
+    assert train(files, "--steps", 3, "--checkpoint", without)[0] == 0
+    given = ("--schedule", "constant")
+    assert train(files, "--steps", 3, "--checkpoint", with_one, *given)[0] == 0
+    assert with_one.read_bytes() == without.read_bytes()
+
+
+# The model written back
+
+
+def test_the_trained_model_is_written_as_onnx(files: tuple[str, str], tmp_path: Path):
+    out, path = tmp_path / "trained.onnx", tmp_path / "w.safetensors"
+    code, output = train(files, "--steps", 5, "--save-onnx", out, "--checkpoint", path)
+    assert code == 0, output
+    states = read_checkpoint(path).states
+    session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+    x = random((4, 5), 7)
+    (found,) = session.run(None, {"x": x})
+    exe = compile_model(files[0], "tiny:2", train=Training(update=False, outputs=True))
+    exe.set_states({name: states[name] for name in exe.states})
+    own = exe.run({"x": x, "target": np.zeros(4, np.int32)})["y"]
+    assert own == pytest.approx(found, rel=1e-5, abs=1e-6)
+    assert found == pytest.approx(x @ states["w"].T + states["b"], rel=1e-5, abs=1e-6)
+    again = compile_model(out, "tiny:2").run({"x": x})["y"]
+    assert own == pytest.approx(again, rel=1e-5, abs=1e-6)
+    before, after = onnx.load(files[0]), onnx.load(out)
+    del before.graph.initializer[:], after.graph.initializer[:]
+    assert before == after
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--steps", "1", "--every", "1"], "--every without --checkpoint"),
+        (["--steps", "0"], "greater than or equal to 1"),
+        ([], "need --steps or --epochs"),
+        (["--steps", "1", "--epochs", "1"], "need --steps or --epochs"),
+        (["--steps", "1", "--loss", "mean_square"], "'target' has shape [10]; need [samples, 3]"),
+        (["--steps", "1", "--training", "target=label"], "arrays target, x; need one for each"),
+        (["--steps", "1", "--validation", "0.01"], "0.01 of 10 samples is 0"),
+        (["--steps", "1", "--curve", "loss.txt"], "unknown kind of curve; need .csv or .png"),
+        (["--steps", "1", "--schedule", "cosin"], "no 'cosin'; did you mean cosine?"),
+        (["--steps", "1", "--schedule", "step"], "need step:N or step:N:FACTOR"),
+        (["--steps", "1", "--schedule", "cosine:3"], "need step:N or step:N:FACTOR"),
+        (["--steps", "1", "--non-finite", "go"], "'skip'"),
+        (["--steps", "1", "--training", "momentum=0.9"], "optimizer adam has no momentum"),
+    ],
+)
+def test_what_does_not_fit_is_refused(files: tuple[str, str], options: list[str], problem: str):
+    code, output = train(files, *options)
+    assert code == 2
+    assert problem in " ".join(output.replace("│", " ").split())
+
+
+def test_a_label_that_is_no_class_is_named(files: tuple[str, str], tmp_path: Path):
+    with np.load(files[1]) as data:
+        x, target = data["x"], data["target"]
+    target[6] = 3
+    np.savez(tmp_path / "bad.npz", x=x, target=target)
+    code, output = train((files[0], str(tmp_path / "bad.npz")), "--steps", 1)
+    assert code == 2
+    assert "bad.npz: label 3 of sample 6 in 'target'; need 0 to 2\n" in output
+    ignored = ("--training", "ignore-index=3")
+    code, output = train((files[0], str(tmp_path / "bad.npz")), "--steps", 1, *ignored)
+    assert code == 0, output
+
+
+def test_a_program_file_trains_but_cannot_be_compiled_again(files: tuple[str, str], tmp_path: Path):
+    out = tmp_path / "step.abele"
+    compiled = ["compile", files[0], "--train", "--target", "tiny:2", "-o", str(out)]
+    assert CliRunner().invoke(app, compiled).exit_code == 0
+    plain = ["train", str(out), "--data", files[1], "--steps", "2"]
+    assert CliRunner().invoke(app, plain).exit_code == 0
+    for option, problem in (
+        (("--validation", "0.5"), "validation: need the model"),
+        (("--save-onnx", str(tmp_path / "o.onnx")), "--save-onnx; need an .onnx model"),
+        (("--schedule", "cosine"), "--schedule; need the model"),
+    ):
+        result = CliRunner().invoke(app, [*plain, *option])
+        assert result.exit_code == 2
+        assert problem in result.output

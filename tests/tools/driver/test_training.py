@@ -9,6 +9,7 @@ import pytest
 from some_models import model, node, random
 from typer.testing import CliRunner
 
+from abele.ir.blob import Blob
 from abele.ir.errors import InputError
 from abele.tools import Executable, Training, compile_model
 from abele.tools.cli import app
@@ -213,3 +214,92 @@ def test_the_command_line_compiles_a_step(tmp_path: Path):
     code, output = invoke("compile", str(path), "-o", str(out), *options)
     assert code == 0, output
     assert "w0" not in compile_model(out).weights
+
+
+# Programs that ask for training
+
+
+def linear(folder: Path, asked: str) -> str:
+    """A program with an attribute that asks for training. Its weight lies beside it."""
+    blob = Blob(random((3, 2)))
+    (folder / "blobs").mkdir(exist_ok=True)
+    np.save(folder / "blobs" / f"{blob.digest}.npy", blob.array)
+    attribute = f"attributes {{abele.train = {asked}}}" if asked else ""
+    return f"""
+    builtin.module {attribute} {{
+      nn.state @w : tensor<3x2xf32> = <"{blob.digest}">
+      func.func @main(%x: tensor<4x3xf32>) -> tensor<4x2xf32> attributes {{arg_names = ["x"]}} {{
+        %w = nn.load @w : tensor<3x2xf32>
+        %0 = nn.matmul %x, %w : (tensor<4x3xf32>, tensor<3x2xf32>) -> tensor<4x2xf32>
+        func.return %0 : tensor<4x2xf32>
+      }}
+    }}"""
+
+
+def test_a_program_may_ask_for_training(tmp_path: Path):
+    path, plain = tmp_path / "asks.mlir", tmp_path / "plain.mlir"
+    path.write_text(linear(tmp_path, '"loss=mean_square optimizer=adam learning-rate=0.5"'))
+    plain.write_text(linear(tmp_path, ""))
+    options = {"loss": "mean_square", "optimizer": "adam", "learning_rate": 0.5}
+    asked = compile_model(path, "tiny:2")
+    given = compile_model(plain, "tiny:2", train=Training(**options))
+    inputs = {"x": random((4, 3)), "target": random((4, 2), 1)}
+    assert asked.step(inputs) == given.step(inputs)
+    assert asked.states.keys() == given.states.keys()
+    # What is given replaces what the program asks for, option by option.
+    other = compile_model(path, "tiny:2", train=Training(optimizer="sgd", momentum=0.5))
+    assert other.training.loss == "mean_square"
+    assert list(other.states) == ["w.momentum", "w"]
+    out = str(tmp_path / "step.abele")
+    result = CliRunner().invoke(app, ["compile", str(path), "--target", "tiny:2", "-o", out])
+    assert result.exit_code == 0, result.output
+    assert compile_model(out).training.loss == "mean_square"
+
+
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        ('"loss=mean_squar"', "did you mean mean_square?"),
+        ('"momentun=0.9"', "momentun"),
+        ('"optimizer=adam momentum=0.9"', "optimizer adam has no momentum"),
+        ("3 : i64", "need options of the pass train as text"),
+    ],
+)
+def test_what_a_program_cannot_ask_for_is_refused(asked: str, problem: str, tmp_path: Path):
+    path = tmp_path / "asks.mlir"
+    path.write_text(linear(tmp_path, asked))
+    with pytest.raises(InputError, match="attribute abele.train: ") as caught:
+        compile_model(path, "tiny:2")
+    assert problem in str(caught.value)
+
+
+# The program that is used after training
+
+
+def test_the_host_sets_the_weights_of_a_program_that_is_judged():
+    """Its normalisation reads the running statistics, and nothing of the weights is folded."""
+    exe = trained()
+    exe.step(INPUTS)
+    judged = compile_model(
+        network(), "tiny:8", train=Training(update=False, outputs=True, reduction="none")
+    )
+    states = exe.states
+    judged.set_states({name: states[name] for name in judged.states})
+    assert set(judged.states) == {"w0", "b0", "s", "t", "m", "v", "w1", "w2", "b2"}
+    model = network()
+    for tensor in model.graph.initializer:
+        tensor.CopyFrom(onnx.numpy_helper.from_array(states[tensor.name], tensor.name))
+    plain = compile_model(model, "tiny:8").run({"x": INPUTS["x"]})["p"]
+    for level in judged.levels:
+        judged.set_states({name: states[name] for name in judged.states}, at=level)
+        found = judged.run(INPUTS, at=level)
+        assert found["p"] == pytest.approx(plain, rel=1e-4, abs=1e-6)
+        own = -np.log(found["p"][np.arange(3), INPUTS["target"]])
+        assert found["loss"] == pytest.approx(own, rel=1e-4)
+
+
+def test_a_program_that_is_judged_keeps_its_weights():
+    judged = compile_model(network(), "tiny:8", train=Training(update=False))
+    before = judged.states
+    judged.step(INPUTS)
+    assert all(np.array_equal(each, before[name]) for name, each in judged.states.items())

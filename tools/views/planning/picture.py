@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
+from ..figure import new_figure
 from .figures import split_text
 from .plan import TradeOffs
 
 
 def needs_matplotlib() -> None:
     """Raise InputError if matplotlib is not installed."""
-    _figure()
+    new_figure()
 
 
 def draw_trade_offs(found: TradeOffs, path: Path) -> None:
@@ -22,7 +22,7 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
     Plots cycles against resident and against temporary bytes of the fullest tile. Grey: all priced
     plans. Blue: plans that no other plan beats. Red: the chosen plan.
     """
-    figure = _figure()(figsize=(11, 5), layout="constrained")
+    figure = new_figure(figsize=(11, 5), layout="constrained")
     dims = found.question.problem.structure.space.dims
     panels = ("resident_bytes", "temporary_bytes")
     front = found.pareto
@@ -50,14 +50,3 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
             figure.savefig(stream, format="png", dpi=120)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-
-
-def _figure() -> Any:
-    """The Figure class of matplotlib, which needs no window. Raises InputError."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ModuleNotFoundError:
-        raise InputError(
-            "a picture needs matplotlib, which is not installed: pip install 'abele[plot]'"
-        ) from None
-    return Figure

@@ -1,0 +1,29 @@
+"""Schedules of the learning rate."""
+
+import numpy as np
+import pytest
+
+from abele.ir.errors import InputError
+from abele.tools.driver.schedules import schedule
+
+
+@pytest.mark.parametrize(
+    ("text", "rates"),
+    [
+        ("constant", [0.4] * 6),
+        ("step:2", [0.4, 0.4, 0.04, 0.04, 0.004, 0.004]),
+        ("step:3:0.5", [0.4, 0.4, 0.4, 0.2, 0.2, 0.2]),
+        ("linear-warmup:4", [0.1, 0.2, 0.3, 0.4, 0.4, 0.4]),
+        ("linear-warmup:2+step:4", [0.2, 0.4, 0.4, 0.4, 0.04, 0.04]),
+        ("cosine", 0.2 * (1 + np.cos(np.pi * np.arange(6) / 6))),
+    ],
+)
+def test_a_schedule_is_what_its_name_says(text: str, rates: list[float]):
+    found = schedule(text, 0.4, 6)
+    assert [found(step) for step in range(6)] == pytest.approx(list(rates))
+
+
+@pytest.mark.parametrize("text", ["", "cos", "step", "step:0", "step:x", "step:1:-1", "cosine:2"])
+def test_what_is_no_schedule_is_refused(text: str):
+    with pytest.raises(InputError, match="--schedule"):
+        schedule(text, 0.1, 10)

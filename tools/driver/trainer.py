@@ -1,0 +1,147 @@
+"""Steps of training on samples, one after the other, each of which happens or does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...dialects.levels import NN
+from ...ir.errors import InputError
+from ...ir.suggestions import suggestion
+from ...passes.train import LOSS, RATE
+from .checkpoints import Checkpoint
+from .executable import Executable
+from .not_finite import all_finite, first_not_finite
+from .samples import Samples
+from .training import LossIsNotFinite
+from .validation import Figures, Validation
+
+Array = NDArray[Any]
+
+NonFinite = Literal["stop", "skip"]
+"""What to do about a step after which the loss, or a weight, is not finite."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is known of a step. rate: the learning rate, if the host gives it. figures: of the
+    samples for validation, where they were looked at."""
+
+    step: int
+    loss: float
+    rate: float | None = None
+    figures: Figures | None = None
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where training is: how many steps are done, and the states that they have left."""
+
+    step: int
+    states: Mapping[str, Array]
+
+
+class Trainer:
+    """Does the steps of a training program.
+
+    exe: the program. samples: as samples_of gives them. seed: of their order. rate: the learning
+    rate by step, for a program that takes it as an input. non_finite: what to do about a step after
+    which the loss or a state is not finite: stop there, or go on from the states before it. warn:
+    called with a line for each such step that is skipped.
+    reached: where training is. It changes at once, at the end of a step, so whatever interrupts a
+    step leaves it as it was before the step.
+    Raises InputError for another program, and for labels that are no classes.
+    """
+
+    def __init__(
+        self,
+        exe: Executable,
+        samples: Samples,
+        seed: int = 0,
+        *,
+        rate: Callable[[int], float] | None = None,
+        non_finite: NonFinite = "stop",
+        warn: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        samples.check_labels(exe.training)
+        self.exe, self.samples, self.seed = exe, samples, seed
+        self.rate, self.non_finite, self.warn = rate, non_finite, warn
+        self.reached = Reached(0, exe.states)
+        self._rows: dict[int, Row] = {}
+
+    def resume(self, checkpoint: Checkpoint, path: str = "checkpoint") -> None:
+        """Go on from a checkpoint, in its order of samples. Raises InputError for one of another
+        program."""
+        known, given = self.reached.states, checkpoint.states
+        other = "it is of another model, or of another optimizer"
+        for name, array in known.items():
+            if name not in given:
+                raise InputError(f"{path}: no state {name!r} in the checkpoint; {other}")
+            found = given[name]
+            if found.shape != array.shape or found.dtype != array.dtype:
+                raise InputError(
+                    f"{path}: state {name!r} is {found.dtype.name}{list(found.shape)}, and the "
+                    f"program's is {array.dtype.name}{list(array.shape)}; {other}"
+                )
+        for name in given:
+            if name not in known:
+                near = suggestion(name, list(known))
+                raise InputError(f"{path}: the program has no state {name!r}{near}; {other}")
+        self.exe.set_states(given)
+        self.seed = checkpoint.seed
+        self.reached = Reached(checkpoint.step, self.exe.states)
+
+    @property
+    def checkpoint(self) -> Checkpoint:
+        """What the last whole step has left."""
+        return Checkpoint(self.reached.step, self.seed, self.reached.states)
+
+    def step(self) -> float:
+        """Do a step, and return its loss. Raises LossIsNotFinite if asked to stop there."""
+        before = self.reached
+        inputs = self.samples.at(before.step, self.seed)
+        rate = None
+        if self.rate is not None:
+            rate = self.rate(before.step)
+            inputs[RATE] = np.array(rate, np.float32)
+        loss = float(np.mean(self.exe.run(inputs)[LOSS], dtype=np.float64))
+        states: Mapping[str, Array] = self.exe.states
+        wrong = next((name for name, each in states.items() if not all_finite(each)), None)
+        if not np.isfinite(loss) or wrong is not None:
+            what = f"the loss is {loss:.6g}" + (f" and {wrong!r} is not finite" if wrong else "")
+            message = f"step {before.step + 1}: {what}; {self._where(inputs, before.states)}"
+            self.exe.set_states(before.states)
+            if self.non_finite == "stop":
+                raise LossIsNotFinite(
+                    f"{self.exe.path}: {message}. The weights are those before this step. A "
+                    "smaller learning rate or clip_norm may help; skipping leaves such steps out"
+                )
+            self.warn(f"{message}; skipped")
+            states = before.states
+        # The row comes first: one of a step that did not happen is not among `rows`.
+        self._rows[before.step + 1] = Row(before.step + 1, loss, rate)
+        self.reached = Reached(before.step + 1, states)
+        return loss
+
+    @property
+    def rows(self) -> list[Row]:
+        """What is known of each step that was done here, in order."""
+        return [row for step, row in self._rows.items() if step <= self.reached.step]
+
+    def judge(self, validation: Validation) -> Figures:
+        """The figures of samples for validation, which become part of the last row."""
+        figures = validation.figures(self.reached.states)
+        last = self._rows[self.reached.step]
+        self._rows[last.step] = replace(last, figures=figures)
+        return figures
+
+    def _where(self, inputs: Mapping[str, Array], states: Mapping[str, Array]) -> str:
+        """Where the first value that is not finite comes from."""
+        if NN.name not in self.exe.levels:
+            return "the program has no level nn, in which its operation could be found"
+        found = first_not_finite(self.exe.module_at(NN.name), inputs, states)
+        return found or "only the machine's order of rounding makes it so, not the reference"
