@@ -33,7 +33,17 @@ from ..ir.rewriting import may_rewrite
 from ..ir.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from .gradients.emit import Emitter
-from .gradients.losses import LOSSES, REDUCTIONS, Settings, Tensor, reduced, widened
+from .gradients.losses import (
+    LOSSES,
+    REDUCTIONS,
+    Settings,
+    Tensor,
+    counted,
+    is_ignored,
+    reduced,
+    widened,
+)
+from .gradients.micro_batches import MicroBatches, read_axes
 from .gradients.optimizers import OPTIMIZERS, Numbers, Update, check_numbers, clip_factor
 from .gradients.program import (
     chosen,
@@ -89,6 +99,10 @@ class Train(ModulePass, Settings, Numbers):
     the program also returns its outputs. update: whether the weights are updated; if not, the
     program is the one that is used after training, and computes its loss, and the host sets its
     weights.
+    the program also returns its outputs. micro_batches: how many batches of the program a step
+    takes, one after the other; their gradients are summed, and the weights are updated once.
+    batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
+    not the first; INPUT:none for an input that is the same for all samples.
     """
 
     name = "train"
@@ -107,6 +121,8 @@ class Train(ModulePass, Settings, Numbers):
     batch_statistics: float = 0.1
     outputs: bool = False
     update: bool = True
+    micro_batches: int = 1
+    batch_axes: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for options that do not fit each other or the program,
@@ -144,6 +160,10 @@ class Train(ModulePass, Settings, Numbers):
             value, least = getattr(self, each), "more than 0" if each == "delta" else "0 or more"
             if not (value > 0 if each == "delta" else value >= 0):
                 raise InputError(f"{each} {value:g}; need {least}")
+        if self.micro_batches < 1:
+            raise InputError(f"micro_batches {self.micro_batches}; need 1 or more")
+        if self.batch_axes and self.micro_batches == 1:
+            raise InputError("batch_axes without micro_batches; need both, or neither")
 
 
 @dataclass
@@ -172,11 +192,14 @@ class _Step:
         if isinstance(output.owner, Operation):
             emit.source = output.owner
         read = widened(emit, kind.reads(output))
+        parts = self._parts(name, output)
         target = self._input(options.target, kind.target(read))
         self._describe(name, read, kind.reads(output) is not output)
-        loss = reduced(emit, kind.build(emit, read, target, options), options.reduction)
+        loss = self._loss(emit, read, target, parts)
         self._return(loss)
         if not options.update:
+            if parts is not None:
+                self._over_parts(parts, loads, {})
             self._list(loads, states_of(main))
             return
         decompose_on_the_way(main, every, [loss])
@@ -186,11 +209,13 @@ class _Step:
         gradients: dict[str, SSAValue] = {}
         for state, values in loads.items():
             emit.source = values[0].owner if isinstance(values[0].owner, Operation) else main
-            parts = [found[each] for each in values if each in found]
-            if parts:
-                gradients[state] = emit.add(parts)
+            passed = [found[each] for each in values if each in found]
+            if passed:
+                gradients[state] = emit.add(passed)
         if not gradients:
             raise InputError("train: the loss depends on no weight that is trained")
+        if parts is not None:
+            gradients = self._over_parts(parts, loads, gradients)
         self._update(loads, gradients)
 
     def _describe(self, output: str, read: SSAValue, inside: bool) -> None:
@@ -213,6 +238,65 @@ class _Step:
         """Write down which states are weights, and which ones change."""
         for attribute, names in ((TRAINED, trained), (UPDATED, updated)):
             self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
+
+    # Micro-batches
+
+    def _parts(self, name: str, output: SSAValue) -> MicroBatches | None:
+        """The parts of a batch, with inputs cut; None if the batch is taken as a whole."""
+        options, shape = self.options, nn.shape_of(output)
+        axes = read_axes(options.batch_axes, inputs_of(self.main))
+        if options.micro_batches == 1:
+            return None
+        if not shape:
+            raise InputError(f"micro_batches: output {name!r} is one number; need a batch of them")
+        parts = MicroBatches(self.main, self.edit, options.micro_batches, shape[0])
+        parts.cut(axes)
+        return parts
+
+    def _loss(
+        self, emit: Emitter, read: SSAValue, target: SSAValue, parts: MicroBatches | None
+    ) -> SSAValue:
+        """The loss of the batch; of a part of it, what it adds to that loss."""
+        options, kind = self.options, LOSSES[self.options.loss]
+        if parts is None:
+            losses = kind.build(emit, read, target, options)
+            return reduced(emit, losses, options.reduction)
+        whole, target = parts.cut_input(target)
+        losses = kind.build(emit, read, target, options)
+        count = None
+        if options.ignore_index is not None and options.reduction == "mean":
+            count = counted(emit, is_ignored(emit, whole, options.ignore_index), losses.values)
+        return reduced(emit, losses, options.reduction, parts.count, count)
+
+    def _over_parts(
+        self,
+        parts: MicroBatches,
+        loads: dict[str, list[SSAValue]],
+        gradients: dict[str, SSAValue],
+    ) -> dict[str, SSAValue]:
+        """Compute gradients and results in a loop over the parts of the batch."""
+        results = outputs_of(self.main)
+        of_samples = [
+            name
+            for name, value in results.items()
+            if nn.shape_of(value)[:1] == (parts.size,)
+            and (name != LOSS or self.options.reduction == "none")
+        ]
+        others = [name for name in results if name not in of_samples and name != LOSS]
+        whole = [] if LOSS in of_samples else [LOSS]
+        sums, joined, last = parts.run(
+            [
+                *((results[name], None) for name in whole),
+                *((gradient, loads[name][0]) for name, gradient in gradients.items()),
+            ],
+            [results[name] for name in of_samples],
+            [results[name] for name in others],
+        )
+        made = dict(
+            zip((*whole, *of_samples, *others), (*sums[: len(whole)], *joined, *last), strict=True)
+        )
+        rename_results(self.main, {name: made[name] for name in results}, self.edit)
+        return dict(zip(gradients, sums[len(whole) :], strict=True))
 
     def _trained(self) -> dict[str, list[SSAValue]]:
         """The states to train, each with the values that are loaded from it."""

@@ -26,12 +26,12 @@ Tensor = TensorType[Attribute]
 class Losses:
     """One loss for each position of the samples.
 
-    values: the losses; those of positions that are ignored are 0. kept: 1 where a position counts
-    and 0 where it is ignored, or None if all of them count.
+    values: the losses; those of positions that are ignored are 0. ignored: whether a position is
+    ignored, or None if all of them count.
     """
 
     values: SSAValue
-    kept: SSAValue | None = None
+    ignored: SSAValue | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,8 +96,7 @@ def _nll(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) 
     shape, classes = nn.shape_of(output), nn.shape_of(output)[1]
     label, ignored = target, None
     if settings.ignore_index is not None:
-        number = emit(nn.ConstantOp(Blob(np.array(settings.ignore_index, np.int32))))
-        ignored = emit(nn.EqualOp(target, number))
+        ignored = is_ignored(emit, target, settings.ignore_index)
         none = emit(nn.ConstantOp(Blob(np.array(0, np.int32))))
         label = emit(nn.SelectOp(ignored, none, target))
     seen = emit.reshaped(label, (shape[0], 1, *shape[2:]))
@@ -109,9 +108,12 @@ def _nll(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) 
         values = emit(nn.AddOp(values, emit(nn.ScaleOp(every, -smoothing / classes))))
     if ignored is None:
         return Losses(values)
-    zero, one = emit.constant(0.0, values), emit.constant(1.0, values)
-    kept = emit(nn.SelectOp(ignored, zero, one))
-    return Losses(emit(nn.SelectOp(ignored, zero, values)), kept)
+    return Losses(emit(nn.SelectOp(ignored, emit.constant(0.0, values), values)), ignored)
+
+
+def is_ignored(emit: Emitter, target: SSAValue, index: int) -> SSAValue:
+    """Whether each label of a target is that of positions that do not count."""
+    return emit(nn.EqualOp(target, emit(nn.ConstantOp(Blob(np.array(index, np.int32))))))
 
 
 def _binary_cross_entropy(
@@ -151,19 +153,36 @@ REDUCTIONS = ("mean", "sum", "none")
 """What becomes of the losses of all positions: their mean, their sum, or a result for each."""
 
 
-def reduced(emit: Emitter, losses: Losses, reduction: str) -> SSAValue:
-    """The losses of all positions, reduced. Ignored positions do not count in a mean."""
+def counted(emit: Emitter, ignored: SSAValue, like: SSAValue) -> SSAValue:
+    """The number of positions that are not ignored, at least 1, in the type of a value."""
+    zero, one = emit.constant(0.0, like), emit.constant(1.0, like)
+    return emit(nn.MaxOp(_total(emit, emit(nn.SelectOp(ignored, zero, one))), one))
+
+
+def reduced(
+    emit: Emitter, losses: Losses, reduction: str, parts: int = 1, count: SSAValue | None = None
+) -> SSAValue:
+    """The losses of all positions, reduced. Ignored positions do not count in a mean.
+
+    parts: of how many equal parts of a batch these are the losses of one: what each gives for a
+    mean is its share of it. count: how many positions of all parts count, if some are ignored.
+    """
     values = losses.values
     if reduction == "none":
         return values
-    axes = range(len(nn.shape_of(values)))
-    total = emit(nn.ReduceOp(values, "sum", axes)) if axes else values
+    total = _total(emit, values)
     if reduction == "sum":
         return total
-    if losses.kept is None:
-        return emit(nn.ScaleOp(total, 1.0 / max(prod(nn.shape_of(values)), 1)))
-    count = emit(nn.ReduceOp(losses.kept, "sum", axes)) if axes else losses.kept
-    return emit(nn.DivOp(total, emit(nn.MaxOp(count, emit.constant(1.0, count)))))
+    if losses.ignored is None:
+        return emit(nn.ScaleOp(total, 1.0 / max(prod(nn.shape_of(values)) * parts, 1)))
+    if count is None:
+        count = counted(emit, losses.ignored, values)
+    return emit(nn.DivOp(total, count))
+
+
+def _total(emit: Emitter, values: SSAValue) -> SSAValue:
+    axes = range(len(nn.shape_of(values)))
+    return emit(nn.ReduceOp(values, "sum", axes)) if axes else values
 
 
 def widened(emit: Emitter, value: SSAValue) -> SSAValue:

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.faults import IndexFault
 from abele.backends.reference import run_reference
-from abele.dialects import nn
+from abele.dialects import control, nn
 from abele.dialects.levels import NN as NN_LEVEL
 from abele.ir.errors import InputError
 from abele.ir.provenance import origin
@@ -344,3 +344,97 @@ def test_weights_are_updated_at_the_end():
     assert names[-3:] == ["nn.sub", "nn.store", "func.return"]
     (store,) = (op for op in module.walk() if isinstance(op, nn.StoreOp))
     assert origin(store) == "product/w/update"
+
+
+# Micro-batches
+
+BIG = np.random.default_rng(1).normal(size=(8, 3))
+LABELS = np.array([0, 1, -1, 1, -1, -1, 1, 0], np.int32)
+"""The second part of four samples has fewer labels that count than the first."""
+
+
+def of_eight(program: tuple[str, Arrays]) -> tuple[str, Arrays]:
+    """The same program for eight samples instead of two."""
+    text, states = program
+    return text.replace("2x3xf64", "8x3xf64").replace("2x2xf64", "8x2xf64"), states
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+def test_micro_batches_step_as_the_whole_batch_does(reduction: str):
+    options = {"reduction": reduction, "ignore_index": -1, "learning_rate": 1.0, "outputs": True}
+    options |= {"clip_norm": 0.1, "momentum": 0.5}
+    inputs = {"x": BIG, "target": LABELS}
+    whole = run_reference(training(of_eight(linear()), **options), inputs)
+    parts = run_reference(training(linear(), micro_batches=4, **options), inputs)
+    for name, array in whole.outputs.items():
+        assert parts.outputs[name] == pytest.approx(array, rel=1e-12), name
+    for name, array in whole.state.items():
+        assert parts.state[name] == pytest.approx(array, rel=1e-12), name
+
+
+def test_a_gradient_of_narrow_elements_is_summed_in_wide_ones():
+    text = linear()[0].replace("f64", "f16")
+    module = training((text, {"w": W.astype(np.float16)}), micro_batches=3)
+    (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
+    assert [str(v.type) for v in loop.initial] == ["tensor<f32>", "tensor<3x2xf32>"]
+
+
+def test_samples_may_lie_along_another_axis_of_an_input():
+    text, states = linear()
+    text = text.replace("%x: tensor<2x3xf64>", "%x: tensor<3x2xf64>").replace(
+        "%0 = nn.matmul %x, %w : (tensor<2x3xf64>",
+        "%0 = nn.matmul %x, %w transpose_lhs : (tensor<3x2xf64>",
+    )
+    with pytest.raises(
+        InputError, match=r"input 'x' of shape \[3, 2\] has not 2 samples .* x:AXIS"
+    ):
+        training((text, states), micro_batches=4)
+    module = training((text, states), micro_batches=4, batch_axes=("x:1",), ignore_index=-1)
+    whole = training(of_eight(linear()), ignore_index=-1)
+    found = run_reference(module, {"x": BIG.T, "target": LABELS}).state["w"]
+    expected = run_reference(whole, {"x": BIG, "target": LABELS}).state["w"]
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_state_that_the_program_stores_goes_from_one_micro_batch_to_the_next():
+    text, states = linear()
+    text = text.replace("func.func", 'nn.state @n : tensor<f64> = <"{n}">\nfunc.func')
+    text = text.replace(
+        "%w = nn.load",
+        """%n = nn.load @n : tensor<f64>
+      %more = nn.shift %n by 1.0 : (tensor<f64>) -> tensor<f64>
+      nn.store %more, @n : tensor<f64>
+      %w = nn.load""",
+    )
+    module = training((text, states | {"n": np.array(7.0)}), micro_batches=4, ignore_index=-1)
+    assert run_reference(module, {"x": BIG, "target": LABELS}).state["n"] == 11
+
+
+def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
+    module = training(linear(), loss="mean_square", micro_batches=4)
+    (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
+    inside = [op.name for op in loop.body.block.ops]
+    # Both inputs are read by the number of the turn, and nothing is loaded or stored.
+    assert inside.count("nn.gather") == 2
+    assert inside[-3:] == ["nn.add", "nn.add", "control.yield"]
+    assert not {"nn.load", "nn.store"} & set(inside)
+    after = [op.name for op in loop.parent.ops][[*loop.parent.ops].index(loop) + 1 :]
+    assert after == ["nn.scale", "nn.sub", "nn.store", "func.return"]
+    assert {origin(op) for op in loop.body.block.ops if op.name == "nn.matmul"} == {
+        "product",
+        "product/backward",
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"micro_batches": 0}, "micro_batches 0; need 1 or more"),
+        ({"batch_axes": ("x:1",)}, "batch_axes without micro_batches"),
+        ({"micro_batches": 2, "batch_axes": ("x",)}, "batch_axes 'x'; need INPUT:AXIS"),
+        ({"micro_batches": 2, "batch_axes": ("z:1",)}, "no input 'z'"),
+    ],
+)
+def test_micro_batches_that_cannot_be_are_refused(options: dict[str, object], problem: str):
+    with pytest.raises(InputError, match=problem):
+        training(linear(), **options)

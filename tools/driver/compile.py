@@ -41,7 +41,7 @@ from .on_step import CallOnStep, OnStep, ignore_step
 from .program import Model, Program, plan_target, read_program
 from .reduce import reduce_module
 from .tensor_sizes import refuse_tensors_larger_than
-from .training import asked_training, make_train
+from .training import asked_training, make_train, part_of_batch
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
 from .verifiers import verifiers
 
@@ -82,7 +82,8 @@ def compile_model(
     vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
     program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
     breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
-    the program's weights are trained; it then computes a step of training. dump_ir: a
+    the program's weights are trained; it then computes a step of training, of which batch is the
+    number of samples. dump_ir: a
     folder for the program after each pass, and for a page that shows what each pass did.
     reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
     the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
@@ -117,7 +118,13 @@ def compile_model(
         start = perf_counter()
         check = refusing_huge_weights(target)
         program = read_program(
-            model, context, dict(dims or {}), check, values=values, batch=batch, lenient=lenient
+            model,
+            context,
+            dict(dims or {}),
+            check,
+            values=values,
+            batch=batch if train is None else part_of_batch(train, batch),
+            lenient=lenient,
         )
         keep_states(program.module, keep or {}, program.path)
         if on_read is not None:

@@ -34,6 +34,21 @@ class LossIsNotFinite(InputError):
     """The loss of a step is not a number, or is infinite. The weights have taken that step."""
 
 
+def part_of_batch(training: Train, batch: int | None) -> int | None:
+    """The number of samples for which a model is imported that takes a batch in parts.
+
+    Raises InputError if the batch cannot be cut into so many parts.
+    """
+    parts = training.micro_batches
+    if batch is None or parts <= 1:
+        return batch
+    if batch % parts:
+        raise InputError(
+            f"micro_batches {parts} of a batch of {batch}; need a number that divides the batch"
+        )
+    return batch // parts
+
+
 def make_train(
     training: Train, program: Program, pipeline: Sequence[ModulePass], context: AbeleContext
 ) -> None:

@@ -117,6 +117,42 @@ def test_a_saved_program_goes_on_training(tmp_path: Path):
     assert set(loaded.weights) == set(exe.weights)
 
 
+def test_micro_batches_take_the_step_of_the_whole_batch():
+    # Statistics of a batch are those of each part, so they are left out here.
+    options = {"batch_statistics": 0.0, "momentum": 0.9, "freeze": ("^[st]$",)}
+    whole, parts = (
+        compiled(**options),
+        compile_model(network(), "tiny:8", batch=3, train=Training(micro_batches=3, **options)),
+    )
+    whole.reset()
+    losses = [[float(exe.step(INPUTS)["loss"]) for _ in range(2)] for exe in (whole, parts)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-5)
+    for name, weight in whole.weights.items():
+        assert parts.weights[name] == pytest.approx(weight, abs=1e-5), name
+    loss = parts.step(INPUTS)["loss"]
+    parts.reset()
+    assert [float(parts.step(INPUTS, strict=True)["loss"]) for _ in range(2)] == losses[1]
+    assert parts.step(INPUTS, strict=True)["loss"] == loss
+
+
+def test_running_statistics_follow_each_micro_batch():
+    options = {"learning_rate": 0.0, "reduction": "sum"}
+    parts = compile_model(network(), "tiny:8", batch=6, train=Training(micro_batches=2, **options))
+    both = {name: np.concatenate([a, a + a.dtype.type(1)][:2]) for name, a in INPUTS.items()}
+    both["target"] %= 5
+    parts.step(both)
+    apart = trained(**options)
+    for which in (slice(3), slice(3, 6)):
+        apart.step({name: array[which] for name, array in both.items()})
+    for name in "mv":
+        assert parts.states[name] == pytest.approx(apart.states[name], rel=1e-5), name
+
+
+def test_a_batch_that_does_not_part_is_refused():
+    with pytest.raises(InputError, match="micro_batches 2 of a batch of 3; need a number that"):
+        compile_model(network(), "tiny:8", batch=3, train=Training(micro_batches=2))
+
+
 def test_frozen_weights_stay():
     exe = trained(freeze=("^w[01]$", "^b0$"))
     before = exe.states

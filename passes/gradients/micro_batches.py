@@ -1,0 +1,232 @@
+"""A step of training that takes its batch in parts, one after the other.
+
+The program that is given computes a part, a micro-batch. First, each input becomes as many times as
+large, and the program reads its part of it at a turn. When the gradients are there, all that
+depends on the turn becomes the body of a loop, which carries their sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+
+from ...dialects import control, nn
+from ...ir.blob import Blob
+from ...ir.edit import Edit
+from ...ir.errors import InputError
+from .emit import Emitter
+from .program import chosen, end_of, inputs_of
+from .turns import row_of, with_row, zeros
+
+STEP = "micro-batch"
+"""The last part of the location of what reads and collects the parts of a batch."""
+
+NONE = "none"
+"""What stands for the axis of an input that is the same for all parts of a batch."""
+
+
+def read_axes(given: Iterable[str], names: Iterable[str]) -> dict[str, int | None]:
+    """The axis of samples of inputs by name, from texts such as "x:1". None if it has no such axis.
+
+    Raises InputError.
+    """
+    found: dict[str, int | None] = {}
+    for each in given:
+        name, _, text = each.rpartition(":")
+        if not (text.isdecimal() or text == NONE):
+            raise InputError(f"batch_axes {each!r}; need INPUT:AXIS or INPUT:{NONE}")
+        chosen("input", name, list(names))
+        found[name] = None if text == NONE else int(text)
+    return found
+
+
+@dataclass
+class MicroBatches:
+    """The parts of a batch.
+
+    count: how many there are. size: how many samples each has. turn: the number of a part, an
+    operation that stands for it until there is a loop.
+    """
+
+    main: FuncOp
+    edit: Edit
+    count: int
+    size: int
+    turn: nn.ConstantOp = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.turn = nn.ConstantOp(Blob(np.zeros((), np.int32)))
+        first = self.main.body.block.first_op
+        assert first is not None
+        Emitter(self.edit, first, self.main, STEP).insert(self.turn)
+
+    def cut(self, axes: Mapping[str, int | None]) -> None:
+        """Let each input be that of a whole batch, and the program read a part of it.
+
+        axes: the axis of the samples, where it is not the first.
+        Raises InputError for an input that has not as many along it.
+        """
+        size = self.size
+        for name, argument in inputs_of(self.main).items():
+            shape, axis = nn.shape_of(argument), axes.get(name, 0)
+            if axis is None or (not shape and name not in axes):
+                continue
+            if axis >= len(shape) or shape[axis] != size:
+                raise InputError(
+                    f"micro_batches: input {name!r} of shape {list(shape)} has not {size} samples "
+                    f"along axis {axis}, as the output has; need batch_axes {name}:AXIS, or "
+                    f"{name}:{NONE} if it is the same for all samples"
+                )
+            self.cut_input(argument, axis)
+
+    def cut_input(self, argument: SSAValue, axis: int = 0) -> tuple[SSAValue, SSAValue]:
+        """Make an argument as large as a whole batch. Returns it, and a part, which users read."""
+        block = self.main.body.block
+        assert isinstance(argument, BlockArgument)
+        shape, element = nn.shape_of(argument), nn.element_of(argument)
+        whole = (*shape[:axis], shape[axis] * self.count, *shape[axis + 1 :])
+        emit = Emitter(self.edit, self._after_turn(), self.main, STEP)
+        large = block.insert_arg(nn.tensor(whole, element), argument.index)
+        large.location, large.name_hint = argument.location, argument.name_hint
+        apart = emit.reshaped(large, (*shape[:axis], self.count, *shape[axis:]))
+        part = row_of(emit, apart, self.turn.result, axis)
+        argument.replace_all_uses_with(part)
+        block.erase_arg(argument)
+        self.main.update_function_type()
+        return large, part
+
+    def _after_turn(self) -> Operation:
+        found = self.turn.next_op
+        assert found is not None
+        return found
+
+    def run(
+        self,
+        summed: Sequence[tuple[SSAValue, SSAValue | None]],
+        joined: Sequence[SSAValue],
+        last: Sequence[SSAValue],
+    ) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
+        """Compute what depends on the turn in a loop over the parts of a batch.
+
+        Returns the sums of values over all parts, values of all parts side by side along their
+        first axis, and values of the last part. Sums are made in a wide type, where another value
+        lies that is given with each, if any. A state that the program stores is carried from one
+        part to the next.
+        """
+        main = self.main.body.block
+        stores = [op for op in main.ops if isinstance(op, nn.StoreOp)]
+        loads = self._loads_of(stores)
+        inside = self._depending([self.turn, *(op for ops in loads for op in ops)])
+        body = Block()
+        for op in inside:
+            op.detach()
+            body.add_op(op)
+            self.edit.modified(op)
+        yielding = control.YieldOp()
+        body.add_op(yielding)
+        outer = Emitter(self.edit, end_of(self.main), self.main, STEP)
+        inner = Emitter(self.edit, yielding, self.main, STEP)
+        initial: list[SSAValue] = []
+        yielded: list[SSAValue] = []
+
+        def carry(value: SSAValue) -> SSAValue:
+            """The argument of the body that begins as a value."""
+            initial.append(value)
+            return body.insert_arg(value.type, len(body.args))
+
+        now: dict[SSAValue, SSAValue] = {}
+        for store, ops in zip(stores, loads, strict=True):
+            argument = carry(ops[0].result)
+            for load in ops:
+                load.result.replace_all_uses_with(argument)
+                now[load.result] = argument
+            yielded.append(store.stored)
+        for value, beside in summed:
+            wide = nn.wide_element(nn.element_of(value))
+            own = value if nn.element_of(value) == wide else inner(nn.CastOp(value, wide))
+            total = carry(zeros(outer, own) if beside is None else _nothing(outer, beside, wide))
+            yielded.append(inner(nn.AddOp(total, own)))
+        for value in joined:
+            table = carry(zeros(outer, value, (self.count,)))
+            yielded.append(with_row(inner, table, now.get(value, value), self.turn.result))
+        for value in last:
+            carry(zeros(outer, value))
+            yielded.append(now.get(value, value))
+        self.turn.result.replace_all_uses_with(body.insert_arg(control.TURN, len(body.args)))
+        self.edit.erase(self.turn)
+        yielding.operands = yielded
+        loop = control.RepeatOp(self.count, initial, Region(body))
+        outer.insert(loop)
+        sums = [value for value, _ in summed]
+        return self._results(outer, list(loop.outputs), stores, sums, joined)
+
+    def _results(
+        self,
+        emit: Emitter,
+        found: list[SSAValue],
+        stores: Sequence[nn.StoreOp],
+        summed: Sequence[SSAValue],
+        joined: Sequence[SSAValue],
+    ) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
+        """What a loop gives: values of states are stored, sums and tables have their own types."""
+        for store, value in zip(stores, found, strict=False):
+            emit.insert(nn.StoreOp(value, store.state.string_value()))
+            store.detach()
+            self.edit.erase(store)
+        del found[: len(stores)]
+        sums = [
+            total if total.type == value.type else emit(nn.CastOp(total, nn.element_of(value)))
+            for total, value in zip(found, summed, strict=False)
+        ]
+        del found[: len(summed)]
+        tables: list[SSAValue] = []
+        for table in found[: len(joined)]:
+            count, first, *others = nn.shape_of(table)
+            tables.append(emit.reshaped(table, (count * first, *others)))
+        return sums, tables, found[len(joined) :]
+
+    def _loads_of(self, stores: Sequence[nn.StoreOp]) -> list[list[nn.LoadOp]]:
+        """For each store, the operations that load its state, one or more."""
+        block = self.main.body.block
+        found: list[list[nn.LoadOp]] = []
+        for store in stores:
+            name = store.state.string_value()
+            loads = [
+                op
+                for op in block.ops
+                if isinstance(op, nn.LoadOp) and op.state.string_value() == name
+            ]
+            if not loads:
+                type_ = nn.tensor(nn.shape_of(store.stored), nn.element_of(store.stored))
+                emit = Emitter(self.edit, self._after_turn(), store, STEP)
+                loads = [nn.LoadOp(name, type_)]
+                emit.insert(loads[0])
+            found.append(loads)
+        return found
+
+    def _depending(self, roots: Sequence[Operation]) -> list[Operation]:
+        """The operations that read what depends on some; those that store are not among them."""
+        known = {value for op in roots for value in op.results}
+        found: list[Operation] = []
+        for op in self.main.body.block.ops:
+            inner = op.walk() if op.regions else (op,)
+            if isinstance(op, ReturnOp | nn.StoreOp) or op in roots:
+                continue
+            if any(value in known for each in inner for value in each.operands):
+                found.append(op)
+                known.update(op.results)
+        return found
+
+
+def _nothing(emit: Emitter, value: SSAValue, element: Attribute) -> SSAValue:
+    """Zeros of the shape of a value.
+
+    They are computed from it so that they lie where it lies. The planner lays out what a loop
+    carries as it is when the loop begins: AlexNet's gradients would be moved at each turn.
+    """
+    none = emit(nn.ScaleOp(value, 0.0))
+    return none if nn.element_of(value) == element else emit(nn.CastOp(none, element))

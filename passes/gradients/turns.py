@@ -1,0 +1,31 @@
+"""Rows of tables by the number of a turn: what loops read and write one turn at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from ...dialects import nn
+from .emit import Emitter
+
+
+def row_of(emit: Emitter, table: SSAValue, turn: SSAValue, axis: int = 0) -> SSAValue:
+    """The part of a table at a turn, without the axis of turns. turn: an i32 without axes."""
+    shape = nn.shape_of(table)
+    row = emit(nn.GatherOp(table, emit.reshaped(turn, (1,)), axis))
+    return emit.reshaped(row, (*shape[:axis], *shape[axis + 1 :]))
+
+
+def with_row(emit: Emitter, table: SSAValue, row: SSAValue, turn: SSAValue) -> SSAValue:
+    """A table of which the row of a turn is replaced; the first axis is that of turns."""
+    shape = nn.shape_of(table)
+    update = emit.reshaped(row, (1, *shape[1:]))
+    index = emit.reshaped(turn, (1,) * len(shape))
+    return emit(nn.UpdateOp(update, index, table, "last", 0))
+
+
+def zeros(emit: Emitter, like: SSAValue, first: Sequence[int] = ()) -> SSAValue:
+    """Zeros of the type of a value, or a table of them with more axes before its own."""
+    shape = (*first, *nn.shape_of(like))
+    return emit.expanded(emit.zero(like), shape)
