@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from functools import lru_cache
 from io import StringIO
 from typing import IO
@@ -15,8 +14,10 @@ from .aliases import Aliased, Aliases
 from .line_wrap import wrapped
 from .upstream import FileLineColLoc, ModuleOp, Printer
 
-_PLAIN = re.compile(rb"[ !#-\[\]-~]*")
-"""Bytes that need no escapes in a string literal: printable ASCII without " and backslash."""
+_ESCAPES = {
+    byte: f"\\{byte:02X}" for byte in range(256) if not " " <= chr(byte) <= "~" or byte == ord('"')
+} | {ord("\\"): "\\\\"}
+"""By byte, what stands for it in a string literal, if that is not the ASCII character."""
 
 
 def module_text(
@@ -113,10 +114,7 @@ class TextPrinter(Printer):
 
     def print_bytes_literal(self, bytestring: bytes) -> None:
         """Print a string literal."""
-        if _PLAIN.fullmatch(bytestring):
-            self.print_string(f'"{bytestring.decode()}"')
-        else:
-            super().print_bytes_literal(bytestring)
+        self.print_string(f'"{bytestring.decode("latin-1").translate(_ESCAPES)}"')
 
     def print_string(self, text: str, *, indent: int | None = None) -> None:
         """Print a text. Lines after the first are indented, by this indent if it is given."""

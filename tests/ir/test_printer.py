@@ -33,6 +33,12 @@ def test_it_prints_the_same_text_as_xdsl(ops: list[tuple[Attribute, dict[str, At
     assert printed(TextPrinter, module) == printed(Printer, module)
 
 
+def test_every_character_of_a_string_is_printed_as_xdsl_prints_it():
+    text = "".join(map(chr, range(0x250)))
+    module = ModuleOp([TestOp(attributes={"text": StringAttr(text)})])
+    assert printed(TextPrinter, module) == printed(Printer, module)
+
+
 def test_a_type_with_an_encoding_is_printed_with_it():
     module = ModuleOp([TestOp(result_types=[TensorType(f32, [2], StringAttr("rows"))])])
     assert 'tensor<2xf32, "rows">' in printed(TextPrinter, module)
