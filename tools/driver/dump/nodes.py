@@ -25,7 +25,10 @@ def node_names(locations: Iterable[LocationAttr]) -> frozenset[str]:
 
 def _paths(name: str, known: Collection[str]) -> tuple[str, ...]:
     """The paths in a name. A step that serves several nodes joins their paths with "+"."""
-    return (name,) if _node(name, known) is not None else tuple(name.split("+"))
+    node = _node(name, known)
+    # In "block/a/backward+block/b/backward", what follows the node "block/a" is no step of it.
+    whole = node is not None and "+" not in name[len(node) :]
+    return (name,) if whole else tuple(name.split("+"))
 
 
 def _node(path: str, known: Collection[str]) -> str | None:

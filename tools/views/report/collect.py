@@ -73,7 +73,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         raise InputError(f"{exe.path}: stops above {MACHINE}; need a complete program")
     module, target, memory = exe.module_at(MACHINE), exe.target, exe.memory
     modules = {level: exe.module_at(level) for level in exe.levels}
-    nodes = Nodes.of(modules.values(), names or {})
+    nodes = Nodes.in_modules(modules.values(), names or {})
     plans = exe.stages.plans
     planned = () if plans is None else planned_operators(plans, target, nodes)
     steps = step_charges(module, target)
@@ -184,7 +184,7 @@ def _provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
         (
             {
                 "node": shown(node),
-                "operation": nodes.of_node.get(node, -1),
+                "operation": nodes.of(node),
                 "line": shown(nodes.lines.get(node, "")),
                 **{
                     level.name: counts[level.name].get(node, 0) if level.name in counts else -1

@@ -40,7 +40,7 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str
     columns: dict[str, Sequence[Any] | NDArray[Any]] = {
         "superstep": np.arange(len(steps)),
         "name": [shown(each.price.name) for each in steps],
-        "operation": [_dearest(each, nodes) for each in steps],
+        "operation": [dearest(each, nodes) for each in steps],
         "origin": [origin_text(each.step) for each in steps],
         "critical_tile": [each.price.busiest_tile for each in steps],
         "median_compute": [float(np.median(each)) for each in compute],
@@ -54,7 +54,7 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str
     return table("supersteps", columns)
 
 
-def _dearest(step: StepCharge, nodes: Nodes) -> int:
+def dearest(step: StepCharge, nodes: Nodes) -> int:
     """The operation that most cycles of a superstep belong to; -1 if it has none."""
     if not step.operations:
         return nodes.operation(step.step)

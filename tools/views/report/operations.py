@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ....backends.target import Target
@@ -56,7 +57,7 @@ def planned_operators(kept: KeptPlans, target: Target, nodes: Nodes) -> tuple[Pl
             node, node, operator_name(op), executions_of(op), question, choice, others=plans
         )
         others = tuple(each for each in plans(question) if each.plan != choice.plan)
-        found.append(Planned(nodes.operation(op), macs(question.problem), own, (choice, *others)))
+        found.append(Planned(nodes.add(op), macs(question.problem), own, (choice, *others)))
     return tuple(found)
 
 
@@ -109,6 +110,7 @@ def operation_table(
             work[each.operation] += float(each.macs * each.figures.times)
     owned = variables_of_operations(variables, count)
     names, layers, texts = nodes.names(), nodes.layers(), nodes.texts()
+    phases = nodes.phase_names()
     rows: list[dict[str, Any]] = []
     for k in range(count):
         best, vertices = dearest.get(k), vertex_plans.get(k)
@@ -118,7 +120,7 @@ def operation_table(
             "nodes": texts[k],
             "layer": layers[k],
             "kind": kinds.get(k, "") if best is None else best.figures.op,
-            "phase": "",
+            "phase": phases[k],
             "line": nodes.line(k),
             "macs": int(min(work[k], 2.0**62)),
             **{name: values[k] for name, values in sums.items()},
@@ -144,9 +146,9 @@ def alternative_table(planned: Sequence[Planned]) -> Table:
     rows: list[dict[str, Any]] = []
     for operation, best in dearest_plans(planned).items():
         costs = np.array([[c.cycles, c.temporary_bytes] for c in best.every], np.float64)
-        better = (costs[None] <= costs[:, None]).all(axis=2) & (costs[None] < costs[:, None]).any(
-            axis=2
-        )
+        no_worse = np.all(costs[None] <= costs[:, None], axis=2)
+        better = np.any(costs[None] < costs[:, None], axis=2)
+        dominated: NDArray[np.bool_] = np.any(no_worse & better, axis=1)
         for k, each in enumerate(best.every):
             rows.append(
                 {
@@ -158,7 +160,7 @@ def alternative_table(planned: Sequence[Planned]) -> Table:
                     "resident_bytes": each.resident_bytes,
                     "tiles": each.cells,
                     "chosen": k == 0,
-                    "pareto": not better[k].any(),
+                    "pareto": not bool(dominated[k]),
                 }
             )
     return rows_table("alternatives", rows)

@@ -16,6 +16,7 @@ from ....dialects.tile import CopyOp, SuperstepOp
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table
+from .execution import dearest
 from .nodes import Nodes, origin_text
 
 MOST_NODES = 50_000
@@ -114,8 +115,8 @@ class _Walk:
     def _superstep(self, parent: int, op: SuperstepOp, times: int) -> None:
         number = self.numbers[op]
         step = self.steps[number]
-        node = self.add(parent, "superstep", op.sym_name.data, times, op)
-        self.rows[node]["superstep"] = number
+        node = self.add(parent, "superstep", op.sym_name.data, times, None)
+        self.rows[node] |= {"superstep": number, "operation": dearest(step, self.nodes)}
         left = step.price.cycles * min(times, MOST_TIMES)
         for each in step.operations:
             kind = "copy" if isinstance(each.op, CopyOp) else "compute"

@@ -80,11 +80,12 @@ def _cycles(report: Report) -> Iterator[dict[str, Any]]:
         )
     compute = np.asarray(steps["times"]) * np.asarray(steps["compute_cycles"])
     waiting = compute * (1 - np.asarray(steps["balance"]))
+    balance = np.asarray(steps["balance"]).astype(np.float64)
     worst = int(np.argmax(waiting)) if len(waiting) else -1
-    if worst >= 0 and waiting[worst] > MANY * total and steps["balance"][worst] < UNBALANCED:
+    if worst >= 0 and waiting[worst] > MANY * total and balance[worst] < UNBALANCED:
         yield _warning(
             f"In superstep {steps['name'][worst]}, the mean tile works for only "
-            f"{steps['balance'][worst]:.0%} of the time in which the slowest one computes",
+            f"{balance[worst]:.0%} of the time in which the slowest one computes",
             "The split leaves parts of different sizes, or uses few tiles: compare its runner-up.",
             view="execution",
             step=worst,

@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
-from some_models import convolutions, relu
+from some_models import convolutions, model, node, random, relu
 
 from abele.backends.memory import MemoryReport
 from abele.ir.text import print_module
+from abele.tools import Training
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import Executable
 from abele.tools.views.report.collect import Report, collect
@@ -138,3 +139,19 @@ func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes
   func.return %1 : tensor<4x8xf32> loc("main")
 } loc("main")
 """
+
+
+def test_a_step_of_training_has_its_phases():
+    step = Training(loss="mean_square", optimizer="sgd", learning_rate=0.1)
+    nodes = [node("MatMul", "x w", "h"), node("Relu", "h", "y")]
+    net = model(nodes, {"x": [4, 8]}, ["y"], {"w": random((8, 6))})
+    operations = collect(compile_model(net, "tiny:4", train=step)).tables["operations"]
+    phases = dict(zip(operations["name"], operations["phase"], strict=True))
+    assert set(phases.values()) >= {"forward", "update"}
+    assert "forward" in {phase for name, phase in phases.items() if name.startswith("the_h")}
+    assert any(name.startswith("w/update") or name.endswith("/update") for name in phases)
+    assert np.sum(operations["cycles"]) > 0
+
+
+def test_a_program_without_training_has_no_phases(report: Report):
+    assert set(report.tables["operations"]["phase"]) == {""}
