@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -16,19 +16,27 @@ import typer
 from ...ir.errors import InputError
 from ...ir.whole_folder import MANIFEST
 from ..driver.executable import Executable
-from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.on_step import OnStep
 from ..views.layer_names import names_in
-from ..views.report.collect import collect
-from ..views.report.folder import check_report_folder, needs_libraries, write_report
+from ..views.report.collect import Report, collect
+from ..views.report.compare import compared, markdown_lines
+from ..views.report.condition import Condition, figures_of, read_condition
+from ..views.report.folder import (
+    check_report_folder,
+    is_report_folder,
+    needs_libraries,
+    read_report,
+    write_report,
+)
 from ..views.report.page import PAGE, page_text
-from ..views.report.text import report_lines
+from ..views.report.text import comparison_lines, report_lines
 from ..views.scan.needs import needs_libraries as needs_libraries_of_scan
 from ..views.terminal import console
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
-from .user_errors import TOO_LARGE, print_error_line, text_in, user_errors
+from .user_errors import CHECK_FAILED, TOO_LARGE, print_error_line, text_in, user_errors
 
 PASSES, SCAN = "passes", "scan"
 """Folders of a report with other pages."""
@@ -43,9 +51,32 @@ Link = dict[str, str]
 @compiles
 def report_command(
     model: ModelFile,
+    baseline: Annotated[
+        str,
+        typer.Argument(
+            metavar="[BASELINE]",
+            help="Compare with this: the folder of a report, or a model or program, which takes "
+            "the same options.",
+        ),
+    ] = "",
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="DIR", help="Write the report into this folder."),
+    ] = None,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-if",
+            metavar="CONDITION",
+            help="Exit with 1 if this is true, such as 'cycles > 1.02 * baseline.cycles'. Figures "
+            "are those of `program` in report.json. May be repeated.",
+        ),
+    ] = None,
+    markdown: Annotated[
+        Path | None,
+        typer.Option(
+            "--markdown", metavar="FILE", help="Write the comparison with BASELINE as Markdown."
+        ),
     ] = None,
     passes_page: Annotated[
         bool,
@@ -61,13 +92,16 @@ def report_command(
     """Write a report of what a program does, and where its memory and cycles go.
 
     DIR/index.html is the page; it needs no network. Beside it are the tables behind it. Reports a
-    program that does not fit, too, and then exits with 3.
+    program that does not fit, too, and then exits with 3. With --fail-if or --markdown, -o may be
+    left out.
     """
     with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
-        check_files({"the model": Path(model), "--constraints": how.constraints}, {})
-        if output is None:
-            raise InputError("no folder to write to; need -o DIR")
+        check_files(
+            {"the model": Path(model), "--constraints": how.constraints}, {"--markdown": markdown}
+        )
+        conditions = [read_condition(text) for text in fail_if or ()]
+        _check_use(output, baseline, conditions, markdown, more=passes_page or scan_page or opened)
         if passes_page and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --passes needs the model")
         if passes_page and how.dump_ir is not None:
@@ -75,7 +109,9 @@ def report_command(
         needs_libraries()
         if scan_page:
             needs_libraries_of_scan()
-        check_report_folder(output)
+        if output is not None:
+            check_report_folder(output)
+        before = read_report(Path(baseline)) if is_report_folder(Path(baseline)) else None
         dump = Path(scratch, PASSES)
         if passes_page:
             how = replace(how, dump_ir=dump)
@@ -83,6 +119,12 @@ def report_command(
             exe = how.compiled(model, extensions, on_step, unbounded=True)
             on_step("collect")
             report = collect(exe, names_in(model))
+            if baseline and before is None:
+                other = replace(how, dump_ir=None).compiled(
+                    baseline, extensions, on_step, unbounded=True
+                )
+                before = collect(other, names_in(baseline))
+            beside = None if before is None else compared(report, before, baseline)
             links: Link = {}
             more: list[Callable[[Path], None]] = []
             if passes_page:
@@ -91,16 +133,49 @@ def report_command(
             if scan_page:
                 links["in the scan"] = f"{SCAN}/index.html?report={{}}"
                 more.append(partial(_scan, exe, model, on_step))
-            on_step("write")
-            write_report(report, output, {PAGE: page_text(report, links=links)}, more)
+            verdicts = _verdicts(conditions, report, before)
+            if output is not None:
+                on_step("write")
+                facts = None if beside is None else beside.to_dict()
+                page = page_text(report, facts, links)
+                write_report(report, output, {PAGE: page}, more)
+            if markdown is not None and beside is not None:
+                write_text(markdown, "\n".join(markdown_lines(beside, verdicts)) + "\n")
         warn(exe.relaxed)
-        for line in report_lines(report, output):
+        for line in (*report_lines(report, output), *comparison_lines(beside)):
             console().print(line, highlight=False, soft_wrap=True)
-        if opened:
+        if opened and output is not None:
             webbrowser.open((output / PAGE).resolve().as_uri())
         if not report.program["fits"]:
             print_error_line(_too_large(report.program["over_bytes"], exe.memory.fullest_tile))
             raise typer.Exit(TOO_LARGE)
+        if failed := [text for text, bad in verdicts.items() if bad]:
+            print_error_line(f"check failed: {'; '.join(failed)}")
+            raise typer.Exit(CHECK_FAILED)
+
+
+def _check_use(
+    output: Path | None,
+    baseline: str,
+    conditions: Sequence[Condition],
+    markdown: Path | None,
+    *,
+    more: bool,
+) -> None:
+    """Raise InputError for options that lead to no result."""
+    if output is None and (more or (not conditions and markdown is None)):
+        raise InputError("no folder to write to; need -o DIR")
+    if markdown is not None and not baseline:
+        raise InputError("--markdown: nothing to compare with; need BASELINE")
+
+
+def _verdicts(
+    conditions: Sequence[Condition], report: Report, before: Report | None
+) -> dict[str, bool]:
+    """For each condition, whether it holds. Raises InputError for figures that are not known."""
+    now = figures_of(report.program)
+    was = None if before is None else figures_of(before.program)
+    return {each.text: each.holds(now, was) for each in conditions}
 
 
 def _copy(dump: Path, folder: Path) -> None:

@@ -56,3 +56,34 @@ def test_a_folder_with_other_files_is_refused_before_anything_is_compiled():
     result = report("-o", "out")
     assert result.exit_code == 2
     assert "mine.txt" in result.output
+
+
+def test_a_baseline_is_compared_with_and_conditions_decide_the_exit_code():
+    assert report("-o", "was", "--target", "tiny:4").exit_code == 0
+    worse = ("--target", "tiny:2", "--fail-if", "cycles > 1.02 * baseline.cycles")
+    result = report("was", "-o", "out", "--markdown", "out.md", *worse)
+    assert result.exit_code == 1, result.output
+    assert "check failed: cycles > 1.02 * baseline.cycles" in result.output
+    assert "beside net.onnx: +" in result.output
+    assert "**fails**: `cycles > 1.02 * baseline.cycles`" in Path("out.md").read_text()
+    assert Path("out/index.html").exists()
+    same = report("was", "--target", "tiny:4", "--fail-if", "cycles > baseline.cycles")
+    assert same.exit_code == 0, same.output
+
+
+def test_a_baseline_may_be_a_model():
+    result = report("net.onnx", "--target", "tiny:4", "--fail-if", "cycles != baseline.cycles")
+    assert result.exit_code == 0, result.output
+
+
+def test_conditions_are_read_before_anything_is_compiled():
+    result = report("--fail-if", "cycles >")
+    assert result.exit_code == 2
+    assert "not understood at its end" in result.output
+
+
+def test_a_summary_needs_a_baseline():
+    result = report("--markdown", "out.md")
+    assert result.exit_code == 2
+    assert "need BASELINE" in result.output
+    assert not Path("out.md").exists()

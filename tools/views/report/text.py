@@ -8,12 +8,14 @@ from pathlib import Path
 import numpy as np
 
 from .collect import Report
+from .compare import Comparison
 
 
-def report_lines(report: Report, folder: Path) -> Iterator[str]:
+def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
     """A few lines: where the report is, and its first figures."""
     program, operations = report.program, report.tables["operations"]
-    yield f"{program['name']} on {program['target']['name']} -> {folder}"
+    where = "" if folder is None else f" -> {folder}"
+    yield f"{program['name']} on {program['target']['name']}{where}"
     milliseconds = 1e3 * program["seconds_of_a_run"]
     yield (
         f"{program['cycles']:,} cycles ({milliseconds:.3g} ms): compute "
@@ -31,3 +33,16 @@ def report_lines(report: Report, folder: Path) -> Iterator[str]:
         yield f"{share:6.1%}  {operations['name'][k]}"
     for view, why in report.absent.items():
         yield f"{view}: {why}"
+
+
+def comparison_lines(found: Comparison | None) -> Iterator[str]:
+    """A few lines about a comparison: the cycles, and the operations that differ most."""
+    if found is None:
+        return
+    (_, now, was), *_ = found.figures
+    yield f"beside {found.baseline['name']}: {now - was:+,} cycles ({now / max(was, 1) - 1:+.1%})"
+    if found.note:
+        yield found.note
+    for row in [row for row in found.rows if row["differs"]][:3]:
+        plan = "" if row["split"] == row["was_split"] else ", another plan"
+        yield f"{row['cycles'] - row['was_cycles']:+12,}  {row['name']}{plan}"

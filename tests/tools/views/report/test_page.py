@@ -213,3 +213,16 @@ def test_a_program_that_does_not_fit_says_what_has_to_go(browser, tmp_path):
     browser.find_element(By.CSS_SELECTOR, "[data-tab=time]").click()
     assert any("have to go" in each for each in texts(browser, ".greater"))
     assert browser.get_log("browser") == []
+
+
+def test_a_comparison_lists_what_differs(browser, tmp_path):
+    written(tmp_path, "--target", "tiny:16")
+    (tmp_path / "out").rename(tmp_path / "was")
+    found = written(tmp_path, str(tmp_path / "was"), "--target", "tiny:4")
+    opened(browser, found, "compare")
+    assert view_of(browser) == "compare"
+    assert any("The targets differ" in each for each in texts(browser, "#view .greater"))
+    assert "block/product" in column(browser, 1)
+    browser.find_element(By.CSS_SELECTOR, ".grid .row").click()
+    assert browser.find_element(By.ID, "card").is_displayed()
+    assert browser.get_log("browser") == []

@@ -1,0 +1,139 @@
+"""Conditions on the figures of a program, such as "cycles > 1.02 * baseline.cycles".
+
+The grammar is in condition.lark: numbers, figures, arithmetic, comparisons, and, or, not.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lark import Lark, Token, Tree
+from lark.exceptions import UnexpectedInput
+
+from ....ir.errors import InputError
+from ....ir.suggestions import suggestion
+
+COMPARES: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
+    "+": float.__add__,
+    "-": float.__sub__,
+    "*": float.__mul__,
+    "/": float.__truediv__,
+}
+
+LONGEST = 1_000
+"""Letters of a condition. Assumed: nobody writes a longer one by hand."""
+
+Figures = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A condition that was read. text: as it was given."""
+
+    text: str
+    tree: Tree[Token] | Token
+
+    def holds(self, figures: Figures, baseline: Figures | None) -> bool:
+        """Whether it is true of a program. baseline: the figures of the baseline, if there is one.
+
+        Raises InputError for a figure that is not known, and for a division by zero.
+        """
+        return _Value(self.text, figures, baseline).truth(self.tree)
+
+
+def read_condition(text: str) -> Condition:
+    """The condition that a text spells. Raises InputError that says where the text goes wrong."""
+    if len(text) > LONGEST:
+        raise InputError(f"--fail-if: {len(text):,} letters; need at most {LONGEST:,}")
+    try:
+        return Condition(text, _parser().parse(text))
+    except UnexpectedInput as error:
+        at = f"at letter {error.column}" if error.column > 0 else "at its end"
+        raise InputError(
+            f"--fail-if {text}: not understood {at}; need a comparison of figures, such as "
+            "cycles > 1.02 * baseline.cycles"
+        ) from None
+
+
+def figures_of(program: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a program that conditions can name."""
+    numbers = {
+        name: float(value)
+        for name, value in program.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return numbers | {"fits": float(program["fits"])}
+
+
+@cache
+def _parser() -> Lark:
+    grammar = files(__package__ or "").joinpath("condition.lark").read_text(encoding="utf-8")
+    return Lark(grammar, parser="earley")
+
+
+@dataclass(frozen=True)
+class _Value:
+    """Evaluates a condition."""
+
+    text: str
+    figures: Figures
+    baseline: Figures | None
+
+    def truth(self, node: Tree[Token] | Token) -> bool:
+        assert isinstance(node, Tree)
+        match str(node.data):
+            case "either":
+                return any([self.truth(each) for each in node.children])
+            case "both":
+                return all([self.truth(each) for each in node.children])
+            case "negation":
+                return not self.truth(node.children[0])
+            case "group":
+                return self.truth(node.children[0])
+            case _:
+                left, compares, right = node.children
+                return COMPARES[str(compares)](self.number(left), self.number(right))
+
+    def number(self, node: Tree[Token] | Token) -> float:
+        assert isinstance(node, Tree)
+        first = node.children[0]
+        match str(node.data):
+            case "number":
+                return float(str(first))
+            case "minus":
+                return -self.number(first)
+            case "figure":
+                return self._figure(str(first), self.figures, "")
+            case "baseline":
+                if self.baseline is None:
+                    raise InputError(f"--fail-if {self.text}: there is no baseline; need BASELINE")
+                return self._figure(str(first), self.baseline, "baseline.")
+            case _:
+                total = self.number(first)
+                rest = node.children[1:]
+                for sign, each in zip(rest[::2], rest[1::2], strict=True):
+                    value = self.number(each)
+                    if str(sign) == "/" and not value:
+                        raise InputError(f"--fail-if {self.text}: divides by zero")
+                    total = ARITHMETIC[str(sign)](total, value)
+                return total
+
+    def _figure(self, name: str, figures: Figures, prefix: str) -> float:
+        if name not in figures:
+            hint = suggestion(name, figures, f"need one of {', '.join(sorted(figures))}")
+            raise InputError(f"--fail-if {self.text}: no figure {prefix}{name}{hint}")
+        return figures[name]
