@@ -16,7 +16,7 @@ import typer
 from ...ir.errors import InputError
 from ...ir.whole_folder import MANIFEST
 from ..driver.executable import Executable
-from ..driver.files import PROGRAM_FILE, check_files, write_text
+from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.on_step import OnStep
 from ..views.layer_names import names_in
 from ..views.report.collect import Report, collect
@@ -30,6 +30,7 @@ from ..views.report.folder import (
     write_report,
 )
 from ..views.report.page import PAGE, page_text
+from ..views.report.perfetto_trace import check_tiles, needs_perfetto, trace_bytes
 from ..views.report.text import comparison_lines, report_lines
 from ..views.scan.needs import needs_libraries as needs_libraries_of_scan
 from ..views.terminal import console
@@ -78,6 +79,20 @@ def report_command(
             "--markdown", metavar="FILE", help="Write the comparison with BASELINE as Markdown."
         ),
     ] = None,
+    perfetto: Annotated[
+        Path | None,
+        typer.Option(
+            "--perfetto", metavar="FILE", help="Write a trace for https://ui.perfetto.dev."
+        ),
+    ] = None,
+    tiles: Annotated[
+        str,
+        typer.Option(
+            "--tiles",
+            metavar="N,...",
+            help="Tiles with a row in the trace. Default: the slowest, median and fastest.",
+        ),
+    ] = "",
     passes_page: Annotated[
         bool,
         typer.Option("--passes", help="Add the page of --dump-ir, which shows what passes did."),
@@ -98,10 +113,15 @@ def report_command(
     with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints}, {"--markdown": markdown}
+            {"the model": Path(model), "--constraints": how.constraints},
+            {"--markdown": markdown, "--perfetto": perfetto},
         )
+        shown_tiles = check_tiles(tiles)
+        if perfetto is not None:
+            needs_perfetto()
         conditions = [read_condition(text) for text in fail_if or ()]
-        _check_use(output, baseline, conditions, markdown, more=passes_page or scan_page or opened)
+        others = bool(conditions) or markdown is not None or perfetto is not None
+        _check_use(output, baseline, markdown, others, passes_page or scan_page or opened)
         if passes_page and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --passes needs the model")
         if passes_page and how.dump_ir is not None:
@@ -139,6 +159,9 @@ def report_command(
                 facts = None if beside is None else beside.to_dict()
                 page = page_text(report, facts, links)
                 write_report(report, output, {PAGE: page}, more)
+            if perfetto is not None:
+                on_step("trace")
+                write_bytes(perfetto, trace_bytes(report, shown_tiles))
             if markdown is not None and beside is not None:
                 write_text(markdown, "\n".join(markdown_lines(beside, verdicts)) + "\n")
         warn(exe.relaxed)
@@ -155,15 +178,14 @@ def report_command(
 
 
 def _check_use(
-    output: Path | None,
-    baseline: str,
-    conditions: Sequence[Condition],
-    markdown: Path | None,
-    *,
-    more: bool,
+    output: Path | None, baseline: str, markdown: Path | None, others: bool, in_folder: bool
 ) -> None:
-    """Raise InputError for options that lead to no result."""
-    if output is None and (more or (not conditions and markdown is None)):
+    """Raise InputError for options that lead to no result.
+
+    others: whether something is asked for besides the folder. in_folder: whether something is asked
+    for that lies in the folder.
+    """
+    if output is None and (in_folder or not others):
         raise InputError("no folder to write to; need -o DIR")
     if markdown is not None and not baseline:
         raise InputError("--markdown: nothing to compare with; need BASELINE")

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
+from importlib import import_module
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, cast
@@ -323,6 +324,17 @@ class Executable:
             | vars(self._counts.phases.get(phase, PhaseCounts()))
             for phase in several(of)
         }
+
+    def report(self) -> Any:
+        """The report of the program: a notebook shows its page, and each table is a frame.
+
+        `exe.report().operations` is a table, `.memory` has the memory of every tile, `.timeline`
+        every execution of a superstep, and `.save(DIR)` writes what `abele report` does.
+        Raises InputError for a program that does not reach the machine.
+        """
+        # A room above this one draws it, and most programs are never drawn.
+        view = import_module("...views.report.notebook", __name__)
+        return view.notebook_report(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program with all its levels to an .abele file.

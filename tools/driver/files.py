@@ -56,8 +56,13 @@ def write_profile(path: Path, exe: Executable) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a whole file, or none. Raises InputError if the system refuses."""
+    write_bytes(path, text.encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a whole file, or none. Raises InputError if the system refuses."""
     try:
         with whole_file(path) as stream:
-            stream.write(text.encode())
+            stream.write(data)
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None

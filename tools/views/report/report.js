@@ -82,7 +82,8 @@ function fromHash() {
 function go(to) {
   change({ ...place, ...to });
   const hash = toHash();
-  if (location.hash !== hash) history.pushState(null, "", hash);
+  // A page inside a notebook has no address of its own.
+  try { if (location.hash !== hash) history.pushState(null, "", hash); } catch { /* it forgets the way back */ }
 }
 function change(next) {
   const fresh = next.view !== shownView;

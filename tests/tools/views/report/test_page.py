@@ -9,9 +9,11 @@ from browser import IN_BROWSER, chromium, open_page, texts, until
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
+from some_models import convolutions
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
+from abele.tools.driver.compile import compile_model
 
 pytestmark = IN_BROWSER
 
@@ -226,3 +228,18 @@ def test_a_comparison_lists_what_differs(browser, tmp_path):
     browser.find_element(By.CSS_SELECTOR, ".grid .row").click()
     assert browser.find_element(By.ID, "card").is_displayed()
     assert browser.get_log("browser") == []
+
+
+def test_a_notebook_can_use_the_page(browser, tmp_path):
+    shown = compile_model(convolutions(), target="tiny:8").report()._repr_html_()
+    outer = tmp_path / "notebook.html"
+    outer.write_text(f"<!DOCTYPE html><meta charset=utf-8><body data-ready=yes>{shown}")
+    open_page(browser, outer.as_uri())
+    browser.switch_to.frame(0)
+    until(browser, lambda e: e.execute_script("return document.body.dataset.ready") == "yes")
+    press(browser, "3")
+    assert view_of(browser) == "operations"
+    browser.find_element(By.CSS_SELECTOR, ".grid .row").click()
+    assert browser.find_element(By.ID, "card").is_displayed()
+    browser.switch_to.default_content()
+    assert [e for e in browser.get_log("browser") if e["level"] == "SEVERE"] == []

@@ -1,0 +1,285 @@
+"""A run as a Perfetto trace: the control program, supersteps, tiles, memory, and the host.
+
+Source: Perfetto, "Converting arbitrary timestamped data to Perfetto": track descriptors, slices and
+counters as protobuf packets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ....ir.errors import InputError
+from .collect import Report
+from .columns import length
+from .folder import plain_columns, rows_of
+
+SEQUENCE = 1
+"""All packets belong to one sequence, as nothing is written at the same time."""
+
+MOST_TILES = 64
+"""Tiles in a trace. Assumed: nobody reads more rows, and each adds up to 20,000 slices."""
+
+NANOSECONDS = 1e9
+
+
+def check_tiles(text: str) -> tuple[int, ...]:
+    """The tiles of --tiles, such as "0,7,715". Raises InputError."""
+    parts = [each.strip() for each in text.split(",")] if text else []
+    if not all(each.isascii() and each.isdigit() and len(each) < 10 for each in parts):
+        raise InputError(f"--tiles {text}: need numbers of tiles, such as 0,7")
+    found = tuple(dict.fromkeys(map(int, parts)))
+    if len(found) > MOST_TILES:
+        raise InputError(f"--tiles: {len(found)} tiles; need at most {MOST_TILES}")
+    return found
+
+
+def needs_perfetto() -> None:
+    """Raise InputError if the package perfetto is not installed."""
+    _perfetto()
+
+
+def trace_bytes(report: Report, tiles: Sequence[int] = ()) -> bytes:
+    """The trace of a run.
+
+    tiles: those with a row; the slowest, median and fastest if none is given.
+
+    Raises InputError for a tile that the program does not have.
+    """
+    wrong = [tile for tile in tiles if tile >= report.program["tiles"]]
+    if wrong:
+        raise InputError(f"--tiles {wrong[0]}: need 0 to {report.program['tiles'] - 1}")
+    trace = _Trace(report, float(report.program["target"]["clock_hz"]))
+    trace.control()
+    trace.supersteps()
+    trace.memory()
+    for name, tile in _chosen(report, tiles):
+        trace.tile(name, tile)
+    trace.host()
+    return trace.builder.serialize()
+
+
+def _chosen(report: Report, tiles: Sequence[int]) -> Iterator[tuple[str, int]]:
+    if tiles:
+        yield from ((f"tile {tile}", tile) for tile in tiles)
+        return
+    busy = np.argsort(np.asarray(report.tables["tiles"]["compute_cycles"]), kind="stable")
+    if len(busy):
+        for name, at in (("slowest", -1), ("median", len(busy) // 2), ("fastest", 0)):
+            yield f"{name}: tile {int(busy[at])}", int(busy[at])
+
+
+@dataclass
+class _Trace:
+    """Builds a trace. clock: cycles per second."""
+
+    report: Report
+    clock: float
+    builder: Any = field(default_factory=lambda: _perfetto().trace_proto_builder())
+    tracks: int = 0
+    machine: int = 0
+    executions: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    steps: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    operations: Mapping[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+
+    def __post_init__(self) -> None:
+        self.executions = rows_of(self.report.tables["executions"])
+        self.steps = rows_of(self.report.tables["supersteps"])
+        self.operations = plain_columns(self.report.tables["operations"])
+        name = f"{self.report.program['name']} on {self.report.program['target']['name']}"
+        self.machine = self._track(name, process=1)
+
+    # Tracks, slices and counters
+
+    def _track(self, name: str, parent: int = 0, *, process: int = 0, counter: bool = False) -> int:
+        """Add a track; returns its number. process: the number of a process of its own."""
+        self.tracks += 1
+        packet = self.builder.add_packet()
+        packet.trusted_packet_sequence_id = SEQUENCE
+        described = packet.track_descriptor
+        described.uuid = self.tracks
+        if process:
+            described.process.pid = process
+            described.process.process_name = name
+        else:
+            described.name = name
+            described.parent_uuid = parent
+        if counter:
+            described.counter.unit_name = "bytes"
+        return self.tracks
+
+    def _event(self, track: int, time: float) -> Any:
+        packet = self.builder.add_packet()
+        packet.trusted_packet_sequence_id = SEQUENCE
+        packet.timestamp = round(time * NANOSECONDS)
+        packet.track_event.track_uuid = track
+        return packet.track_event
+
+    def _begin(self, track: int, time: float, name: str, facts: dict[str, Any]) -> None:
+        event = self._event(track, time)
+        event.type = event.TYPE_SLICE_BEGIN
+        event.name = name
+        for key, value in facts.items():
+            note = event.debug_annotations.add()
+            note.name = key
+            if isinstance(value, int):
+                note.int_value = value
+            else:
+                note.string_value = str(value)
+
+    def _end(self, track: int, time: float) -> None:
+        event = self._event(track, time)
+        event.type = event.TYPE_SLICE_END
+
+    def _slice(self, track: int, start: float, end: float, name: str, **facts: Any) -> None:
+        if end > start:
+            self._begin(track, start, name, facts)
+            self._end(track, end)
+
+    def _count(self, track: int, time: float, value: int) -> None:
+        event = self._event(track, time)
+        event.type = event.TYPE_COUNTER
+        event.counter_value = value
+
+    # What is on the tracks
+
+    def control(self) -> None:
+        """Functions, calls, loops and branches, each around what it contains."""
+        track = self._track("control program", self.machine)
+        nodes = rows_of(self.report.tables["tree"])
+        now = 0.0
+        open_nodes: list[dict[str, Any]] = []
+        for node in nodes:
+            while open_nodes and node["depth"] <= open_nodes[-1]["depth"]:
+                now = self._close(track, open_nodes.pop())
+            if node["kind"] in ("superstep", "part"):
+                now += node["exclusive_cycles"] / self.clock
+                continue
+            end = now + node["inclusive_cycles"] / self.clock
+            self._begin(track, now, f"{node['kind']} {node['name']}", {"times": node["times"]})
+            open_nodes.append({"depth": node["depth"], "end": end})
+        while open_nodes:
+            self._close(track, open_nodes.pop())
+
+    def _close(self, track: int, node: dict[str, Any]) -> float:
+        self._end(track, node["end"])
+        return float(node["end"])
+
+    def supersteps(self) -> None:
+        """Operations, phases of training, and supersteps with sync, exchange and compute."""
+        operations = self._track("operations", self.machine)
+        has_phases = any(self.operations["phase"])
+        phases = self._track("forward, backward, update", self.machine) if has_phases else 0
+        steps = self._track("supersteps", self.machine)
+        for start, end, number in self._runs([step["operation"] for step in self.steps]):
+            name = self.operations["name"][number] if number >= 0 else "-"
+            self._slice(operations, start, end, name)
+        if has_phases:
+            of_steps = [self._phase(step["operation"]) for step in self.steps]
+            for start, end, name in self._runs(of_steps):
+                self._slice(phases, start, end, name or "-")
+        for each, start, end in self._spans():
+            if each["superstep"] < 0:
+                self._slice(steps, start, end, f"{each['turns']} more turns")
+                continue
+            step = self._step(each["superstep"])
+            facts = {n: step[n] for n in ("origin", "critical_tile", "exchange_bytes", "cycles")}
+            self._begin(steps, start, step["name"], facts)
+            now = start
+            for phase in ("sync", "exchange", "compute"):
+                then = now + step[f"{phase}_cycles"] / self.clock
+                self._slice(steps, now, then, phase)
+                now = then
+            self._end(steps, end)
+
+    def _step(self, number: int) -> dict[str, Any]:
+        return self.steps[number]
+
+    def _phase(self, operation: int) -> str:
+        return self.operations["phase"][operation] if operation >= 0 else ""
+
+    def _spans(self) -> Iterator[tuple[dict[str, Any], float, float]]:
+        """Every execution with the seconds in which it begins and ends."""
+        for each in self.executions:
+            start = each["start"] / self.clock
+            yield each, start, start + each["cycles"] / self.clock
+
+    def _runs(self, values: Sequence[Any]) -> Iterator[tuple[float, float, Any]]:
+        """Neighbouring executions whose supersteps have the same value, as one span."""
+        now: tuple[float, float, Any] | None = None
+        for each, start, end in self._spans():
+            value = values[int(each["superstep"])] if each["superstep"] >= 0 else None
+            if now is not None and now[2] == value:
+                now = now[0], end, value
+                continue
+            if now is not None and now[2] is not None:
+                yield now
+            now = start, end, value
+        if now is not None and now[2] is not None:
+            yield now
+
+    def memory(self) -> None:
+        """Counters: live bytes of the fullest and of the mean tile, and bytes received."""
+        fullest = self._track("live bytes, fullest tile", self.machine, counter=True)
+        mean = self._track("live bytes, mean tile", self.machine, counter=True)
+        received = self._track("received, all tiles", self.machine, counter=True)
+        for each, start, end in self._spans():
+            step = self._step(each["superstep"]) if each["superstep"] >= 0 else None
+            if step is None or step["live_mean"] is None:
+                continue
+            self._count(fullest, start, step["live_bytes"])
+            self._count(mean, start, round(step["live_mean"]))
+            self._count(received, start, step["exchange_bytes"])
+            self._count(received, end, 0)
+
+    def tile(self, name: str, tile: int) -> None:
+        """A row of one tile: exchange and compute; it waits where there is no slice."""
+        track = self._track(name, self.machine)
+        rows = self.report.tables["superstep_tiles"]
+        here = np.asarray(rows["tile"]) == tile
+        work = {n: np.zeros(length(self.report.tables["supersteps"]), np.int64) for n in _WORK}
+        for column, values in work.items():
+            values[np.asarray(rows["superstep"])[here]] = np.asarray(rows[column])[here]
+        for each, start, _ in self._spans():
+            number = each["superstep"]
+            if number < 0:
+                continue
+            step = self._step(number)
+            now = start + step["sync_cycles"] / self.clock
+            then = now + work["exchange_cycles"][number] / self.clock
+            self._slice(track, now, then, "exchange")
+            now += step["exchange_cycles"] / self.clock
+            then = now + work["compute_cycles"][number] / self.clock
+            self._slice(track, now, then, "compute", superstep=step["name"])
+
+    def host(self) -> None:
+        """The passes of the compiler, in their own time."""
+        passes = rows_of(self.report.tables["passes"])
+        if not passes:
+            return
+        track = self._track("passes", self._track("abele on the host", process=2))
+        now = 0.0
+        for each in passes:
+            self._slice(track, now, now + each["seconds"], each["name"], level=each["level"])
+            now += each["seconds"]
+
+
+_WORK = ("exchange_cycles", "compute_cycles")
+
+
+@dataclass(frozen=True)
+class _Perfetto:
+    trace_proto_builder: Any
+
+
+def _perfetto() -> _Perfetto:
+    try:
+        from perfetto.trace_builder.proto_builder import TraceProtoBuilder  # noqa: PLC0415
+    except ModuleNotFoundError:
+        raise InputError(
+            "--perfetto needs perfetto, which is not installed: pip install 'abele[report]'"
+        ) from None
+    return _Perfetto(TraceProtoBuilder)
