@@ -237,7 +237,7 @@ def test_a_notebook_can_use_the_page(browser, tmp_path):
     open_page(browser, outer.as_uri())
     browser.switch_to.frame(0)
     until(browser, lambda e: e.execute_script("return document.body.dataset.ready") == "yes")
-    press(browser, "3")
+    browser.find_element(By.CSS_SELECTOR, "[data-view=operations]").click()
     assert view_of(browser) == "operations"
     browser.find_element(By.CSS_SELECTOR, ".grid .row").click()
     assert browser.find_element(By.ID, "card").is_displayed()
