@@ -14,6 +14,7 @@ from ..ir.errors import InputError
 from ..ir.phases import keep_forward_names
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from .gradients.control_flow import Flow
 from .gradients.emit import Emitter
 from .gradients.program import (
     chosen,
@@ -26,7 +27,8 @@ from .gradients.program import (
     rename_results,
     states_of,
 )
-from .gradients.reverse import Backward, is_float
+from .gradients.reverse import Backward, module_of
+from .gradients.way import is_float
 
 PREFIX = "grad."
 """The beginning of the name of a gradient, before that of what it belongs to."""
@@ -41,7 +43,8 @@ class Differentiate(ModulePass):
     their own are decomposed, and groups are dropped.
 
     loss: the name of the output; the first one of floats if it is empty. of: names of inputs and
-    states; all of floats if it is empty.
+    states; all of floats if it is empty. recompute: whether the gradient of a loop computes again
+    what a turn computed, from what it began with, instead of keeping it.
 
         %0 = nn.square %x                     %0 = nn.square %x
         func.return %0                        %1 = nn.scale %x by 2.0
@@ -55,6 +58,7 @@ class Differentiate(ModulePass):
 
     loss: str = ""
     of: tuple[str, ...] = ()
+    recompute: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for names that it does not have, and for an operation
@@ -71,7 +75,7 @@ class Differentiate(ModulePass):
         if may_rewrite():
             keep_forward_names(op)
             drop_groups(op)
-            add_gradients(main, loss, sources)
+            add_gradients(main, loss, sources, recompute=self.recompute)
 
 
 def _sources(main: FuncOp, names: Sequence[str]) -> dict[str, list[SSAValue]]:
@@ -84,16 +88,21 @@ def _sources(main: FuncOp, names: Sequence[str]) -> dict[str, list[SSAValue]]:
     return {name: known[name] for name in names or known}
 
 
-def add_gradients(main: FuncOp, loss: str, sources: dict[str, list[SSAValue]]) -> None:
+def add_gradients(
+    main: FuncOp, loss: str, sources: dict[str, list[SSAValue]], *, recompute: bool = False
+) -> None:
     """Let a function also return the gradients of an output."""
     every = [value for values in sources.values() for value in values]
     decompose_on_the_way(main, every, [outputs_of(main)[loss]])
-    results = outputs_of(main)
-    value = results[loss]
+    value = outputs_of(main)[loss]
     with Edit(source_at("differentiate", add_gradients), main) as edit:
         emit = Emitter(edit, end_of(main), end_of(main))
         seed = emit.ones_like(value)
-        found = Backward(emit).run(main.body.block, every, {value: seed})
+        found = Backward(emit, Flow(module_of(main.body.block), recompute)).run(
+            main.body.block, every, [(value, seed)]
+        )
+        # Loops that keep values for their gradients have replaced those without.
+        results = outputs_of(main)
         for name, values in sources.items():
             parts = [found[each] for each in values if each in found]
             emit.source = end_of(main)

@@ -32,6 +32,7 @@ from ..ir.provenance import at, named
 from ..ir.rewriting import may_rewrite
 from ..ir.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from .gradients.control_flow import Flow
 from .gradients.emit import Emitter
 from .gradients.losses import (
     LOSSES,
@@ -41,7 +42,6 @@ from .gradients.losses import (
     counted,
     is_ignored,
     reduced,
-    widened,
 )
 from .gradients.micro_batches import MicroBatches, read_axes
 from .gradients.optimizers import OPTIMIZERS, Numbers, Update, check_numbers, clip_factor
@@ -56,7 +56,9 @@ from .gradients.program import (
     rename_results,
     states_of,
 )
-from .gradients.reverse import Backward, is_float
+from .gradients.reverse import Backward
+from .gradients.turns import widened
+from .gradients.way import is_float
 
 LOSS = "loss"
 """The name of the result that is the loss."""
@@ -102,7 +104,9 @@ class Train(ModulePass, Settings, Numbers):
     the program also returns its outputs. micro_batches: how many batches of the program a step
     takes, one after the other; their gradients are summed, and the weights are updated once.
     batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
-    not the first; INPUT:none for an input that is the same for all samples.
+    not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
+    backward pass of a loop computes again what a turn computed, from what it began with, instead of
+    keeping it.
     """
 
     name = "train"
@@ -123,6 +127,7 @@ class Train(ModulePass, Settings, Numbers):
     update: bool = True
     micro_batches: int = 1
     batch_axes: tuple[str, ...] = ()
+    recompute: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for options that do not fit each other or the program,
@@ -205,7 +210,9 @@ class _Step:
         decompose_on_the_way(main, every, [loss])
         loss = outputs_of(main)[LOSS]
         emit = Emitter(self.edit, end_of(main), end_of(main))
-        found = Backward(emit).run(main.body.block, every, {loss: emit.ones_like(loss)})
+        found = Backward(emit, Flow(self.module, options.recompute)).run(
+            main.body.block, every, [(loss, emit.ones_like(loss))]
+        )
         gradients: dict[str, SSAValue] = {}
         for state, values in loads.items():
             emit.source = values[0].owner if isinstance(values[0].owner, Operation) else main

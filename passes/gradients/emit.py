@@ -40,6 +40,7 @@ class Emitter:
     before: Operation
     source: Operation
     step: str = BACKWARD
+    made: list[Operation] = field(default_factory=list[Operation])
     zeros: dict[Attribute, SSAValue] = field(default_factory=dict[Attribute, SSAValue])
 
     def __call__(self, op: nn.PureTensorOp | nn.ConstantOp | nn.ComputeOp) -> SSAValue:
@@ -50,6 +51,7 @@ class Emitter:
         """Insert an operation."""
         op.location = at(self.source, self.step)
         self.edit.insert(op, InsertPoint.before(self.before))
+        self.made.append(op)
         return op
 
     def constant(self, value: float, like: SSAValue, shape: Sequence[int] = ()) -> SSAValue:
@@ -95,11 +97,28 @@ class Emitter:
         return value(term)
 
     def add(self, values: Sequence[SSAValue]) -> SSAValue:
-        """The sum of values of one type."""
-        total = values[0]
-        for each in values[1:]:
-            total = self(nn.AddOp(total, each))
+        """The sum of values of one type.
+
+        A table that is zero but for some rows is added to another value at these rows only.
+        """
+        whole = [v for v in values if not _is_of_rows(v)]
+        total, *others = whole + [v for v in values if _is_of_rows(v)]
+        for each in others:
+            total = (
+                self._with_rows(total, each) if _is_of_rows(each) else self(nn.AddOp(total, each))
+            )
         return total
+
+    def _with_rows(self, total: SSAValue, table: SSAValue) -> SSAValue:
+        """The sum of a value and of a table that a scatter made, which is then removed."""
+        scatter = table.owner
+        assert isinstance(scatter, nn.ScatterOp)
+        axis, rank = scatter.table_axis, len(nn.shape_of(total))
+        (count,) = nn.shape_of(scatter.indices)
+        index = self.reshaped(scatter.indices, [count if i == axis else 1 for i in range(rank)])
+        made = self(nn.UpdateOp(scatter.updates, index, total, "sum", axis))
+        self.edit.erase(scatter)
+        return made
 
     def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
         """A value in another shape; the same value if it has it."""
@@ -202,6 +221,17 @@ class Emitter:
         low = part.starts
         high = [n - start - m for n, start, m in zip(shape, low, own, strict=True)]
         return self(nn.PadOp(box, low, high)) if any(low) or any(high) else box
+
+
+def _is_of_rows(value: SSAValue) -> bool:
+    """Whether a value is a table of zeros with some rows, which nothing reads yet."""
+    made = value.owner
+    return (
+        isinstance(made, nn.ScatterOp)
+        and made.combiner.data == "sum"
+        and len(nn.shape_of(made.indices)) == 1
+        and value.first_use is None
+    )
 
 
 def _body(function: str, parameters: Sequence[float], space: Space) -> Body:

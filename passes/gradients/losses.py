@@ -183,9 +183,3 @@ def reduced(
 def _total(emit: Emitter, values: SSAValue) -> SSAValue:
     axes = range(len(nn.shape_of(values)))
     return emit(nn.ReduceOp(values, "sum", axes)) if axes else values
-
-
-def widened(emit: Emitter, value: SSAValue) -> SSAValue:
-    """An output in f32, if its elements are narrower."""
-    element = nn.wide_element(nn.element_of(value))
-    return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ...dialects import control, nn
 from ...ir.blob import Blob
@@ -20,7 +20,7 @@ from ...ir.edit import Edit
 from ...ir.errors import InputError
 from .emit import Emitter
 from .program import chosen, end_of, inputs_of
-from .turns import row_of, with_row, zeros
+from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 
 STEP = "micro-batch"
 """The last part of the location of what reads and collects the parts of a batch."""
@@ -146,9 +146,8 @@ class MicroBatches:
                 now[load.result] = argument
             yielded.append(store.stored)
         for value, beside in summed:
-            wide = nn.wide_element(nn.element_of(value))
-            own = value if nn.element_of(value) == wide else inner(nn.CastOp(value, wide))
-            total = carry(zeros(outer, own) if beside is None else _nothing(outer, beside, wide))
+            own = widened(inner, value)
+            total = carry(nothing_at(outer, value if beside is None else beside))
             yielded.append(inner(nn.AddOp(total, own)))
         for value in joined:
             table = carry(zeros(outer, value, (self.count,)))
@@ -178,10 +177,7 @@ class MicroBatches:
             store.detach()
             self.edit.erase(store)
         del found[: len(stores)]
-        sums = [
-            total if total.type == value.type else emit(nn.CastOp(total, nn.element_of(value)))
-            for total, value in zip(found, summed, strict=False)
-        ]
+        sums = [narrowed(emit, total, value) for total, value in zip(found, summed, strict=False)]
         del found[: len(summed)]
         tables: list[SSAValue] = []
         for table in found[: len(joined)]:
@@ -220,13 +216,3 @@ class MicroBatches:
                 found.append(op)
                 known.update(op.results)
         return found
-
-
-def _nothing(emit: Emitter, value: SSAValue, element: Attribute) -> SSAValue:
-    """Zeros of the shape of a value.
-
-    They are computed from it so that they lie where it lies. The planner lays out what a loop
-    carries as it is when the loop begins: AlexNet's gradients would be moved at each turn.
-    """
-    none = emit(nn.ScaleOp(value, 0.0))
-    return none if nn.element_of(value) == element else emit(nn.CastOp(none, element))

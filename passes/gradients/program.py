@@ -18,7 +18,8 @@ from ...ir.suggestions import suggestion
 from ...ir.upstream import InsertPoint, ModuleOp
 from ..convert_partition_to_tile import ENTRY
 from ..decompose import replace_by_parts
-from .reverse import first_composites, is_float
+from .reverse import first_composites
+from .way import is_float
 
 
 def entry_of(module: ModuleOp) -> FuncOp | None:

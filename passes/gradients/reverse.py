@@ -2,81 +2,80 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import AnyFloat
+from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.structured import Composite
+from ...ir.upstream import ModuleOp
+from .control_flow import Flow, Passed, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .rules import has_rule, passed_back
-
-
-def is_float(value: SSAValue) -> bool:
-    """Whether a value is a tensor of floats; gradients flow through no others."""
-    type_ = value.type
-    return isinstance(getattr(type_, "element_type", None), AnyFloat)
-
-
-def on_the_way(
-    block: Block, start: Collection[SSAValue], end: Collection[SSAValue]
-) -> list[Operation]:
-    """The operations of a block through which values of `end` depend on some of `start`.
-
-    Only dependence through floats counts: an integer has no gradient, and passes none on.
-    """
-    reached, readers = set(start), list[Operation]()
-    for op in block.ops:
-        if any(v in reached for v in _reads(op)):
-            readers.append(op)
-            reached.update(v for v in op.results if is_float(v))
-    needed, found = set(end), list[Operation]()
-    for op in reversed(readers):
-        if any(v in needed for v in op.results if is_float(v)):
-            found.append(op)
-            needed.update(_reads(op))
-    return found[::-1]
-
-
-def _reads(op: Operation) -> list[SSAValue]:
-    """The floats that an operation reads, those of its regions included."""
-    inner = op.walk() if op.regions else (op,)
-    return [v for each in inner for v in each.operands if is_float(v)]
+from .way import is_float, on_the_way
 
 
 def first_composites(
     block: Block, start: Collection[SSAValue], end: Collection[SSAValue]
 ) -> list[Operation]:
-    """The composites on the way that have no rule of their own: they must be decomposed first."""
-    way = on_the_way(block, start, end)
-    return [op for op in way if isinstance(op, Composite) and not has_rule(op)]
+    """The composites on the way that have no rule of their own: they must be decomposed first.
+
+    Those in the regions and in the called functions of operations on the way are among them.
+    """
+    found: dict[Operation, None] = {}
+    module = module_of(block)
+    called: set[FuncOp] = set()
+    for op in on_the_way(block, start, end):
+        found.update(dict.fromkeys(_composites_in(module, op, called)))
+    return list(found)
+
+
+def module_of(block: Block) -> ModuleOp:
+    """The program that a block is in."""
+    found = block.parent_op()
+    while found is not None and not isinstance(found, ModuleOp):
+        found = found.parent_op()
+    assert found is not None
+    return found
+
+
+def _composites_in(module: ModuleOp, op: Operation, called: set[FuncOp]) -> Iterator[Operation]:
+    for each in op.walk():
+        if isinstance(each, Composite) and not has_rule(each):
+            yield each
+        function = function_of(module, each) if isinstance(each, CallOp) else None
+        if function is not None and function not in called:
+            called.add(function)
+            yield from _composites_in(module, function, called)
 
 
 @dataclass
 class Backward:
     """The gradients of values of a block, as they are found.
 
-    waiting: for each value, what its readers have passed back so far.
+    flow: what gradients through loops, branches and calls share. waiting: for each value, what its
+    readers have passed back so far.
     """
 
     emit: Emitter
+    flow: Flow
     waiting: dict[SSAValue, list[SSAValue]] = field(
         default_factory=dict[SSAValue, "list[SSAValue]"]
     )
 
     def run(
-        self, block: Block, wanted: Sequence[SSAValue], given: Mapping[SSAValue, SSAValue]
+        self, block: Block, wanted: Sequence[SSAValue], given: Passed
     ) -> dict[SSAValue, SSAValue]:
         """The gradients of wanted values. A value that the given ones do not depend on has none.
 
-        given: the gradients of some values. Raises InputError for an operation on the way that has
+        given: gradients of some values. Raises InputError for an operation on the way that has
         no gradient.
         """
-        way = on_the_way(block, wanted, given.keys())
+        way = on_the_way(block, wanted, [value for value, _ in given])
         reached = {*wanted, *(v for op in way for v in op.results)}
-        for value, gradient in given.items():
+        for value, gradient in given:
             self.waiting.setdefault(value, []).append(gradient)
         for op in reversed(way):
             self._differentiate(op, reached)
@@ -92,15 +91,24 @@ class Backward:
         gradients = [self._total(v) for v in op.results]
         if all(each is None for each in gradients):
             return
-        wanted = [i for i, v in enumerate(op.operands) if v in reached and is_float(v)]
+        operands = list(op.operands)
+        wanted = [i for i, v in enumerate(operands) if v in reached and is_float(v)]
         try:
-            if op.regions:
-                raise NoGradient("has no gradient yet")
-            found = passed_back(self.emit, op, gradients, wanted)
+            if op.regions or isinstance(op, CallOp):
+                passed = self.flow.passed(self._walk, self.emit, op, gradients, reached)
+            else:
+                found = passed_back(self.emit, op, gradients, wanted)
+                passed = [(operands[i], gradient) for i, gradient in found.items()]
         except NoGradient as error:
             raise no_gradient(op, str(error)) from None
-        for i, gradient in found.items():
-            self.waiting.setdefault(op.operands[i], []).append(gradient)
+        for value, gradient in passed:
+            self.waiting.setdefault(value, []).append(gradient)
+
+    def _walk(
+        self, emit: Emitter, block: Block, wanted: Sequence[SSAValue], given: Passed
+    ) -> dict[SSAValue, SSAValue]:
+        """Walk back through a block inside of this one, or of a function."""
+        return Backward(emit, self.flow).run(block, wanted, given)
 
     def _total(self, value: SSAValue) -> SSAValue | None:
         """The sum of what the readers of a value have passed back; None if they passed nothing."""

@@ -250,18 +250,22 @@ def _update(
     if combiner not in ("sum", "last"):
         raise NoGradient(f"merges updates by {combiner}, which has no rule")
     shape = nn.shape_of(op.updates)
-    indices = op.indices
-    if nn.shape_of(indices) != shape:
-        indices = emit(nn.ExpandOp(indices, shape))
-    found = {0: emit(nn.GatherAlongOp(gradient, indices, axis))} if 0 in wanted else {}
+    indices, places = op.indices, nn.shape_of(op.indices)
+
+    def rows(table: SSAValue) -> SSAValue:
+        if all(n == 1 for i, n in enumerate(places) if i != axis):
+            return emit(nn.GatherOp(table, emit.reshaped(indices, (places[axis],)), axis))
+        return emit(nn.GatherAlongOp(table, emit.expanded(indices, shape), axis))
+
+    found = {0: rows(gradient)} if 0 in wanted else {}
     if combiner == "sum":
         return {**found, 2: gradient}
-    if found:
+    if found and shape[axis] > 1:
         # Of several updates of one element, only the last one counts.
         place = emit(nn.IotaOp(nn.tensor(shape, i32), [d == axis for d in range(len(shape))]))
         start = emit(nn.ConstantOp(np.full(nn.shape_of(op.table), -1, np.int32)))
         last = emit(nn.UpdateOp(place, indices, start, "max", axis))
-        counts = emit(nn.EqualOp(emit(nn.GatherAlongOp(last, indices, axis)), place))
+        counts = emit(nn.EqualOp(rows(last), place))
         found[0] = emit(nn.SelectOp(counts, found[0], emit.zeros_like(found[0])))
     if 2 in wanted:
         zeros = emit.zeros_like(op.updates)

@@ -29,3 +29,25 @@ def zeros(emit: Emitter, like: SSAValue, first: Sequence[int] = ()) -> SSAValue:
     """Zeros of the type of a value, or a table of them with more axes before its own."""
     shape = (*first, *nn.shape_of(like))
     return emit.expanded(emit.zero(like), shape)
+
+
+def nothing_at(emit: Emitter, value: SSAValue) -> SSAValue:
+    """Zeros of the shape of a value, in a type wide enough for sums; of a weight, where it lies.
+
+    The planner lays out what a loop carries as it is when the loop begins. Zeros that are computed
+    from a weight lie as it does; else AlexNet's gradients would be moved at each turn.
+    """
+    loaded = isinstance(value.owner, nn.LoadOp)
+    return widened(emit, emit(nn.ScaleOp(value, 0.0)) if loaded else zeros(emit, value))
+
+
+def widened(emit: Emitter, value: SSAValue) -> SSAValue:
+    """A value in a type wide enough for sums."""
+    element = nn.wide_element(nn.element_of(value))
+    return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))
+
+
+def narrowed(emit: Emitter, value: SSAValue, like: SSAValue) -> SSAValue:
+    """A value in the element type of another one."""
+    element = nn.element_of(like)
+    return value if nn.element_of(value) == element else emit(nn.CastOp(value, element))

@@ -298,31 +298,6 @@ def test_an_operator_without_a_gradient_is_named_with_its_node():
         after(text, {"arg0": np.ones(4, F32)})
 
 
-@pytest.mark.parametrize(
-    ("line", "what"),
-    [
-        ("func.call @f(%x) : (tensor<4xf32>) -> tensor<4xf32>", "func.call"),
-        (
-            """control.repeat 3 (%x) : (tensor<4xf32>) -> tensor<4xf32> {
-      ^bb0(%y: tensor<4xf32>):
-        %1 = nn.exp %y : (tensor<4xf32>) -> tensor<4xf32>
-        control.yield %1 : tensor<4xf32>
-      }""",
-            "control.repeat",
-        ),
-    ],
-)
-def test_control_flow_on_the_way_is_refused_by_name(line: str, what: str):
-    text = f"""
-    func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {{ func.return %x : tensor<4xf32> }}
-    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
-      %0 = {line}
-      func.return %0 : tensor<4xf32>
-    }}"""
-    with pytest.raises(InputError, match=f"^{what} at .* has no gradient"):
-        after(text, {"arg0": np.ones(4, F32)})
-
-
 def test_names_that_the_program_does_not_have_are_refused():
     with pytest.raises(InputError, match="no input or state of floats 'y'; there is arg0"):
         after(of_one_function("nn.exp %x"), {}, of=("y",))

@@ -125,6 +125,7 @@ def compile_model(
             values=values,
             batch=batch if train is None else part_of_batch(train, batch),
             lenient=lenient,
+            training=train is not None and train.update,
         )
         keep_states(program.module, keep or {}, program.path)
         if on_read is not None:

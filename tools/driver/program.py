@@ -58,15 +58,16 @@ def read_program(
     values: Mapping[str, ArrayLike] | None = None,
     batch: int | None = None,
     lenient: bool = False,
+    training: bool = False,
 ) -> Program:
     """Read the program of a file or a model. dims: sizes of an ONNX model's free dimensions.
 
-    values, batch: of an ONNX model, as for import_onnx. check: rejects an ONNX model's weights
-    before they are read. lenient: read an ONNX model that breaks rules of ONNX.
+    values, batch, training: of an ONNX model, as for import_onnx. check: rejects an ONNX model's
+    weights before they are read. lenient: read an ONNX model that breaks rules of ONNX.
     Raises InputError, and DoesNotFit if check does.
     """
     if not isinstance(model, str | os.PathLike):
-        module = _imported(model, context, dims, values, batch, check, lenient)
+        module = _imported(model, context, dims, values, batch, check, lenient, training)
         return Program(module, NN, "<model>")
     path = os.fspath(model)
     if path.endswith(".mlir"):
@@ -81,7 +82,8 @@ def read_program(
     if path.endswith(".onnx"):
         if os.path.isfile(path) and not os.path.getsize(path):
             raise InputError(f"{path}: empty; need an ONNX model")
-        return Program(_imported(path, context, dims, values, batch, check, lenient), NN, path)
+        module = _imported(path, context, dims, values, batch, check, lenient, training)
+        return Program(module, NN, path)
     raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
 
 
@@ -93,12 +95,15 @@ def _imported(
     batch: int | None,
     check: WeightCheck | None,
     lenient: bool,
+    training: bool,
 ) -> ModuleOp:
     # Compiled programs and .mlir files run where onnx is not installed.
     from ..importers import import_onnx  # noqa: PLC0415
 
     with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
-        return import_onnx(model, context, dims, values, check, batch=batch, lenient=lenient)
+        return import_onnx(
+            model, context, dims, values, check, batch=batch, lenient=lenient, training=training
+        )
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:

@@ -138,7 +138,8 @@ class Graph:
     from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
     operations: main, the body of @main, or a region of control flow. sizes: the values of which an
     axis has a size that depends on values. shapes: notes the shapes of all values, if anybody asks.
-    batch: the number of samples, if it is not that of the file.
+    batch: the number of samples, if it is not that of the file. training: whether the program is
+    to be trained, so that weights stay states of their own, and dropout drops.
     """
 
     context: AbeleContext
@@ -164,6 +165,7 @@ class Graph:
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     shapes: Shapes | None = None
     batch: Batch | None = None
+    training: bool = False
     sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
     read: Callable[[Node], list[Operation]] = field(default_factory=lambda: _read_by_nobody)
 

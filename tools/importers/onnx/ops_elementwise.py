@@ -316,11 +316,16 @@ def _thresholded_relu(node: Node) -> Results:
 
 
 def _dropout(node: Node) -> Results:
-    """The operand itself, because inference drops nothing; in training, elements are dropped."""
+    """The operand itself, because inference drops nothing; in training, elements are dropped.
+
+    A program that is to be trained drops them even if the model was written to be run.
+    """
     ratio = node.number("ratio", 0.5) if node.opset < 12 else 0.5
     training = node.opset < 7 and not node.flag("is_test")
     if node.opset >= 12:
         training = node.has(2) and node.array_scalar(2, "training_mode") != 0
+    training = training or node.graph.training
+    if node.opset >= 12:
         ratio = node.array_scalar(1, "ratio") if node.has(1) and training else ratio
     value = node.value(0)
     mask = np.bool_ if node.opset >= 10 else numpy_dtype(nn.element_of(node[0]))

@@ -310,7 +310,7 @@ def _check(node: Node, operand: int, wanted: tuple[int, ...], what: str) -> None
 def _pieces(node: Node, operand: int, shape: tuple[int, ...]) -> list[SSAValue]:
     """The parts of an operand [D, n * H] as values of [D, 1, H]. shape: [D, n, H]."""
     d, n, h = shape
-    known = node.graph.known(node.value(operand))
+    known = None if node.graph.training else node.graph.known(node.value(operand))
     if known is not None:
         parts = np.moveaxis(known.reshape(d, n, 1, h), 1, 0)
         return [node.emitted(each) for each in parts]
@@ -332,7 +332,7 @@ def _biases(node: Node, kind: Kind, layer: Layer) -> SSAValue | None:
         layer.held["bias h"] = other.pop()
     sums = [_add(node, a, b) for a, b in zip(own, other, strict=False)] + own[len(other) :]
     arrays = [a for a in map(node.graph.known, sums) if a is not None]
-    if len(arrays) == len(sums):
+    if len(arrays) == len(sums) and not node.graph.training:
         whole = np.stack(arrays, 1)
         return node.emitted(whole)
     return node.add(nn.ConcatOp([node.reshape(each, (d, 1, 1, h)) for each in sums], 1))

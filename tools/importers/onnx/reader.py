@@ -160,6 +160,7 @@ def import_onnx(
     *,
     batch: int | None = None,
     lenient: bool = False,
+    training: bool = False,
 ) -> ModuleOp:
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
@@ -168,7 +169,8 @@ def import_onnx(
     as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
     check: rejects weights before they are read. batch: the number of samples, which is the size of
     the inputs' first axis; constant shapes that hold the file's own number follow. lenient: import
-    a model that breaks rules of ONNX, as long as its nodes make sense to abele.
+    a model that breaks rules of ONNX, as long as its nodes make sense to abele. training: whether
+    it is to be trained; then Dropout drops, also in a model that was written to be run.
     Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
     operation has its node as location.
 
@@ -177,7 +179,7 @@ def import_onnx(
     in_memory = isinstance(model, onnx.ModelProto)
     proto = model if in_memory else _parsed(Path(model))
     place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
-    request = _Request(context, dims or {}, values or {}, place, folder, check, lenient)
+    request = _Request(context, dims or {}, values or {}, place, folder, check, lenient, training)
     if batch is None:
         return _import(proto, request)
     shapes = Shapes()
@@ -199,6 +201,7 @@ class _Request:
     folder: Path | None
     check: WeightCheck | None
     lenient: bool
+    training: bool = False
 
 
 Prepare = Callable[[Graph, Sizes], None]
@@ -238,6 +241,7 @@ def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None =
     check_names(model, place)
     main = Block()
     graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
+    graph.training = request.training
     proto = model.graph
     if not proto.output:
         raise graph.bad("the model's graph has no outputs; is it an ONNX model?")

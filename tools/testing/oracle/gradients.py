@@ -12,7 +12,7 @@ from ....dialects.levels import NN
 from ....ir.errors import InputError
 from ....passes.differentiate import Differentiate
 from ....passes.gradients.program import entry_of, inputs_of, outputs_of, states_of
-from ....passes.gradients.reverse import is_float
+from ....passes.gradients.way import is_float
 from ..generators.program import Program
 from .oracles import difference, run
 from .relations import NotApplicable, expected_of
