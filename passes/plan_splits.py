@@ -32,7 +32,8 @@ class PlanSplits(ModulePass):
     partials and its result; if none is given, the file's, else 0.6. If no plan of an operator keeps
     this limit, it is doubled until one does, and an attribute of the module records it.
     vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
-    given. Workers take further vertices in turns. Splits do not depend on it.
+    given. Workers take further vertices in turns. Splits do not depend on it. joint: choose the
+    plans of operators that share a weight which the program changes together.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
@@ -45,6 +46,7 @@ class PlanSplits(ModulePass):
     constraints: str = ""
     memory_proportion: float | int | None = None
     vertices_per_tile: int | None = None
+    joint: bool = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
@@ -61,7 +63,9 @@ class PlanSplits(ModulePass):
         if self.vertices_per_tile is not None:
             check_vertices(self.vertices_per_tile)
         with FusedGroups(op):
-            planned = plan_program(op, target, self.constraints, self.memory_proportion)
+            planned = plan_program(
+                op, target, self.constraints, self.memory_proportion, joint=self.joint
+            )
             for each, plan in planned.network.plans.items():
                 if self.vertices_per_tile is not None and isinstance(each, Structured):
                     plan = with_vertices(each.structure(), plan, self.vertices_per_tile)

@@ -406,12 +406,7 @@ class _Step:
     # Updates
 
     def _update(self, loads: dict[str, list[SSAValue]], gradients: dict[str, SSAValue]) -> None:
-        """Update the weights at the end of the program, when all have read their old values.
-
-        An update right behind its gradient would be no better: for AlexNet, sgd and one image, mk2
-        would take 867,258 cycles instead of 831,706, and 472,648 bytes of the fullest tile instead
-        of 375,264.
-        """
+        """Update the weights at the end of the program; `update-early` decides where that is."""
         block = self.main.body.block
         rate: float | SSAValue = self.options.learning_rate
         if self.options.schedule:

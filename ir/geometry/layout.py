@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from math import gcd, prod
 
@@ -269,8 +269,10 @@ def canonical(layout: Layout) -> Layout:
 
     Cut dimensions come first, in placement order. Then come the uncut dimensions that an axis
     names, in the order of the axes. Dimensions of one element are dropped, and so are rules for
-    outside indices that never apply or change nothing.
+    outside indices that never apply or change nothing. If one dimension counts equal blocks of an
+    axis, and another one goes through a block, they become one dimension that is cut into blocks.
     """
+    layout = _with_whole_axes(layout)
     sizes = tuple(cut.size for cut in layout.grid)
     named = [d for axis in layout.access.axes for d, _ in sorted(axis.terms)]
     keep = list(layout.split_dims)
@@ -298,6 +300,30 @@ def canonical(layout: Layout) -> Layout:
     return Layout(
         grid, AccessMap(tuple(axes), layout.access.fill if fills else 0.0), layout.first_tile
     )
+
+
+def _with_whole_axes(layout: Layout) -> Layout:
+    """The layout with one dimension for each axis that two dimensions divide into equal blocks."""
+    grid, axes = list(layout.grid), list(layout.access.axes)
+    uses = [d for axis in axes for d, _ in axis.terms]
+    for i, axis in enumerate(axes):
+        if len(axis.terms) != 2 or axis.offset or axis.divisor != 1:
+            continue
+        (e, one), (d, block) = sorted(axis.terms, key=lambda term: term[1])
+        outer, inner = grid[d], grid[e]
+        if (
+            one == 1
+            and block == inner.size > 1
+            and inner.parts == 1
+            and outer.parts == outer.size
+            and outer.size * block == axis.size
+            and uses.count(d) == uses.count(e) == 1
+        ):
+            grid[d], grid[e] = _cut(axis.size, outer.parts, 1), _cut(1, 1, 1)
+            axes[i] = replace(axis, terms=((d, 1),))
+    if grid == list(layout.grid):
+        return layout
+    return Layout(tuple(grid), AccessMap(tuple(axes), layout.access.fill), layout.first_tile)
 
 
 def block_layout(

@@ -94,6 +94,10 @@ class Update:
         """Part * old + other * new."""
         return self.add(self.times(old, part), self.times(new, other))
 
+    def mean(self, old: SSAValue, part: float, new: SSAValue) -> SSAValue:
+        """Part * old + (1 - part) * new, as one chain of functions that follows the new value."""
+        return self.add(self.times(self.emit(nn.SubOp(new, old)), 1.0 - part), old)
+
     def square(self, a: SSAValue) -> SSAValue:
         """A * a."""
         return self.emit(nn.SquareOp(a))
@@ -158,12 +162,13 @@ def _sgd(u: Update) -> SSAValue:
 def _moments(u: Update, gradient: SSAValue) -> SSAValue:
     """M / (sqrt(v) + epsilon), of running means of g and of g * g that are unbiased."""
     numbers = u.numbers
-    mean = u.mixed(u.kept("mean"), numbers.beta1, gradient, 1.0 - numbers.beta1)
-    square = u.mixed(u.kept("square"), numbers.beta2, u.square(gradient), 1.0 - numbers.beta2)
+    mean = u.mean(u.kept("mean"), numbers.beta1, gradient)
+    square = u.mean(u.kept("square"), numbers.beta2, u.square(gradient))
     u.keep("mean", mean)
     u.keep("square", square)
+    # In this order it is one chain of functions.
     root = u.root(u.unbiased(square, numbers.beta2))
-    return u.over(u.unbiased(mean, numbers.beta1), u.shifted(root, numbers.epsilon))
+    return u.unbiased(u.over(mean, u.shifted(root, numbers.epsilon)), numbers.beta1)
 
 
 def _adam(u: Update) -> SSAValue:
@@ -184,13 +189,13 @@ def _adamw(u: Update) -> SSAValue:
 def _adamax(u: Update) -> SSAValue:
     """V = max(beta2 * v, |g|); w -= lr * m / (v + epsilon). Source: Kingma and Ba, section 7.1."""
     numbers, gradient = u.numbers, u.decayed()
-    mean = u.mixed(u.kept("mean"), numbers.beta1, gradient, 1.0 - numbers.beta1)
+    mean = u.mean(u.kept("mean"), numbers.beta1, gradient)
     old = u.times(u.kept("largest"), numbers.beta2)
     largest = u.emit(nn.MaxOp(old, u.emit(nn.AbsOp(gradient))))
     u.keep("mean", mean)
     u.keep("largest", largest)
     divisor = u.shifted(largest, numbers.epsilon)
-    return u.stepped(u.over(u.unbiased(mean, numbers.beta1), divisor))
+    return u.stepped(u.unbiased(u.over(mean, divisor), numbers.beta1))
 
 
 def _ratio(u: Update, above: SSAValue, below: SSAValue) -> SSAValue:
@@ -216,10 +221,10 @@ def _lamb(u: Update) -> SSAValue:
 def _rmsprop(u: Update) -> SSAValue:
     """V = alpha * v + (1 - alpha) * g * g; w -= lr * g / (sqrt(v) + epsilon)."""
     numbers, gradient = u.numbers, u.decayed()
-    square = u.mixed(u.kept("square"), numbers.alpha, u.square(gradient), 1.0 - numbers.alpha)
+    square = u.mean(u.kept("square"), numbers.alpha, u.square(gradient))
     u.keep("square", square)
     if numbers.centered:
-        mean = u.mixed(u.kept("mean"), numbers.alpha, gradient, 1.0 - numbers.alpha)
+        mean = u.mean(u.kept("mean"), numbers.alpha, gradient)
         u.keep("mean", mean)
         square = u.emit(nn.SubOp(square, u.square(mean)))
         # Rounding may leave a variance below 0.

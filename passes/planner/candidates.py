@@ -18,7 +18,7 @@ from ...ir.geometry.overlap import linear_groups
 from ..plans.derive import result_layout
 from ..plans.padding import can_pad
 from .price import Integers
-from .problem import Problem
+from .problem import Problem, final_layouts_of
 
 MAX_CANDIDATES = 60_000
 """Splits of one operator that are priced at most; above, part counts are thinned.
@@ -126,6 +126,20 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
             order = tuple(dict.fromkeys(d for d, _ in dims))
             found.append(Plan(tuple(split), _plain(order), layout.first_tile))
     return [plan for plan in dict.fromkeys(found) if is_legal(problem, plan, target)]
+
+
+def leaving(problem: Problem, layout: Layout, target: Target) -> list[Plan]:
+    """The plan that leaves an operator's result in a layout, if one does: none or one."""
+    space = problem.structure.space
+    access = space.results[0]
+    split, order = [1] * len(space.dims), list[int]()
+    for axis, parts in _cuts_of_axes(layout, access.shape):
+        for d, _ in access.axes[axis].terms[:1]:
+            split[d] = parts
+            order.append(d)
+    plan = Plan(tuple(split), _plain(tuple(dict.fromkeys(order))), layout.first_tile)
+    fits = is_legal(problem, plan, target) and final_layouts_of(problem, plan)[0] == layout
+    return [plan] if fits else []
 
 
 def _plain(order: tuple[int, ...]) -> tuple[int, ...]:

@@ -78,11 +78,13 @@ def plan_program(
     target: Target,
     constraints: str | os.PathLike[str] = "",
     proportion: float | None = None,
+    *,
+    joint: bool = True,
 ) -> Planned:
     """Plan a module at nn.
 
     constraints: the path of a file, or "". proportion: the memory proportion to use instead of the
-    file's. Whole plans in the file are written on their operations.
+    file's. joint: as for plan_network. Whole plans in the file are written on their operations.
     Raises InputError for errors in the file, and for constraints that no plan meets.
     """
     found = read_constraints(constraints) if constraints else None
@@ -97,7 +99,7 @@ def plan_program(
     for op, plan in asked.plans.items():
         op.attributes["plan"] = PlanAttr(plan)
     given = frozenset(op for op in module.walk() if "plan" in op.attributes)
-    planned = plan_network(module, target, asked.limits)
+    planned = plan_network(module, target, asked.limits, joint=joint)
     _check_met(planned, asked, target)
     return Planned(planned, asked.limits, given)
 

@@ -91,6 +91,8 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     for i, (access, dtype, stays) in enumerate(
         zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
     ):
+        if i in problem.again:
+            continue
         block = block_elements(access, cells) * dtype.itemsize
         arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
         if i >= problem.structure.own_operands and not problem.moves:
@@ -107,6 +109,8 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     copies = np.zeros_like(moved) if problem.moves else copied
     between, width = problem.left_itemsize, problem.result_itemsize
     left = points * np.where(merged, between, width)
+    if any(problem.resident[i] for i in problem.replaced):
+        left = np.where(merged, left, 0)
     # A single result overwrites the first of the partials if its elements have the same size.
     in_place = width == between and len(space.results) == 1
     merging = share * (depth * between + (0 if in_place else width))

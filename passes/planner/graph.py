@@ -87,12 +87,17 @@ Node = Operator | Relayout
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The first and last moment of a function at which a value lies in its slot."""
+    """The first and last moment of a function at which a value lies in its slot.
+
+    into: the slot of the state that it is written over, if the layouts are equal; None if there is
+    none.
+    """
 
     slot: int
     itemsize: int
     start: int
     end: int
+    into: int | None = None
 
 
 @dataclass
@@ -173,6 +178,8 @@ class _Reader:
         default_factory=dict[tuple[tuple[int, ...], int], int]
     )
     users: dict[object, int] = field(default_factory=dict[object, int])
+    order: dict[Operation, int] = field(default_factory=dict[Operation, int])
+    into: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     here: Function = field(default_factory=Function)
     times: int = 1
 
@@ -184,6 +191,7 @@ class _Reader:
             if isinstance(op, func.FuncOp) and op.body.blocks
         }
         self.users = _users(functions)
+        self.order = {op: i for i, op in enumerate(self.module.walk())}
         times = _executions(functions)
         for name, op in functions.items():
             self.here = self.found[name] = Function()
@@ -305,7 +313,8 @@ class _Reader:
             ):
                 end = max(at, _last_use(value, position))
                 slot, itemsize = self._slot(value), dtype_of(value).itemsize
-                self.here.lifetimes.append(Lifetime(slot, itemsize, at, end))
+                into = self.homes.get(self.into.get(value))
+                self.here.lifetimes.append(Lifetime(slot, itemsize, at, end, into))
 
     def _operation(self, op: Operation) -> None:
         if isinstance(op, Structured | Movement):
@@ -440,12 +449,57 @@ class _Reader:
             terms=terms,
             free=free if any(free) else (),
             further_dtypes=tuple(further),
+            again=_again(op),
+            replaced=self._replaced(op),
         )
+
+    def _replaced(self, op: Structured) -> tuple[int, ...]:
+        """The operands of an operation that hold the old value of the state that its result is
+        stored to, if nobody reads that later."""
+        assert isinstance(op, Operation)
+        state = _stored_to(op.results[0])
+        if state is None or state.parent is not op.parent:
+            return ()
+        name = state.state.string_value()
+        structure, itemsize = op.structure(), dtype_of(op.results[0]).itemsize
+        old = [i for i, value in enumerate(op.operands) if self.kept.get(value) == name]
+        loads = {v for v in self.kept if self.kept[v] == name}
+        late = any(
+            self.order[use.operation] > self.order[op]
+            for value in loads
+            for use in value.uses
+            if not isinstance(use.operation, Reinterpretation)
+        )
+        if late or not old or not all(structure.reads_in_place(i) for i in old):
+            return ()
+        if any(dtype_of(op.operands[i]).itemsize != itemsize for i in old):
+            return ()
+        self.into[op.results[0]] = name
+        return tuple(old)
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:
     """The dtype of a tensor's elements."""
     return numpy_dtype(nn.element_of(value))
+
+
+def _again(op: Structured) -> tuple[int, ...]:
+    """The operands of an operation that are an earlier one again, read through the same map."""
+    assert isinstance(op, Operation)
+    seen = [*zip(op.operands, op.structure().space.operands, strict=False)]
+    return tuple(i for i, each in enumerate(seen) if each in seen[:i])
+
+
+def _stored_to(value: SSAValue) -> nn.StoreOp | None:
+    """The operation that stores a value, perhaps reshaped, to a state; None if none does."""
+    for use in value.uses:
+        if isinstance(use.operation, nn.StoreOp):
+            return use.operation
+        if isinstance(use.operation, Reinterpretation):
+            found = _stored_to(use.operation.results[0])
+            if found is not None:
+                return found
+    return None
 
 
 def _bytes(value: SSAValue) -> int:

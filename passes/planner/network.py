@@ -21,6 +21,7 @@ from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice
 from .graph import Function, Graph, Operator, read_graph
+from .joint import jointly
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
 from .problem import Problem
@@ -72,11 +73,14 @@ class NetworkPlan:
         return self.resident_bytes + self.live_bytes
 
 
-def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None) -> NetworkPlan:
+def plan_network(
+    module: ModuleOp, target: Target, limits: Limits | None = None, *, joint: bool = True
+) -> NetworkPlan:
     """Plan every structured operation and movement of a module at nn.
 
     Plans that operations already have are kept. If no plans fit the tiles, those that need least
-    memory are returned, and the allocator reports what does not fit.
+    memory are returned, and the allocator reports what does not fit. joint: choose the plans of
+    operators that share a weight which the program changes together.
     Raises InputError for a plan that does not belong to its operation.
     """
     network = Network(read_graph(module, target, limits or Limits()), target)
@@ -85,8 +89,14 @@ def plan_network(module: ModuleOp, target: Target, limits: Limits | None = None)
     decided = chooser.one_by_one()
     found = network.plan(decided, bound)
     if found.bytes_per_tile > bound and decided.options:
-        return network.fitted(decided)
-    return network.better(found, chooser)
+        found = network.fitted(decided)
+        if joint and found.bytes_per_tile > bound:
+            together = network.jointly(chooser, decided)
+            if together is not decided:
+                found = _smaller(found, network.fitted(together))
+    else:
+        found = network.better(found, chooser)
+    return network.joined(found, chooser) if joint else found
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,22 @@ class Network:
 
     graph: Graph
     target: Target
+
+    def jointly(self, chooser: Chooser, decided: Decided) -> Decided:
+        """What was decided, with joint plans where several operators share a weight."""
+        return jointly(self.graph, self.target, chooser, decided)
+
+    def joined(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
+        """Plans that were found, with joint ones where they are better."""
+        nodes = [*self.graph.operators]
+        plans = {node: found.plans[node.op] for node in nodes}
+        before = replace(chooser, chosen=plans).as_chosen()
+        after = self.jointly(chooser, before)
+        if after is before:
+            return found
+        other = self.plan(after, chooser.bound)
+        fits = other.bytes_per_tile <= max(self._usable, found.bytes_per_tile)
+        return other if fits and other.cycles < found.cycles else found
 
     def better(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
         """A faster plan of all operators together that fits, or the one that was found."""
@@ -261,7 +287,10 @@ class _Memory:
         """Bytes of live values by moment, without what operators and calls take."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
-            size = bytes_per_tile(self._layout(each.slot), each.itemsize)
+            layout = self._layout(each.slot)
+            if each.into is not None and layout == self._layout(each.into):
+                continue
+            size = bytes_per_tile(layout, each.itemsize)
             changes[each.start] += size
             changes[each.end + 1] -= size
         return np.cumsum(changes)

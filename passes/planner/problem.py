@@ -30,7 +30,8 @@ class Problem:
     whether reductions may be split into partials. free: whether each operand is an input of the
     program, which lies wherever this plan wants it, every element once (see ir.geometry.spread);
     empty if none is. terms: what the plan has to meet. further_dtypes: those of the results after
-    the first.
+    the first. again: operands that are an earlier one again, in the same layout. replaced: operands
+    that nobody reads afterwards and that stay, so that the result is written over them.
     """
 
     structure: Structure
@@ -42,6 +43,8 @@ class Problem:
     terms: Terms = FREE
     free: tuple[bool, ...] = ()
     further_dtypes: tuple[np.dtype[Any], ...] = ()
+    again: tuple[int, ...] = ()
+    replaced: tuple[int, ...] = ()
 
     @cached_property
     def result_itemsize(self) -> int:

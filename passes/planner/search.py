@@ -188,6 +188,13 @@ def sketched(question: Question) -> tuple[Choice, ...]:
     return tuple(fitting(found, question.bound, question.terms))
 
 
+def by_promise(question: Question) -> Iterator[Plan]:
+    """The plans on the shortlist, the most promising first, without how partials combine."""
+    short = shortlist(question.problem, question.target, question.bound)
+    splits = tuple(dict.fromkeys(short.fast + short.lean))
+    return (each.plan for each in _by_promise(question, _worth_trying(question, splits)))
+
+
 def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
     """Whether another choice needs no more cycles and no more bytes.
 

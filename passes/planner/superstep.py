@@ -119,10 +119,11 @@ def _codelets(
 class _Source(NamedTuple):
     """An operand that a plan reads.
 
-    lies: where it is; None if it stays for good where it is wanted. wanted: the layout that the
-    plan reads. move: the space of the movement it passes through, or None.
+    operand: its index. lies: where it is; None if it stays for good where it is wanted. wanted: the
+    layout that the plan reads. move: the space of the movement it passes through, or None.
     """
 
+    operand: int
     lies: Layout | None
     wanted: Layout
     dtype: np.dtype[Any]
@@ -138,10 +139,12 @@ def _sources(question: Question, plan: Plan) -> tuple[_Source, ...]:
     for i, (wanted, dtype) in enumerate(
         zip(_wanted(problem, plan), problem.operand_dtypes, strict=False)
     ):
+        if i in problem.again:
+            continue
         lies = question.have[i]
         if lies is None and problem.is_free(i):
             lies = home_of_free(wanted, dtype.itemsize, question.target.tiles)
-        found.append(_Source(lies, wanted, dtype, moves[i]))
+        found.append(_Source(i, lies, wanted, dtype, moves[i]))
     return tuple(found)
 
 
@@ -177,13 +180,15 @@ def _least_arrival(question: Question, plan: Plan) -> _LeastArrival:
     received, holds_result = 0.0, False
     sources = _sources(question, plan)
     if problem.moves:
-        _, wanted, dtype, _ = sources[0]
-        held = sum(lies.block_elements for lies, *_ in sources if lies is not None)
+        wanted, dtype = sources[0].wanted, sources[0].dtype
+        held = sum(s.lies.block_elements for s in sources if s.lies is not None)
         whole = sum(move.points for move in problem.moves) == prod(wanted.shape)
         received = max(wanted.block_elements - held, 0) * dtype.itemsize if whole else 0.0
         sources = ()
-    for i, (lies, wanted, dtype, _) in enumerate(sources):
+    for i, lies, wanted, dtype, _ in sources:
         size = wanted.block_elements * dtype.itemsize
+        if i in problem.replaced and (lies is None or lies == wanted):
+            holds_result = holds_result or not leaves_partials(problem.structure, plan)
         if lies is None:
             resident += size
         elif lies != wanted:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abele.ir.geometry.grid import Cut
-from abele.ir.geometry.layout import Layout, block_layout
+from abele.ir.geometry.layout import Layout, block_layout, canonical
 from abele.ir.geometry.space import AccessMap, AxisMap
 
 
@@ -86,3 +86,12 @@ def test_a_block_layout_refuses_parts_that_do_not_fit_the_shape(
 ):
     with pytest.raises(ValueError, match=message):
         block_layout((4, 3), parts)
+
+
+def test_equal_blocks_of_an_axis_are_the_same_however_they_are_counted():
+    """Forward, a weight's rows are a reduction that is split; backward, they are an axis."""
+    axis = AxisMap(12, ((0, 3), (1, 1)))
+    split = Layout((Cut(4, 4), Cut(3, 1)), AccessMap((axis,)))
+    assert canonical(split) == block_layout((12,), (4,))
+    padded = Layout((Cut(4, 4), Cut(3, 1)), AccessMap((AxisMap(11, axis.terms, outside="fill"),)))
+    assert canonical(padded) != canonical(block_layout((11,), (4,)))

@@ -1,0 +1,219 @@
+"""Plans that are chosen together, because their operators share a weight that a run changes.
+
+The forward operator places the weight. The backward one reads it, and its update writes it back. By
+itself, each would choose another layout, and the weight would be rearranged between them. Here, the
+few best plans of the operator that places the weight are tried together with plans of all others
+that leave the weight, its gradient and what the optimiser keeps where the weight lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from math import prod
+
+from ...backends.target import Target
+from ...dialects.abele import Plan
+from ...ir.geometry.layout import Layout
+from ..plans.derive import compute_layouts
+from ..plans.steps import takes_steps
+from .arrival import relayout_cycles
+from .candidates import inherited, leaving
+from .choice import Choice
+from .graph import Graph, Operator, Relayout
+from .layouts import Chooser, Decided
+from .problem import final_layouts_of
+from .question import Question
+from .search import by_promise
+from .serial import priced
+
+TRIED = 24
+"""Layouts of a weight that are tried, those of the fastest plans of its first reader."""
+
+SMALLEST = 1 << 16
+"""Bytes of the smallest weight that is worth the search."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """A weight and the values that may lie as it does.
+
+    home: its slot. slots: of all of these values. first: the operator that places the weight.
+    others: the other operators that read or write one of the values, in program order. copies:
+    those of the values that are copied into another one's layout.
+    """
+
+    home: int
+    slots: frozenset[int]
+    first: Operator
+    others: tuple[Operator, ...]
+    copies: tuple[Relayout, ...]
+
+
+def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
+    """What was decided, with joint plans for the operators of each weight that a run changes.
+
+    The same if that is not faster.
+    """
+    plans: dict[Operator, Plan] = {}
+    for family in _families(graph):
+        plans |= _Joint(graph, target, chooser.bound, decided, family).plans()
+    if not plans:
+        return decided
+    every = {node: option.choice.plan for node, option in decided.options.items()}
+    found = replace(chooser, chosen=every | plans).as_chosen()
+    return found if found.cycles < decided.cycles else decided
+
+
+def _families(graph: Graph) -> list[_Family]:
+    """The families of the weights of a program that a run changes."""
+    root: dict[int, int] = {}
+
+    def find(slot: int) -> int:
+        while slot in root:
+            slot = root[slot]
+        return slot
+
+    def join(a: int, b: int) -> None:
+        a, b = find(a), find(b)
+        if a != b:
+            root[b] = a
+
+    homes: dict[int, Operator] = {}
+    for node in graph.nodes:
+        if isinstance(node, Relayout):
+            join(node.source, node.destination)
+            continue
+        homes |= dict.fromkeys(node.homes.values(), node)
+        for i, slot in _slots(node).items():
+            if _as_result(node, i):
+                join(slot, node.result)
+    stored = {n.destination for n in graph.nodes if isinstance(n, Relayout)}
+    members: dict[int, list[int]] = {}
+    for slot in range(len(graph.itemsizes)):
+        members.setdefault(find(slot), []).append(slot)
+    found: list[_Family] = []
+    for slots in members.values():
+        placed = [slot for slot in slots if slot in stored and slot in homes]
+        if not placed or any(slot in graph.fixed for slot in slots):
+            continue
+        position = {node: i for i, node in enumerate(graph.nodes)}
+        home = min(placed, key=lambda slot: position[homes[slot]])
+        own = frozenset(slots)
+        nodes = [
+            node
+            for node in graph.operators
+            if not own.isdisjoint((*_slots(node).values(), *node.results))
+        ]
+        first = homes[home]
+        k = next(i for i, slot in first.homes.items() if slot == home)
+        if k >= first.problem.structure.own_operands:
+            continue
+        size = prod(first.problem.structure.space.operands[k].shape) * graph.itemsizes[home]
+        if first is not nodes[0] or size < SMALLEST or any(n.given or n.times != 1 for n in nodes):
+            continue
+        copies = tuple(n for n in graph.nodes if isinstance(n, Relayout) and n.destination in own)
+        found.append(_Family(home, own, first, tuple(nodes[1:]), copies))
+    return found
+
+
+def _slots(node: Operator) -> dict[int, int]:
+    """The slots of the operands of an operator, by their index."""
+    given = {i: slot for i, slot in enumerate(node.operands) if slot is not None}
+    return given | node.homes
+
+
+def _as_result(node: Operator, operand: int) -> bool:
+    """Whether every point of an operator reads of an operand only the element that it writes."""
+    space = node.problem.structure.space
+    if node.problem.moves or len(node.results) > 1:
+        return False
+    return space.operands[operand].axes == space.results[0].axes
+
+
+@dataclass(frozen=True, eq=False)
+class _Joint:
+    """The search for the plans of one family."""
+
+    graph: Graph
+    target: Target
+    bound: int
+    decided: Decided
+    family: _Family
+
+    def plans(self) -> dict[Operator, Plan]:
+        """The fastest joint plans; empty if those that were decided are as fast."""
+        first = self.family.first
+        now = sum(self.decided.options[n].choice.cycles for n in (first, *self.family.others))
+        now += sum(
+            relayout_cycles(
+                self._decided(each.source),
+                self._decided(each.destination),
+                each.dtype.itemsize,
+                self.target,
+            )
+            for each in self.family.copies
+        )
+        best: dict[Operator, Plan] = {}
+        for choice, layout in self._layouts():
+            cycles, plans = choice.cycles, {first: choice.plan}
+            for node in self.family.others:
+                each, copying = self._best(node, layout)
+                cycles += each.cycles + copying
+                plans[node] = each.plan
+                if cycles >= now:
+                    break
+            if cycles < now:
+                now, best = cycles, plans
+        return best
+
+    def _layouts(self) -> list[tuple[Choice, Layout]]:
+        """The layouts of the weight to try, each with the fastest plan that gives it."""
+        first, question = self.family.first, self._question(self.family.first, None)
+        k = next(i for i, slot in first.homes.items() if slot == self.family.home)
+        found: dict[Layout, Plan] = {}
+        for plan in (self.decided.options[first].choice.plan, *by_promise(question)):
+            if takes_steps(plan):
+                continue
+            wanted = compute_layouts(first.problem.structure, plan)[k]
+            if wanted.is_partition:
+                found.setdefault(wanted, replace(plan, combine=None))
+            if len(found) == TRIED:
+                break
+        return [(priced(question, plan), layout) for layout, plan in found.items()]
+
+    def _best(self, node: Operator, layout: Layout) -> tuple[Choice, float]:
+        """The fastest plan of an operator if the family has a layout, and the cycles until its
+        result lies so."""
+        question = self._question(node, layout)
+        slots = _slots(node)
+        have = tuple(layout if slots.get(i) in self.family.slots else None for i in slots)
+        tried: Iterable[Plan] = (
+            self.decided.options[node].choice.plan,
+            *inherited(node.problem, have, self.target),
+        )
+        if node.result in self.family.slots:
+            tried = (*tried, *leaving(node.problem, layout, self.target))
+        found: list[tuple[Choice, float]] = []
+        for plan in dict.fromkeys(replace(plan, combine=None) for plan in tried):
+            choice = priced(question, plan)
+            copying = 0.0
+            if node.result in self.family.slots:
+                (made,) = final_layouts_of(node.problem, choice.plan)
+                itemsize = self.graph.itemsizes[node.result]
+                copying = relayout_cycles(made, layout, itemsize, self.target)
+            found.append((choice, copying))
+        return min(found, key=lambda each: each[0].cycles + each[1])
+
+    def _question(self, node: Operator, layout: Layout | None) -> Question:
+        """The question about an operator. layout: that of the family; None for the decided one."""
+        have = self.decided.have[node]
+        if layout is not None:
+            have = tuple(
+                layout if slot in self.family.slots else lies
+                for slot, lies in zip(node.operands, have, strict=True)
+            )
+        return Question(node.problem, have, self.target, self.bound)
+
+    def _decided(self, slot: int) -> Layout:
+        return self.graph.fixed.get(slot) or self.decided.layouts[slot]
