@@ -7,12 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from abele.backends.graph import EdgeBlock, Link, VertexSet
+from abele.ir.phases import PHASES
 
 
 class LayeredGraph:
     """Layers in a chain. Each vertex is read by a few vertices at the same place of the next layer.
 
-    names: of layers. Each layer has one vertex set of partials, joined within the layer too.
+    names: of layers; one may end in a phase: "conv backward". Each layer has one vertex set of
+    partials, joined within the layer too.
     """
 
     target = "tiny"
@@ -23,11 +25,23 @@ class LayeredGraph:
         self.links: list[Link] = []
         self._edges: list[tuple[NDArray[np.int32], NDArray[np.int32]]] = []
         for name in names:
+            node, _, phase = name.rpartition(" ")
+            layer, phases = (node, [phase]) if phase in PHASES else (name, [])
             for part, count in (("/partials", size // 2), ("", size)):
                 first = sum(each.count for each in self.sets)
                 index = len(self.sets)
                 self.sets.append(
-                    VertexSet(index, index, name + part, name, name, "sum", first, count)
+                    VertexSet(
+                        index,
+                        index,
+                        name + part,
+                        name,
+                        layer,
+                        "sum",
+                        first,
+                        count,
+                        *phases,
+                    )
                 )
                 if index:
                     self._join(index - 1, index, fan * (4 if part == "" else 1))

@@ -49,6 +49,7 @@ PROGRAMS: Mapping[str, Program] = {
     "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
     "lookups": Program("..bench.lookups", "lookups", ("target",)),
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
+    "training": Program("..bench.training", "training", ("networks", "target", "folder")),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -71,7 +72,7 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning: names of light networks, separated by commas. "
-            "models: names of published models."
+            "models: names of published models. training: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[
@@ -81,7 +82,8 @@ def bench_command(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="models: look for packages of models here, and download those that are missing.",
+            help="models: look for packages of models here, and download those that are missing. "
+            "training: draw each step into this folder.",
         ),
     ] = None,
     out: Annotated[
@@ -102,6 +104,7 @@ def bench_command(
     transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
     lookups: the host's time of an embedding, compared with onnxruntime.
     recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
+    training: graphs of steps of training, by phase.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """

@@ -21,7 +21,7 @@ from .compiling import Compilation, compiles
 from .showing import warn
 from .user_errors import text_in, user_errors
 
-COLOURS = ("layer", "direction", "phase", "cycles")
+COLOURS = ("layer", "direction", "time", "cycles", "phase")
 """What colours can show; tools/views/scan/colours.py computes them."""
 
 SMALLEST, LARGEST = 256, 16384
@@ -40,7 +40,7 @@ def scan_command(
         typer.Option(
             metavar="|".join(COLOURS),
             help="What colours show: the layer, the direction of communication, when a vertex "
-            "runs, or how many cycles it takes.",
+            "runs, how many cycles it takes, or the phase of a step of training.",
         ),
     ] = COLOURS[0],
     zoom: Annotated[

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ir.phases import BACKWARD, FORWARD, PHASES, UPDATE
 from .drawable import Drawable
 from .layout import Layout
 
@@ -21,6 +22,16 @@ SPECTRUM = (
 )
 HEAT = ("#1b1464", "#5b1a9a", "#b81f8f", "#f0404f", "#ff8a1f", "#ffd84a", "#fffbe0")
 TIME = ("#2b4bff", "#16c8ff", "#24ffb0", "#c8ff3a", "#ffb01f", "#ff3a3a", "#ff3ac8")
+
+FAMILIES: Mapping[str, tuple[str, ...]] = {
+    FORWARD: ("#2a3bff", "#1f8fff", "#1fe0ff"),
+    BACKWARD: ("#ff2a6a", "#ff5a2a", "#ffa51f"),
+    UPDATE: ("#1fd07a", "#7dff3a", "#d8ff7a"),
+}
+"""The colours of each phase of training: cold, hot, and green."""
+
+SHADES = 64
+"""The number of colours of each phase."""
 
 GREY = 0.55
 
@@ -104,7 +115,7 @@ def by_direction(graph: Drawable, layout: Layout) -> Colouring:
     )
 
 
-def by_phase(graph: Drawable, layout: Layout) -> Colouring:
+def by_time(graph: Drawable, layout: Layout) -> Colouring:
     """A colour for when a vertex runs: its compute set, from the first to the last."""
     steps = np.array([each.compute_set for each in graph.sets], np.int64)
     count = int(steps.max()) + 1 if len(steps) else 1
@@ -116,6 +127,29 @@ def by_phase(graph: Drawable, layout: Layout) -> Colouring:
         "when it runs",
         "first compute set",
         f"last of {count:,}",
+    )
+
+
+def by_phase(graph: Drawable, layout: Layout) -> Colouring:
+    """A family of colours for each phase of training; in it, a colour for each layer, in order."""
+    shades = {phase: ramp(stops, SHADES) for phase, stops in FAMILIES.items()}
+    palette = np.concatenate([shades[phase] for phase in PHASES])
+    rows = np.zeros(len(graph.sets), np.uint16)
+    for k, phase in enumerate(PHASES):
+        mine = [i for i, each in enumerate(graph.sets) if each.phase == phase]
+        layers = dict.fromkeys(int(layout.layer_of_set[i]) for i in mine)
+        rank = {layer: r for r, layer in enumerate(layers)}
+        last = max(len(rank) - 1, 1)
+        for i in mine:
+            rows[i] = k * SHADES + rank[int(layout.layer_of_set[i])] * (SHADES - 1) // last
+    return Colouring(
+        rows[layout.set_of],
+        palette,
+        NONE,
+        palette,
+        "forward, backward and update",
+        "first layer",
+        "last update",
     )
 
 
@@ -139,6 +173,7 @@ def by_cycles(graph: Drawable, layout: Layout) -> Colouring:
 COLOURINGS: Mapping[str, Callable[[Drawable, Layout], Colouring]] = {
     "layer": by_layer,
     "direction": by_direction,
-    "phase": by_phase,
+    "time": by_time,
     "cycles": by_cycles,
+    "phase": by_phase,
 }

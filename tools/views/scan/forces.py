@@ -35,11 +35,11 @@ REPELLED = 2
 class Strengths:
     """The strengths of the forces.
 
-    bind: attraction by edges. charge: repulsion. gravity: attraction to the centre. cohesion:
-    attraction to the centre of the layer. separation: repulsion by other layers. falloff,
-    half_fall: an edge longer than falloff pulls less, by its length to the power of half_fall / 2.
-    With a half_fall of 2 or more, a vertex moves to where most of its neighbours are, instead of
-    to a place between all of them.
+    bind: attraction by edges. charge: repulsion. gravity: attraction to the home of the layer,
+    which is the centre of the picture unless layers have homes. cohesion: attraction to the centre
+    of the layer. separation: repulsion by other layers. falloff, half_fall: an edge longer than
+    falloff pulls less, by its length to the power of half_fall / 2. With a half_fall of 2 or more,
+    a vertex moves to where most of its neighbours are, instead of to a place between all of them.
     """
 
     bind: float = 1.0
@@ -53,7 +53,11 @@ class Strengths:
 
 @dataclass(frozen=True, eq=False)
 class Bodies:
-    """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,)."""
+    """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,).
+
+    homes: (2, layers), the place that gravity pulls each layer to, from the centre of the picture,
+    as shares of its side.
+    """
 
     x: Floats
     y: Floats
@@ -62,6 +66,7 @@ class Bodies:
     producer: Ids
     consumer: Ids
     weight: Floats
+    homes: Floats
 
 
 def relax(
@@ -110,7 +115,8 @@ def _move(
         pull(*ends, bodies.weight, first, last, x, y, falloff, strengths.half_fall, sums[part])
 
     in_slices(pulled, len(bodies.producer), few=FEW)
-    middle = np.array([frame.left + frame.side / 2, frame.top + frame.side / 2], np.float32)
+    middle = np.array([[frame.left + frame.side / 2], [frame.top + frame.side / 2]], np.float32)
+    homes = (middle + bodies.homes * np.float32(frame.side)).astype(np.float32)
     centres = territory.centres(bodies)
     side = len(territory.crowd)
 
@@ -128,7 +134,7 @@ def _move(
             field.inv,
             np.float32(strengths.charge),
             np.float32(strengths.gravity),
-            middle,
+            homes,
             bodies.layer,
             centres,
             np.float32(strengths.cohesion),

@@ -120,7 +120,7 @@ def step(
     inv: Scalar,
     charge: Scalar,
     gravity: Scalar,
-    middle: Floats,
+    homes: Floats,
     layer: NDArray[np.int32],
     centres: Floats,
     cohesion: Scalar,
@@ -134,9 +134,9 @@ def step(
     """Move vertices [first, last) by the forces on them, by at most cap.
 
     sums: (slices, n, 3), of attraction, which is multiplied by bind. push: (2, M, M), the
-    repulsion. centres: (2, layers). total (K, K), own (layers, K, K): the density of vertices near
-    a place, of all layers and of each. Their difference is the density of other layers, and its
-    slope, times separation, repels a vertex.
+    repulsion. homes: (2, layers), where gravity pulls to. centres: (2, layers). total (K, K), own
+    (layers, K, K): the density of vertices near a place, of all layers and of each. Their
+    difference is the density of other layers, and its slope, times separation, repels a vertex.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -166,8 +166,8 @@ def step(
             sy += sums[s, i, 1]
             weight += sums[s, i, 2]
         k = layer[i]
-        vx = bind * sx / weight + charge * rx - gravity * (x[i] - middle[0])
-        vy = bind * sy / weight + charge * ry - gravity * (y[i] - middle[1])
+        vx = bind * sx / weight + charge * rx - gravity * (x[i] - homes[0, k])
+        vy = bind * sy / weight + charge * ry - gravity * (y[i] - homes[1, k])
         vx += cohesion * (centres[0, k] - x[i])
         vy += cohesion * (centres[1, k] - y[i])
         ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv_own, rim)

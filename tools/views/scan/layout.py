@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ....backends.graph import VertexSet
+from ....ir.phases import BACKWARD, FORWARD, UPDATE, several
 from ...driver.on_step import OnStep
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
@@ -62,15 +65,18 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, on_step: OnStep) -> Layo
     """Places for all vertices, the same for the same seed."""
     random = np.random.default_rng([seed, 2])
     counts = np.array([each.count for each in graph.sets], np.int64)
-    names = [each.layer or each.name for each in graph.sets]
+    names = [_lobe(each) for each in graph.sets]
     layers = tuple(dict.fromkeys(names))
     number = {name: k for k, name in enumerate(layers)}
     layer = np.array([number[name] for name in names], np.int32)
     set_of = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     groups = grouped(graph, on_step)
-    x, y = _sets(graph, counts, layer, random, within(on_step, "lay out vertex sets"))
+    lobes = Lobes.of(graph.sets, layer)
+    x, y = _sets(graph, counts, layer, lobes, random, within(on_step, "lay out vertex sets"))
     x, y = _scattered(x[groups.set_of], y[groups.set_of], 0.03, random)
-    strengths = _place_groups(groups, sample, layer, x, y, seed, within(on_step, "lay out groups"))
+    strengths = _place_groups(
+        groups, sample, layer, lobes, x, y, seed, within(on_step, "lay out groups")
+    )
     x, y = _discs(x, y, groups, FILLED * float(np.ptp(x)) / len(set_of) ** 0.5)
     del groups
     bodies = Bodies(
@@ -81,6 +87,7 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, on_step: OnStep) -> Layo
         sample.producer,
         sample.consumer,
         np.reciprocal(sample.share),
+        lobes.homes,
     )
     _place_vertices(bodies, strengths, sample, seed, within(on_step, "lay out vertices"))
     on_step("separate layers")
@@ -88,20 +95,89 @@ def lay_out(graph: Drawable, sample: Sample, seed: int, on_step: OnStep) -> Layo
     return Layout(x, y, layers, layer, set_of)
 
 
+HOMES: Mapping[str, tuple[float, float]] = {
+    FORWARD: (-0.15, -0.05),
+    BACKWARD: (0.15, -0.05),
+    UPDATE: (0.0, 0.16),
+}
+"""Where the phases of training have their homes: two hemispheres, and the update below them.
+
+In shares of the picture's side, from its centre, to the right and down.
+"""
+
+
+GRAVITY = 1.5
+"""The gravity that keeps the phases of training together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Lobes:
+    """Where layers are: starts, their first places, and homes (see Bodies); (2, layers) each."""
+
+    starts: Floats
+    homes: Floats
+    gravity: float
+
+    @classmethod
+    def of(cls, sets: Sequence[VertexSet], layer: Ids) -> Lobes:
+        """The places of layers. layer: of each set.
+
+        They start on an open circle, in program order. A step of training has two hemispheres:
+        forward on the left, from the first layer above to the last one below, backward on the
+        right as in a mirror, and the updates in a row below both.
+        """
+        count = int(layer.max()) + 1
+        phases = several(each.phase for each in sets)
+        if not phases:
+            angle = np.arange(count) / max(count, 1) * 5.5
+            starts = np.stack([np.cos(angle), np.sin(angle)]).astype(np.float32)
+            return cls(starts, np.zeros((2, count), np.float32), Strengths.gravity)
+        names = {name: k for k, name in enumerate(dict.fromkeys(each.layer for each in sets))}
+        starts, homes = np.zeros((2, 2, count), np.float32)
+        for each, k in zip(sets, layer, strict=True):
+            part = (names[each.layer] + 0.5) / len(names)
+            out, down = np.sin(np.pi * part), -np.cos(np.pi * part)
+            starts[:, k] = {
+                FORWARD: (-out - 0.1, down),
+                BACKWARD: (out + 0.1, down),
+                UPDATE: (1.2 * part - 0.6, 0.9),
+            }[each.phase]
+            homes[:, k] = HOMES[each.phase]
+        return cls(starts, homes, GRAVITY)
+
+
+def _lobe(each: VertexSet) -> str:
+    """The name of the lobe of a vertex set: its layer, and its phase if that is not forward."""
+    name = each.layer or each.name
+    return name if each.phase == FORWARD else f"{name} {each.phase}"
+
+
 FILLED = 0.4
 """The side of a square that holds all vertices, as a share of the picture's side."""
 
 
 def _place_groups(
-    groups: Groups, sample: Sample, layer: Ids, x: Floats, y: Floats, seed: int, on_step: OnStep
+    groups: Groups,
+    sample: Sample,
+    layer: Ids,
+    lobes: Lobes,
+    x: Floats,
+    y: Floats,
+    seed: int,
+    on_step: OnStep,
 ) -> Strengths:
     """Move groups in place until edges are short. Returns the strengths that achieve this."""
     ends = Sample(groups.group_of[sample.producer], groups.group_of[sample.consumer], sample.share)
     mine = layer[groups.set_of]
-    bodies = Bodies(x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)))
+    bodies = Bodies(
+        x, y, groups.size.astype(np.float32), mine, *_quotient(ends, len(x)), lobes.homes
+    )
     grid = _grid(len(x), 512)
-    relax(bodies, 100, grid, (0.05, 0.01), Strengths(), on_step, _layer_grid(grid))
-    strengths = Strengths(separation=SEPARATION, bind=BIND, falloff=0.03, half_fall=3)
+    strengths = Strengths(gravity=lobes.gravity)
+    relax(bodies, 100, grid, (0.05, 0.01), strengths, on_step, _layer_grid(grid))
+    strengths = Strengths(
+        separation=SEPARATION, bind=BIND, falloff=0.03, half_fall=3, gravity=lobes.gravity
+    )
     relax(bodies, 120, grid, (0.02, 0.002), strengths, on_step, _layer_grid(grid))
     return _shorten(bodies, 30, grid, (0.005, 0.002), strengths, ends, seed, on_step)
 
@@ -159,14 +235,12 @@ def _sets(
     graph: Drawable,
     counts: NDArray[np.int64],
     layer: Ids,
+    lobes: Lobes,
     random: np.random.Generator,
     on_step: OnStep,
 ) -> tuple[Floats, Floats]:
-    """Places of vertex sets. Layers start on an open circle, in program order."""
-    angle = layer / max(int(layer.max()) + 1, 1) * 5.5
-    x, y = _scattered(
-        np.cos(angle).astype(np.float32), np.sin(angle).astype(np.float32), 0.05, random
-    )
+    """Places of vertex sets."""
+    x, y = _scattered(lobes.starts[0, layer], lobes.starts[1, layer], 0.05, random)
     links = [link for link in graph.links if not link.loop and link.producer != link.consumer]
     bodies = Bodies(
         x,
@@ -176,8 +250,9 @@ def _sets(
         np.array([link.producer for link in links], np.int32),
         np.array([link.consumer for link in links], np.int32),
         np.sqrt(np.array([link.count for link in links], np.float32)),
+        lobes.homes,
     )
-    strengths = replace(Strengths(), cohesion=0.0, separation=0.0, falloff=0.1)
+    strengths = Strengths(cohesion=0.0, separation=0.0, falloff=0.1, gravity=lobes.gravity)
     relax(bodies, 400, _grid(len(x) * 16, 128), (0.03, 0.004), strengths, on_step, own=4)
     return x, y
 

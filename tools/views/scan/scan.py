@@ -10,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from ....ir.errors import InputError
+from ....ir.phases import several
 from ....ir.whole_file import whole_file
 from ...driver.on_step import OnStep, ignore_step
 from .blur import blur
@@ -33,6 +34,9 @@ POINT = 0.012
 
 PNG_LEVEL = 4
 """How hard PNG files are compressed. Level 6 takes twice the time, for files 3 % smaller."""
+
+MOST_IN_TRAINING = 48
+"""The most names on a picture of a step of training, whose layers have up to three lobes each."""
 
 CROWD = 0.1
 """The most light of all vertices in a pixel, in the median over pixels with vertices."""
@@ -108,9 +112,10 @@ def scan(laid: Laid, colour: str, size: int, on_step: OnStep = ignore_step) -> S
     check_drawn(graph, sheet)
     on_step("develop")
     picture = developed(sheet)
-    image, labels = lettered(
-        picture, labels_of(layout, window), laid.subject.network, legend(laid, sheet), colouring
-    )
+    names = labels_of(layout, window)
+    if several(each.phase for each in graph.sets):
+        names = names[:MOST_IN_TRAINING]
+    image, labels = lettered(picture, names, laid.subject.network, legend(laid, sheet), colouring)
     return Scan(image, laid, sheet.edges, sheet.vertices, labels, perf_counter() - start)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from ....ir.phases import several
 from ....ir.whole_folder import check_whole_folder, whole_folder
 from ...driver.html_page import Html, filled
 from ...driver.on_step import OnStep, ignore_step
@@ -64,6 +65,8 @@ def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
     lines: list[str] = []
     layer_colours = np.empty((0, 3), np.float32)
     for name, make in COLOURINGS.items():
+        if name == "phase" and not several(each.phase for each in laid.graph.sets):
+            continue
         colouring = make(laid.graph, laid.layout)
         if name == "layer":
             layer_colours = colouring.palette

@@ -29,9 +29,9 @@ def test_every_layer_has_a_colour_of_its_own(colourings):
     assert len(np.unique(layer.palette.round(3), axis=0)) == len(layout.layers)
 
 
-def test_phases_follow_the_program(colourings):
+def test_colours_of_time_follow_the_program(colourings):
     graph, _, found = colourings
-    assert np.array_equal(found["phase"].ink, graph.vertices()["compute_set"])
+    assert np.array_equal(found["time"].ink, graph.vertices()["compute_set"])
 
 
 def test_more_cycles_have_a_hotter_colour(colourings):
@@ -49,3 +49,17 @@ def test_colours_of_directions_form_a_closed_wheel(colourings):
     steps = np.abs(np.roll(wheel, 1, axis=0) - wheel).max(axis=1)
     assert steps[0] < 2 * steps.max()
     assert steps.max() < 0.1
+
+
+def test_each_phase_of_training_has_a_family_of_colours_with_one_for_each_layer():
+    names = ("a", "b", "c", "c backward", "b backward", "b update", "c update")
+    graph = LayeredGraph(names, size=20)
+    layout = lay_out(graph, sample_edges(graph, 0, ignore_step), 0, ignore_step)
+    found = COLOURINGS["phase"](graph, layout)
+    assert layout.layers == names
+    colours = found.palette[found.ink]
+    of_layer = {name: colours[layout.layer_of == k] for k, name in enumerate(names)}
+    assert all((each == each[0]).all() for each in of_layer.values())
+    assert len({tuple(each[0]) for each in of_layer.values()}) == len(names)
+    strongest = {name: int(each[0].argmax()) for name, each in of_layer.items()}
+    assert [strongest[name] for name in names] == [2, 2, 2, 0, 0, 1, 1]

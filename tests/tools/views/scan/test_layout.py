@@ -56,6 +56,19 @@ def test_places_are_float32_so_that_each_kernel_is_compiled_once(graph: LayeredG
     assert [len(each.signatures) for each in (deposit, deposit_layers, pull, step)] == [1] * 4
 
 
+def test_phases_of_training_form_two_hemispheres_with_the_update_below():
+    order = [f"layer{k}" for k in range(4)]
+    names = (*order, *(f"{each} backward" for each in order[::-1]), *(f"{e} update" for e in order))
+    layout = placed(LayeredGraph(names, size=120))
+    assert layout.layers == names
+    phase = np.array([len(each.split()) > 1 and each.split()[1] for each in names])
+    mine = phase[layout.layer_of]
+    left, right = np.median(layout.x[mine == "False"]), np.median(layout.x[mine == "backward"])
+    low = np.median(layout.y[mine == "update"])
+    assert left < np.median(layout.x) < right
+    assert low > max(np.median(layout.y[mine == each]) for each in ("False", "backward"))
+
+
 def test_one_vertex_has_a_place():
     layout = placed(LayeredGraph(("only",), size=1))
     assert np.isfinite(layout.x).all()

@@ -45,15 +45,15 @@ def test_all_colourings_have_all_tiles(page: Path):
         "direction",
         "index.html",
         "layer",
-        "phase",
+        "time",
     ]
     tiles = {
         name: sorted(
             str(each.relative_to(page.parent / name)) for each in page.parent.glob(f"{name}/*/*")
         )
-        for name in ("layer", "cycles", "direction", "phase")
+        for name in ("layer", "cycles", "direction", "time")
     }
-    assert tiles["layer"] == tiles["cycles"] == tiles["direction"] == tiles["phase"]
+    assert tiles["layer"] == tiles["cycles"] == tiles["direction"] == tiles["time"]
     assert "9/0_0.webp" in tiles["layer"]
 
 
@@ -325,7 +325,7 @@ class TestInABrowser:
         assert sorted(both)[1] == "none"
         assert both[0] != both[1]
 
-    @pytest.mark.parametrize(("key", "name"), [("2", "direction"), ("3", "phase"), ("4", "cycles")])
+    @pytest.mark.parametrize(("key", "name"), [("2", "direction"), ("3", "time"), ("4", "cycles")])
     def test_a_key_switches_colours(self, browser, page, key, name):
         opened(browser, page)
         until(browser, lambda each: not pixels(each).startswith("0,"))
