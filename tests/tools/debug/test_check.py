@@ -251,6 +251,33 @@ def test_each_element_is_right_if_it_is_near_one_of_the_two_references(tmp_path)
         assert not check_run(exe, inputs, wrong, "exchange").passed
 
 
+LOST = """
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32>
+    attributes {arg_names = ["x"], result_names = ["y"]} {
+  %0 = nn.add %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %1 = nn.sub %0, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  func.return %1 : tensor<8xf32>
+}
+"""
+
+
+def test_what_an_overflow_becomes_is_not_called_wrong(tmp_path):
+    path = tmp_path / "lost.mlir"
+    path.write_text(LOST)
+    exe = compile_model(str(path), target="tiny:2")
+    inputs = {"x": np.r_[np.full(4, -1e30), np.ones(4)].astype(np.float32)}
+    right = exe.run(inputs)["y"]
+    verdict = check_run(exe, inputs, {"y": right}, "nn")
+    assert verdict.passed, verdict.problem
+    inputs["x"][:4] = -3e38
+    # Twice as much overflows where it is rounded; what has overflowed is no number either way.
+    for lost in (-np.inf, np.nan):
+        verdict = check_run(exe, inputs, {"y": np.r_[np.full(4, lost), right[4:]]}, "nn")
+        assert verdict.problem.endswith("nothing to compare")
+    verdict = check_run(exe, inputs, {"y": np.r_[np.full(4, np.nan), right[4:] + 1]}, "nn")
+    assert "is allowed" in verdict.problem
+
+
 def test_a_loop_that_only_rounding_ends_is_compared_with_the_rounding_reference(tmp_path):
     path = tmp_path / "counts.mlir"
     path.write_text("""
