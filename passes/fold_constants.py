@@ -44,6 +44,9 @@ MAX_FREE_BYTES = 1 << 16
 Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes of each.
 """
 
+MOST_POINTS = 1 << 32
+"""Points of an operation's space up to which it is folded: some ten seconds of the reference."""
+
 MOST_COUNTED = 1 << 31
 """Numbers from here on are not counted, but read."""
 
@@ -61,8 +64,8 @@ class FoldConstants(ModulePass):
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
     like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota where
     functions of elements alone read it: they count for themselves. So do sums and differences of
-    such numbers. An operation with an index that
-    is out of range stays, and is a fault of the run.
+    such numbers. An operation with an index that is out of range stays, and is a fault of the run.
+    So does one of more than 2^32 points, which would keep the compiler busy.
     """
 
     name = "fold-constants"
@@ -86,7 +89,7 @@ class FoldConstants(ModulePass):
             elif is_evaluable(each) and all(v in known for v in each.operands):
                 operands = [known[v] for v in each.operands]
                 one = _of_one_number(each, operands)
-                if one is None and _grows(each, operands):
+                if one is None and (_grows(each, operands) or _takes_long(each)):
                     counts.add(each)
                     continue
                 try:
@@ -135,6 +138,15 @@ def _grows(op: Operation, operands: Sequence[Array]) -> bool:
     """Whether the results are far larger than the operands; their types decide."""
     bytes_made = sum(_bytes(result) for result in op.results)
     return bytes_made > max(MAX_GROWTH * sum(a.nbytes for a in operands), MAX_FREE_BYTES)
+
+
+def _takes_long(op: Operation) -> bool:
+    """Whether the reference would walk through too many points. Those of a lookup are not walked
+    through."""
+    if not isinstance(op, Structured):
+        return False
+    space = op.structure().space
+    return not space.relations and space.points > MOST_POINTS
 
 
 def _of_one_number(op: Operation, operands: Sequence[Array]) -> Array | None:

@@ -319,14 +319,16 @@ class LrnOp(CompositeOp):
             return made.narrow(square)
         seen = made("channels", ReshapeOp(square, (shape[0], 1, *shape[1:])))
         rest = [0] * (len(shape) - 2)
+        # No window reaches further than there are channels, however large its size is.
+        before, after = (min(n, shape[1] - 1) for n in ((size - 1) // 2, size // 2))
         total = made(
             "sum",
             PoolOp(
                 seen,
                 "sum",
-                [size, *(1 for _ in rest)],
-                pad_low=[(size - 1) // 2, *rest],
-                pad_high=[size // 2, *rest],
+                [before + 1 + after, *(1 for _ in rest)],
+                pad_low=[before, *rest],
+                pad_high=[after, *rest],
             ),
         )
         scaled = made("scale", ScaleOp(total, self.alpha.value.data / size))

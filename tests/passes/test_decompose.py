@@ -3,6 +3,7 @@ import pytest
 from some_tensors import context, module_of, small_integers
 
 from abele.backends.reference import run_reference
+from abele.dialects import nn
 from abele.dialects.structured import Composite
 from abele.ir.instruments.record_ir import RecordIR
 from abele.ir.pass_manager import PassManager
@@ -99,6 +100,23 @@ def test_every_rewrite_is_reported():
     names = [each.source.name for each in record.stages[-1].changes]
     assert names == ["decompose nn.softmax"]
     assert record.stages[-1].changes[0].source.file == "composite.py"
+
+
+def test_a_sum_over_more_channels_than_there_are_reads_no_more():
+    inputs = {"arg0": small_integers(1, (1, 4, 5, 5), "float32")}
+    windows: list[int] = []
+    outputs: list[np.ndarray] = []
+    for size in (8, 1 << 40):
+        text = PROGRAMS["nested in a loop"].replace(
+            "size 3 alpha 0.1", f"size {size} alpha {size}.0"
+        )
+        ctx = context()
+        module = module_of(text, ctx)
+        Decompose().apply(ctx, module)
+        windows += [op.window.get_values()[0] for op in module.walk() if isinstance(op, nn.PoolOp)]
+        outputs.append(run_reference(module, inputs).outputs["out0"])
+    assert windows == [7, 7]
+    np.testing.assert_array_equal(*outputs)
 
 
 @pytest.mark.parametrize(

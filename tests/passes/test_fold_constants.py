@@ -86,6 +86,28 @@ def test_a_much_larger_result_is_not_folded():
     assert [op.name for op in module.walk() if isinstance(op, nn.PureTensorOp)] == []
 
 
+def test_an_operation_of_too_many_points_is_not_folded():
+    text = """
+    func.func @main() -> tensor<1x1x2xf32> {
+      %0 = nn.constant {w} : tensor<1x1x2xf32>
+      %1 = nn.pool "sum" %0 window [WINDOW] stride [1] dilation [1] pad [BELOW] to [ABOVE]
+        : (tensor<1x1x2xf32>) -> tensor<1x1x2xf32>
+      func.return %1 : tensor<1x1x2xf32>
+    }"""
+
+    def left(reach: int) -> int:
+        sizes = {"WINDOW": 2 * reach + 1, "BELOW": reach, "ABOVE": reach}
+        program = text
+        for name, size in sizes.items():
+            program = program.replace(name, str(size))
+        weights = {"w": np.array([[[1, 2]]], np.float32)}
+        module = folded(program, context(), **weights)
+        return len([op for op in module.walk() if isinstance(op, nn.PoolOp)])
+
+    assert left(1) == 0
+    assert left(1 << 40) == 1
+
+
 ONE_NUMBER = """
 func.func @main(%x: tensor<1048576xf32>) -> TYPE {
   %0 = nn.constant {half} : tensor<1xf32>
