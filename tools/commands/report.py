@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
@@ -46,7 +46,7 @@ SCAN_PIXELS = 2048
 """Width and height of the pictures of a scan in a report."""
 
 Link = dict[str, str]
-"""Addresses of other pages by name, in which {} stands for a node."""
+"""Addresses of other pages by name; {} stands for a node, {layer} for the layer of a scan."""
 
 
 @compiles
@@ -151,7 +151,7 @@ def report_command(
                 links["what passes did"] = f"{PASSES}/index.html?report={{}}"
                 more.append(partial(_copy, dump))
             if scan_page:
-                links["in the scan"] = f"{SCAN}/index.html?report={{}}"
+                links["in the scan"] = f"{SCAN}/index.html?report={{layer}}"
                 more.append(partial(_scan, exe, model, on_step))
             verdicts = _verdicts(conditions, report, before)
             if output is not None:
@@ -201,8 +201,9 @@ def _verdicts(
 
 
 def _copy(dump: Path, folder: Path) -> None:
-    """Copy the folder of a dump into that of the report, which has a manifest of its own."""
-    copytree(dump, folder / PASSES, ignore=ignore_patterns(MANIFEST))
+    """Copy the page of a dump into the folder of the report, without the programs beside it."""
+    (folder / PASSES).mkdir()
+    copyfile(dump / PAGE, folder / PASSES / PAGE)
 
 
 def _scan(exe: Executable, model: str, on_step: OnStep, folder: Path) -> None:

@@ -10,12 +10,14 @@ const make = (tag, props = {}, ...inner) => {
 const digits = n => n.toLocaleString("en");
 const count = (n, word) => `${digits(n)} ${word}${n === 1 ? "" : "s"}`;
 
-/** The data of a page: compressed JSON in the element with this id. */
-async function unpacked(id) {
-  const packed = Uint8Array.from(atob($(id).textContent.trim()), c => c.charCodeAt(0));
+/** The bytes that were compressed into a text. */
+async function inflated(text) {
+  const packed = Uint8Array.from(atob(text), c => c.charCodeAt(0));
   const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
-  return JSON.parse(await new Response(stream).text());
+  return await new Response(stream).arrayBuffer();
 }
+/** The data of a page: compressed JSON in the element with this id. */
+const unpacked = async id => JSON.parse(new TextDecoder().decode(await inflated($(id).textContent.trim())));
 
 /* Dark or light: as the system says, until somebody chooses. Pages of one folder share the choice. */
 

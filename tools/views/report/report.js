@@ -147,7 +147,7 @@ function showCard() {
   button("in memory", () => { memoryTab = "variables"; shownView = ""; go({ view: "memory" }); });
   button("in the program", () => go({ view: "program", step: op.first_superstep }));
   button("source", () => go({ view: "provenance" }));
-  for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
+  for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{layer}", encodeURIComponent(op.name.split("+")[0])).replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
   card.replaceChildren(
     make("h2", {}, make("span", { textContent: op.name }), close),
     make("p", { className: "note", textContent: [op.kind, op.phase, op.line].filter(Boolean).join(" · ") }),

@@ -1,6 +1,4 @@
-"use strict";
 (async () => {
-  const $ = (id) => document.getElementById(id);
   const made = (tag, text, parent, style) => {
     const element = document.createElement(tag);
     if (text !== undefined) element.textContent = text;
@@ -8,13 +6,8 @@
     parent?.append(element);
     return element;
   };
-  const unpacked = async (text) => {
-    const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    return await new Response(stream).arrayBuffer();
-  };
-  const data = JSON.parse(new TextDecoder().decode(await unpacked($("data").textContent.trim())));
-  const number = (n) => n.toLocaleString("en");
+  const data = await unpacked("data");
+  const number = digits;
 
   // The picture.
   const sourceOf = (name) => ({
@@ -138,7 +131,7 @@
   const widths = labels.map((label) => label.offsetWidth / 100);
   labels.forEach((label) => { label.style.display = "none"; });
   const cells = {};
-  for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await unpacked(text));
+  for (const [name, text] of Object.entries(data.cells)) cells[name] = new Int32Array(await inflated(text));
   const middle = (cell) => new OpenSeadragon.Point(
     ((cell % data.grid) + 0.5) / data.grid, (Math.floor(cell / data.grid) + 0.5) / data.grid);
   // The layer of each cell, -1 for empty cells. Looked up for every frame.
@@ -284,13 +277,8 @@
   });
 
   // Dark and light, names, keys.
-  const root = document.documentElement;
-  function theme(name) {
-    root.dataset.theme = name;
-    $("theme").textContent = name === "dark" ? "light" : "dark";
-  }
-  theme(matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark");
-  const turn = () => theme(root.dataset.theme === "dark" ? "light" : "dark");
+  onTheme((name) => { $("theme").textContent = name === "dark" ? "light" : "dark"; });
+  const turn = switchTheme;
   const names = () => {
     const off = $("labels").classList.toggle("off");
     $("names").setAttribute("aria-pressed", String(!off));
@@ -322,6 +310,11 @@
     act();
   });
 
+  // A report that has this page in its folder says which layer its reader came from.
+  const from = new URLSearchParams(location.search).get("report");
+  $("report").hidden = from === null;
+  const asked = from ? data.layers.findIndex((layer) => layer.name === from) : -1;
+
   colour(0);
   const ready = () => {
     // Another colouring shows the same part of the picture.
@@ -330,6 +323,7 @@
     place();
     document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);
     document.body.dataset.ready = "yes";
+    if (asked >= 0) go(asked);
   };
   if (viewer.isOpen()) ready();
   else viewer.addOnceHandler("open", ready);

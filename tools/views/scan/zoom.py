@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 import zlib
 from importlib.resources import files
 from pathlib import Path
@@ -17,6 +16,7 @@ from ....ir.phases import several
 from ....ir.whole_folder import check_whole_folder, whole_folder
 from ...driver.html_page import Html, filled
 from ...driver.on_step import OnStep, ignore_step
+from ...driver.page.assets import packed, script, style
 from .colours import COLOURINGS, Colouring, screen
 from .progress import within
 from .pyramid import OVERLAP, TILE, levels_of, write_pyramid
@@ -31,8 +31,6 @@ KIND = "a scan of abele"
 
 PAGE = "index.html"
 ASSETS = {
-    "CSS": "zoom.css",
-    "JS": "zoom.js",
     "OSD": "openseadragon.min.js",
     "LICENCE": "openseadragon.LICENSE.txt",
 }
@@ -102,8 +100,8 @@ def _image(picture: Picture) -> Image.Image:
 
 def page(data: dict[str, Any], title: str) -> str:
     """The text of a page. data: plain values, shown as text."""
-    packed = zlib.compress(json.dumps(data, separators=(",", ":")).encode(), 6)
-    folder = files(__package__ or "")
+    package = __package__ or ""
+    folder = files(package)
     text = folder.joinpath("zoom.html").read_text(encoding="utf-8")
     values: dict[str, str] = {
         key: Html(folder.joinpath(file).read_text(encoding="utf-8")) for key, file in ASSETS.items()
@@ -111,7 +109,9 @@ def page(data: dict[str, Any], title: str) -> str:
     values |= {
         "MARK": Html(MARK),
         "TITLE": title,
-        "DATA": base64.b64encode(packed).decode(),
+        "CSS": style(package, "zoom.css"),
+        "JS": script(package, "zoom.js"),
+        "DATA": packed(data),
     }
     return filled(text, values)
 
