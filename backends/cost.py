@@ -55,6 +55,11 @@ def sync_cycles(target: Target) -> int:
     return target.exchange.sync_cycles
 
 
+def host_cycles(moved_bytes: int, target: Target) -> int:
+    """Cycles until bytes have come from the host or gone to it, while nothing else happens."""
+    return ceil(moved_bytes / target.host.bytes_per_cycle)
+
+
 # Elementwise work.
 
 

@@ -382,6 +382,15 @@ class Copy:
 
 
 @dataclass(frozen=True)
+class Host:
+    """The link to the host. Its cycles are reported beside those of a run, and hide nothing."""
+
+    bytes_per_cycle: float = fact(
+        24.0, ASSUMED, "PCIe Gen4 x16, 32 GB/s one way at 1.325 GHz, one way at a time", (1e-3, 1e6)
+    )
+
+
+@dataclass(frozen=True)
 class Measuring:
     """The cycles that two readings of a tile's cycle counter add to the code between them."""
 

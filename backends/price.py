@@ -93,8 +93,9 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
     """The price of every superstep of an exchange module, in the order of its text.
 
     A repeat's body counts once per iteration, and a function once per call. A while's test and body
-    count once. Of an if, the more expensive branch counts. Traffic with the host is free. Messages
-    are charged by their bytes only, and copies within a tile as one contiguous copy per source.
+    count once. Of an if, the more expensive branch counts. Traffic with the host is not part of it.
+    Messages are charged by their bytes only, and copies within a tile as one contiguous copy per
+    source.
     Raises InputError if the module has no entry function or names an unknown variable.
     """
     variables = variables_of(module)

@@ -28,6 +28,7 @@ from .facts import (
     Copy,
     Exchange,
     Fitted,
+    Host,
     Lookup,
     Mac,
     Measuring,
@@ -76,6 +77,7 @@ class Target:
     lookup: Lookup = field(default=Lookup())
     sorting: Sorting = field(default=Sorting())
     copy: Copy = field(default=Copy())
+    host: Host = field(default=Host())
     measuring: Measuring = field(default=Measuring())
     fitted: Fitted = field(default=Fitted())
 

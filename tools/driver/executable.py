@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
+from math import prod
 from time import perf_counter
 from types import MappingProxyType
 from typing import Any, cast
 
 from ...backends import executable as program_file
 from ...backends.addresses.prove import AddressProof, prove_addresses
+from ...backends.cost import host_cycles
 from ...backends.counts import Counts, PhaseCounts, counts
 from ...backends.levels import RUNNERS, Runner, initial_states
 from ...backends.memory import MemoryReport, memory_report
@@ -300,6 +302,7 @@ class Executable:
             "tiles": self.target.tiles,
             **(_numbers(self._reported, GRAPH) or self._graph()),
             **vars(costs),
+            **self._host(),
             "phases": self._by_phase(prices),
             "tiles_used": memory.tiles_used,
             "max_tile_bytes": memory.max_tile_bytes,
@@ -307,6 +310,18 @@ class Executable:
             "relaxed_limits": [asdict(each) for each in self.relaxed],
             "ops": _numbers(self._reported.get("ops"), self.levels)
             or {level: _operations(self.module_at(level)) for level in self.levels},
+        }
+
+    def _host(self) -> dict[str, int]:
+        """The bytes that a run takes from the host and gives to it, and the cycles of both."""
+        taken, given = (
+            sum(prod(each.shape) * each.dtype.itemsize for each in tensors)
+            for tensors in (self.inputs, self.outputs)
+        )
+        return {
+            "host_input_bytes": taken,
+            "host_output_bytes": given,
+            "host_cycles": host_cycles(taken + given, self.target),
         }
 
     @cached_property

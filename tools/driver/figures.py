@@ -30,6 +30,11 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("of these", cycles),
         *_phases(profile),
         ("exchanged", f"{profile['exchange_bytes']:,} bytes"),
+        (
+            "host",
+            f"{profile['host_cycles']:,} further cycles, {profile['host_input_bytes']:,} bytes in, "
+            f"{profile['host_output_bytes']:,} out",
+        ),
         ("fullest tile", f"{profile['max_tile_bytes']:,} bytes"),
         ("seconds", ", ".join(f"{stage} {s:.2f}" for stage, s in seconds.items())),
     ]

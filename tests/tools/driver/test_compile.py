@@ -40,6 +40,15 @@ KEYS = {
 }
 
 
+def test_bytes_from_and_to_the_host_have_cycles_of_their_own():
+    exe = compile_model(relu(), "tiny:4,host.bytes_per_cycle=8")
+    profile = exe.profile
+    moved = [sum(a.nbytes for a in seeded(each).values()) for each in (exe.inputs, exe.outputs)]
+    assert [profile["host_input_bytes"], profile["host_output_bytes"]] == moved
+    assert profile["host_cycles"] == sum(moved) // 8
+    assert profile["cycles"] == compile_model(relu(), "tiny:4").profile["cycles"]
+
+
 def test_a_model_in_memory_and_its_file_give_the_same(tmp_path: Path):
     proto = SMALL["normalisations"]()
     path = tmp_path / "model.onnx"
