@@ -12,6 +12,7 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import nn
 from ...dialects.combiners import Extreme
 from ...dialects.structured import Body, Movement, Structure, Structured
+from ...ir.blob import Blob
 from ...ir.geometry.space import Space
 from .emit import Emitter
 from .errors import NoGradient
@@ -230,7 +231,7 @@ def _scatter(
     if combiner == "sum":
         return {0: looked_up(gradient)}
     if combiner == "prod":
-        raise NoGradient("merges updates by prod, which has no rule")
+        return {0: _product_of_updates(emit, op, gradient, looked_up)}
     # A row shares its gradient among the updates that equal it.
     there = looked_up(op.result)
     one = emit.constant(1.0, gradient)
@@ -239,6 +240,24 @@ def _scatter(
     count = emit(type(op)(equal, op.indices, "sum", op.table_axis, size))
     share = looked_up(emit(nn.DivOp(gradient, count)))
     return {0: emit(nn.MatchOp(op.updates, there, share))}
+
+
+def _product_of_updates(
+    emit: Emitter,
+    op: nn.ScatterOp | nn.ScatterAlongOp,
+    gradient: SSAValue,
+    looked_up: Callable[[SSAValue], SSAValue],
+) -> SSAValue:
+    """Each update gets the product of the others of its row, which is 0 if one of them is 0."""
+    zero, one = emit.zero(gradient), emit.constant(1.0, gradient)
+    own, size = emit(nn.MatchOp(op.updates, zero, one)), op.size.value.data
+    whole = emit(nn.SelectOp(emit(nn.EqualOp(op.updates, zero)), one, op.updates))
+    product = emit(type(op)(whole, op.indices, "prod", op.table_axis, size))
+    zeros = looked_up(emit(type(op)(own, op.indices, "sum", op.table_axis, size)))
+    others = emit(nn.DivOp(looked_up(product), whole))
+    # A zero among the others.
+    left = emit(nn.MatchOp(emit(nn.SubOp(zeros, own)), zero, others))
+    return emit(nn.MulOp(looked_up(gradient), left))
 
 
 def _update(
@@ -280,16 +299,80 @@ def _scan(
     emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
     assert isinstance(op, nn.ScanOp)
-    if op.combiner.data != "sum":
-        raise NoGradient(f"scans by {op.combiner.data}, which has no rule")
-    back = nn.ScanOp(
-        _only(gradients),
-        "sum",
-        op.axis.value.data,
-        exclusive=op.exclusive is not None,
-        reverse=op.reverse is None,
-    )
-    return {0: emit(back)}
+    return {0: SCANS[op.combiner.data](emit, op, _only(gradients))}
+
+
+def _scan_of_sums(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAValue:
+    exclusive, reverse = op.exclusive is not None, op.reverse is None
+    axis = op.axis.value.data
+    return emit(nn.ScanOp(gradient, "sum", axis, exclusive=exclusive, reverse=reverse))
+
+
+def _scan_of_extremes(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAValue:
+    """All goes to the first element that reached the maximum or minimum: it is scattered there."""
+    x, axis, reverse = op.operand, op.axis.value.data, op.reverse is not None
+    shape = nn.shape_of(x)
+    size = shape[axis]
+    if 0 in shape:
+        return gradient
+    before = emit(nn.ScanOp(x, op.combiner.data, axis, exclusive=True, reverse=reverse))
+    compare = nn.GreaterOp if op.combiner.data == "max" else nn.LessOp
+    # Places count in the order of the scan, so that the last one that is new is the largest.
+    start, step = (size - 1, -1) if reverse else (0, 1)
+    steps = [step if d == axis else 0 for d in range(len(shape))]
+    place = emit(nn.IotaOp(nn.tensor(shape, i32), steps, start))
+    first = emit(nn.ConstantOp(Blob(np.zeros((), np.int32))))
+    new = emit(nn.SelectOp(emit(compare(x, before)), place, first))
+    found = emit(nn.ScanOp(new, "max", axis, reverse=reverse))
+    if op.exclusive is not None:
+        found = _shifted(emit, found, axis, 1, reverse=reverse)
+        gradient = _shifted(
+            emit, _shifted(emit, gradient, axis, -1, reverse=reverse), axis, 1, reverse=reverse
+        )
+    if reverse:
+        last = emit(nn.ConstantOp(Blob(np.array(size - 1, np.int32))))
+        found = emit(nn.SubOp(last, found))
+    return emit(nn.ScatterAlongOp(gradient, found, "sum", axis, size))
+
+
+def _scan_of_products(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAValue:
+    """The product before an element, times the sum of gradients times the products after it.
+
+    The sums s[i] = g[i] + x[i + 1] * s[i + 1] are made in steps that double their lengths. Nothing
+    is divided, so that elements may be 0.
+    """
+    x, axis, reverse = op.operand, op.axis.value.data, op.reverse is not None
+    size = nn.shape_of(x)[axis]
+
+    def ahead(value: SSAValue, by: int) -> SSAValue:
+        return _shifted(emit, value, axis, -by, reverse=reverse)
+
+    total = gradient if op.exclusive is None else ahead(gradient, 1)
+    factor, length = ahead(x, 1), 1
+    while length < size:
+        total = emit(nn.AddOp(total, emit(nn.MulOp(factor, ahead(total, length)))))
+        length *= 2
+        if length < size:
+            factor = emit(nn.MulOp(factor, ahead(factor, length // 2)))
+    before = emit(nn.ScanOp(x, "prod", axis, exclusive=True, reverse=reverse))
+    return emit(nn.MulOp(before, total))
+
+
+def _shifted(emit: Emitter, value: SSAValue, axis: int, by: int, *, reverse: bool) -> SSAValue:
+    """A value moved along an axis in the order of a scan, with zeros where nothing comes from."""
+    by = -by if reverse else by
+    rank = len(nn.shape_of(value))
+    low = [by if d == axis else 0 for d in range(rank)]
+    return emit(nn.PadOp(value, low, [-n for n in low]))
+
+
+SCANS: dict[str, Callable[[Emitter, nn.ScanOp, SSAValue], SSAValue]] = {
+    "sum": _scan_of_sums,
+    "max": _scan_of_extremes,
+    "min": _scan_of_extremes,
+    "prod": _scan_of_products,
+}
+"""What a scan passes back, by its combiner."""
 
 
 def _sort(

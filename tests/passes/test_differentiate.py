@@ -291,11 +291,69 @@ def test_an_operator_without_a_gradient_is_named_with_its_node():
     text = """
     func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = nn.exp %x : (tensor<4xf32>) -> tensor<4xf32> loc("above")
-      %1 = nn.scan "max" %0 axis 0 : (tensor<4xf32>) -> tensor<4xf32> loc("running")
+      %1 = nn.bitcast %0 : (tensor<4xf32>) -> tensor<4xf32> loc("bits")
       func.return %1 : tensor<4xf32>
     }"""
-    with pytest.raises(InputError, match="^nn.scan at running scans by max, which has no rule"):
+    with pytest.raises(InputError, match="^nn.bitcast at bits looks at the bits of numbers"):
         after(text, {"arg0": np.ones(4, F32)})
+
+
+@pytest.mark.parametrize("order", ["", "exclusive", "reverse", "exclusive reverse"])
+@pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
+def test_a_scan_has_the_gradient_of_its_definition(combiner: str, order: str):
+    kind = "tensor<2x5xf64>"
+    module = text_program(f"""
+    func.func @main(%x: {kind}, %w: {kind}) -> tensor<f64> {{
+      %0 = nn.scan "{combiner}" %x axis 1 {order} : ({kind}) -> {kind}
+      %1 = nn.atan %0 : ({kind}) -> {kind}
+      %2 = nn.mul %1, %w : ({kind}, {kind}) -> {kind}
+      %3 = nn.reduce "sum" %2 axes [0, 1] : ({kind}) -> tensor<f64>
+      func.return %3 : tensor<f64>
+    }}""")
+    rng = np.random.default_rng(0)
+    inputs = {name: rng.normal(size=(2, 5)) for name in ("arg0", "arg1")}
+    if combiner == "prod":
+        # Products of others, also where one or two elements are 0.
+        inputs["arg0"][0, 2] = inputs["arg0"][1, 1] = inputs["arg0"][1, 3] = 0
+    check_gradient(module, inputs, rng)
+
+
+@pytest.mark.parametrize(
+    ("combiner", "order", "expected"),
+    [
+        ("max", "", [1, 20, 0, 300, 0]),
+        ("min", "", [11111, 0, 0, 0, 0]),
+        ("max", "reverse", [0, 0, 0, 0, 11111]),
+    ],
+)
+def test_a_running_extreme_is_that_of_the_first_element_that_reaches_it(combiner, order, expected):
+    text = f"""
+    func.func @main(%x: tensor<5xf32>, %w: tensor<5xf32>) -> tensor<5xf32> {{
+      %0 = nn.scan "{combiner}" %x axis 0 {order} : (tensor<5xf32>) -> tensor<5xf32>
+      %1 = nn.mul %0, %w : (tensor<5xf32>, tensor<5xf32>) -> tensor<5xf32>
+      func.return %1 : tensor<5xf32>
+    }}"""
+    inputs = {"arg0": np.array([1, 2, 2, 3, 3], F32), "arg1": np.array([1, 10, 10, 100, 200], F32)}
+    if expected == [11111, 0, 0, 0, 0] or order:
+        inputs["arg1"] = np.array([1, 10, 100, 1000, 10000], F32)
+    assert after(text, inputs)["grad.arg0"].tolist() == expected
+
+
+@pytest.mark.parametrize("zeros", [(), (1,), (1, 3)])
+def test_updates_that_are_multiplied_get_the_product_of_the_others(zeros: tuple[int, ...]):
+    kind = "tensor<4x2xf64>"
+    module = text_program(f"""
+    func.func @main(%x: tensor<6x2xf64>, %w: {kind}, %i: tensor<6xi32>) -> tensor<f64> {{
+      %0 = nn.scatter "prod" %x, %i axis 0 size 4 : (tensor<6x2xf64>, tensor<6xi32>) -> {kind}
+      %1 = nn.mul %0, %w : ({kind}, {kind}) -> {kind}
+      %2 = nn.reduce "sum" %1 axes [0, 1] : ({kind}) -> tensor<f64>
+      func.return %2 : tensor<f64>
+    }}""")
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(6, 2))
+    x[list(zeros)] = 0
+    indices = np.array([0, 1, 1, 2, 1, 0], np.int32)
+    check_gradient(module, {"arg0": x, "arg1": rng.normal(size=(4, 2)), "arg2": indices}, rng)
 
 
 def test_names_that_the_program_does_not_have_are_refused():
