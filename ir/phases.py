@@ -31,9 +31,10 @@ STEPS: Mapping[str, str] = {
 """The phase of each step that training adds to the location of an operation."""
 
 NODES = "abele.forward"
-"""The attribute of a module: names of nodes of the forward program that look like such a step.
+"""The attribute of a module with gradients: names of forward nodes that look like such a step.
 
-A framework may call a node "cell/update/Add". Without this list it would not be forward.
+A framework may call a node "cell/update/Add". Without this list it would not be forward. A module
+without the attribute has no gradients, and all of it is forward.
 """
 
 
@@ -48,9 +49,12 @@ def several(phases: Iterable[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Phases:
-    """The phases of the operations of one module. nodes: the names that NODES lists."""
+    """The phases of the operations of one module.
 
-    nodes: tuple[str, ...] = ()
+    nodes: the names that NODES lists; None if the module has no gradients.
+    """
+
+    nodes: tuple[str, ...] | None = None
 
     @classmethod
     def of(cls, module: ModuleOp) -> Phases:
@@ -67,19 +71,21 @@ class Phases:
         An operation that was made from several is in the latest of their phases. So a gradient that
         is computed together with the update of its weight is part of the update.
         """
+        if self.nodes is None:
+            return FORWARD
         names = origin_names(source) if isinstance(source, Operation) else (source or "",)
         found = {self._of_path(path) for name in names for path in name.split("+")}
         return max(found, key=PHASES.index, default=FORWARD)
 
     def _of_path(self, path: str) -> str:
-        heads = [n for n in self.nodes if path == n or path.startswith(f"{n}/")]
+        heads = [n for n in self.nodes or () if path == n or path.startswith(f"{n}/")]
         steps = path[len(max(heads, key=len, default="")) :].split("/")
         return max((STEPS.get(step, FORWARD) for step in steps), key=PHASES.index)
 
 
 def keep_forward_names(module: ModuleOp) -> None:
     """List the nodes that look like steps of training. Call it before gradients are added."""
-    known = Phases.of(module)
+    known = Phases(Phases.of(module).nodes or ())
     names = {
         path: None
         for op in module.walk()
@@ -87,6 +93,5 @@ def keep_forward_names(module: ModuleOp) -> None:
         for path in name.split("+")
         if known.phase(path) != FORWARD
     }
-    if names:
-        listed = (*known.nodes, *names)
-        module.attributes[NODES] = ArrayAttr(map(StringAttr, listed))
+    listed = (*(known.nodes or ()), *names)
+    module.attributes[NODES] = ArrayAttr(map(StringAttr, listed))
