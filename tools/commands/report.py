@@ -29,6 +29,7 @@ from ..views.report.folder import (
     read_report,
     write_report,
 )
+from ..views.report.model_explorer import explorer_files
 from ..views.report.page import PAGE, page_text
 from ..views.report.perfetto_trace import check_tiles, needs_perfetto, trace_bytes
 from ..views.report.text import comparison_lines, report_lines
@@ -158,7 +159,7 @@ def report_command(
                 on_step("write")
                 facts = None if beside is None else beside.to_dict()
                 page = page_text(report, facts, links)
-                write_report(report, output, {PAGE: page}, more)
+                write_report(report, output, {PAGE: page, **explorer_files(report)}, more)
             if perfetto is not None:
                 on_step("trace")
                 write_bytes(perfetto, trace_bytes(report, shown_tiles))

@@ -89,6 +89,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         "exchanges": exchange_table(steps, variables, memory.tiles),
         "tree": tree_table(module, steps, nodes),
         "passes": _pass_table(exe),
+        "links": _link_table(steps, nodes, placed),
         "plans": plan_table(planned),
         "alternatives": alternative_table(planned),
     }
@@ -140,6 +141,36 @@ def _readers(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[str, int]:
             for name in each.op.sources:
                 found.setdefault(name, number)
     return found
+
+
+def _link_table(
+    steps: tuple[StepCharge, ...], nodes: Nodes, placed: Mapping[str, VariableOp]
+) -> Table:
+    """The values that operations make for each other; what a loop carries round is one as well."""
+    numbers = {name: k for k, name in enumerate(placed)}
+    parts = [(nodes.operation(each.op), each.op) for step in steps for each in step.operations]
+    writers: dict[str, dict[int, None]] = {}
+    for number, op in parts:
+        for name in op.destinations:
+            writers.setdefault(name, {})[number] = None
+    found: dict[tuple[int, int, str], None] = {}
+    for number, op in parts:
+        for name in op.sources:
+            for writer in writers.get(name, ()):
+                if writer != number and min(writer, number) >= 0:
+                    found[writer, number, name] = None
+    return rows_table(
+        "links",
+        (
+            {
+                "source": source,
+                "destination": destination,
+                "variable": numbers[name],
+                "bytes": placed[name].bytes_per_tile * placed[name].placed.cells,
+            }
+            for source, destination, name in found
+        ),
+    )
 
 
 def _dearest_vertices(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[int, VerticesOp]:

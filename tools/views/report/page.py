@@ -33,7 +33,7 @@ SCRIPTS = (
     "start.js",
 )
 
-LEFT_OUT = ("superstep_tiles", "lives", "alternatives")
+LEFT_OUT = ("superstep_tiles", "lives", "alternatives", "links")
 """Tables that the page has in another form, or does not need."""
 
 MOST_CELLS = 1_500_000

@@ -128,6 +128,14 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("charged_exchange", "float", "Its part of the superstep's exchange."),
     ),
     _table(
+        "links",
+        "A value that one operation makes and another one reads.",
+        ("source", "int", "The operation that makes it."),
+        ("destination", "int", "The operation that reads it."),
+        ("variable", "int", "The variable that holds it."),
+        ("bytes", "int", "Its bytes on all tiles."),
+    ),
+    _table(
         "supersteps",
         "One superstep of the program. Cycles are those of one execution.",
         ("superstep", "int", "The number, in the order of the program's text."),
