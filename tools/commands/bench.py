@@ -47,6 +47,7 @@ PROGRAMS: Mapping[str, Program] = {
     "comparator": Program("..bench.comparator", "comparator", ("json",)),
     "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
     "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
+    "learning": Program("..bench.learning.bench", "learning", ("networks", "target", "json")),
     "lookups": Program("..bench.lookups", "lookups", ("target",)),
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
     "training": Program("..bench.training", "training", ("networks", "target", "folder")),
@@ -72,7 +73,8 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning: names of light networks, separated by commas. "
-            "models: names of published models. training: NAME:BATCH:VERTICES_PER_TILE."
+            "models: names of published models. learning: names of data. "
+            "training: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[
@@ -91,7 +93,8 @@ def bench_command(
         typer.Option(
             "--json",
             metavar="OUT",
-            help="fidelity, light, models, transformers, comparator: write all figures here.",
+            help="fidelity, light, models, transformers, comparator, learning: write all figures "
+            "here.",
         ),
     ] = None,
 ) -> None:
@@ -102,6 +105,7 @@ def bench_command(
     origin. planning: time to plan whole networks. utilisation: the share of peak performance.
     models: published models with their trained weights, compared with onnxruntime.
     transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
+    learning: networks that learn real data of installed packages: accuracy, steps, time.
     lookups: the host's time of an embedding, compared with onnxruntime.
     recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
     training: graphs of steps of training, by phase.

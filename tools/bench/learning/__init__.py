@@ -1,0 +1,1 @@
+"""Training on real data that installed packages hold, and what comes of it."""
