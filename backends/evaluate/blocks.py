@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -83,11 +84,25 @@ def read_blocks(blocks: Blocks) -> Array:
     dense = np.zeros(layout.shape, dtype)
     if dense.size == 0 or 0 in (cut.size for cut in layout.grid):
         return dense
-    spans = [layout.reachable(i) for i in range(len(layout.shape))]
-    low = tuple(lo for lo, _ in spans)
-    spread = np.zeros([hi - lo + 1 for lo, hi in spans], dtype)
+    low, sizes, elements, numerators = _held(layout)
+    spread = np.zeros(sizes, dtype)
     for window, block in _owned(blocks, spread, low):
         window[...] = block
+    dense[elements] = spread[numerators]
+    return dense
+
+
+_Index: TypeAlias = tuple[slice | Array, ...]
+
+
+# Training reads all weights after each step.
+@lru_cache(maxsize=1024)
+def _held(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], _Index, _Index]:
+    """What blocks hold of a tensor: the least numerators, how many there are, the elements, and the
+    numerators that they are at."""
+    spans = [layout.reachable(i) for i in range(len(layout.shape))]
+    low = tuple(lo for lo, _ in spans)
+    sizes = tuple(hi - lo + 1 for lo, hi in spans)
     held: list[Array] = []
     index: list[Array] = []
     for i, axis in enumerate(layout.access.axes):
@@ -98,8 +113,7 @@ def read_blocks(blocks: Blocks) -> Array:
         element, first = np.unique(axis.resolve(reach), return_index=True)
         held.append(reach[first[element >= 0]] - low[i])
         index.append(element[element >= 0])
-    dense[_chosen(index)] = spread[_chosen(held)]
-    return dense
+    return low, sizes, _chosen(index), _chosen(held)
 
 
 def only_element(blocks: Blocks) -> Array | None:
@@ -112,7 +126,7 @@ def only_element(blocks: Blocks) -> Array | None:
     return block_view(p.memory, p.address, layout, p.dtype, owner)
 
 
-def _chosen(index: Sequence[Array]) -> tuple[slice | Array, ...]:
+def _chosen(index: Sequence[Array]) -> _Index:
     """The index that selects these ascending elements: slices, which are quicker, if possible."""
     ranges = [
         slice(int(each[0]), int(each[-1]) + 1)

@@ -117,11 +117,13 @@ class Network:
 
 
 def for_digits(shape: tuple[int, ...], classes: int, seed: int) -> onnx.ModelProto:
-    """Two convolutions and a linear layer."""
+    """Two normalised convolutions and a linear layer."""
     made = Network(shape, seed)
     made.convolution(16, 3)
+    made.normalised()
     made.relu()
     made.convolution(32, 3, stride=2)
+    made.normalised()
     made.relu()
     made.dense(classes)
     return made.model()

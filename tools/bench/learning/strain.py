@@ -7,6 +7,8 @@ scaled to a signal-to-noise ratio. Half of all windows hold one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +24,12 @@ RATE = 16384
 
 WINDOW = 2048
 """Samples of a window: an eighth of a second."""
+
+PIECE = 4096
+"""Samples of the pieces that the density of the noise is found from."""
+
+TAPER = 1024
+"""Samples at each end of the second that fade, and are left out afterwards."""
 
 EACH = 4
 """Of so many samples of a window one is kept, which is enough for the band."""
@@ -44,7 +52,7 @@ MASSES = (8.0, 25.0)
 SNR = (9.0, 14.0)
 """Signal-to-noise ratios of chirps within their window."""
 
-TRAINING_WINDOWS, HELD_WINDOWS = 2048, 512
+TRAINING_WINDOWS, HELD_WINDOWS = 8192, 1024
 
 
 def strain(seed: int) -> Data:
@@ -53,69 +61,93 @@ def strain(seed: int) -> Data:
     if not path.exists():
         raise NotInstalled(f"{path} is not there, which holds the strain")
     with import_module("h5py").File(path) as file:
-        channels: dict[str, Array] = {
-            name: np.asarray(file[name], np.float64) for name in (*TRAINED, HELD)
-        }
+        channels = [_Channel.of(np.asarray(file[name], np.float64)) for name in (*TRAINED, HELD)]
     random = np.random.default_rng([seed, RATE])
-    filters = {name: _whitening(each) for name, each in channels.items()}
-    end = int(SEEN * RATE)
-    seen = [(channels[name][:end], filters[name]) for name in TRAINED]
-    held = [(channels[name][end:], filters[name]) for name in TRAINED]
-    held.append((channels[HELD], filters[HELD]))
+    seen = [each.part(0.0, SEEN) for each in channels[:-1]]
+    held = [*[each.part(SEEN, 1.0) for each in channels[:-1]], channels[-1]]
     x, y = _windows(seen, TRAINING_WINDOWS, random)
     held_x, held_y = _windows(held, HELD_WINDOWS, random)
     return Data(x, y, held_x, held_y)
 
 
-def _whitening(values: Array) -> Array:
-    """What each frequency of a window is multiplied by, so that noise becomes white in the band.
+@dataclass(frozen=True)
+class _Channel:
+    """Whitened noise, of variance 1, and what each frequency of a window was multiplied by."""
 
-    It is one over the root of the power density, by Welch's mean of overlapping windows.
-    """
-    pieces = np.lib.stride_tricks.sliding_window_view(values, WINDOW)[:: WINDOW // 2]
-    power = (np.abs(np.fft.rfft(pieces * np.hanning(WINDOW))) ** 2).mean(0)
-    frequencies = np.fft.rfftfreq(WINDOW, 1 / RATE)
-    inside = (frequencies >= BAND[0]) & (frequencies <= BAND[1])
-    return np.where(inside, 1 / np.sqrt(power), 0.0)
+    noise: Array
+    whitening: Array
+
+    @classmethod
+    def of(cls, strain: Array) -> _Channel:
+        """A whole second is whitened at once: the ends of short windows would leak the noise below
+        the band, which is far louder, into it."""
+        length = len(strain)
+        pieces = np.lib.stride_tricks.sliding_window_view(strain, PIECE)[:: PIECE // 2]
+        tapered = (pieces - pieces.mean(1, keepdims=True)) * np.hanning(PIECE)
+        # The median of Welch's overlapping pieces: a glitch in one of them does not count.
+        density = np.median(np.abs(np.fft.rfft(tapered)) ** 2, 0)
+
+        def filtered(count: int) -> Array:
+            at = np.fft.rfftfreq(count, 1 / RATE)
+            found = 1 / np.sqrt(np.interp(at, np.fft.rfftfreq(PIECE, 1 / RATE), density))
+            return np.where((at >= BAND[0]) & (at <= BAND[1]), found, 0.0)
+
+        taper = np.minimum(1.0, np.arange(length) / TAPER)
+        ends = np.sin(np.pi / 2 * np.minimum(taper, taper[::-1])) ** 2
+        noise = np.fft.irfft(
+            np.fft.rfft((strain - strain.mean()) * ends) * filtered(length), length
+        )
+        noise = noise[TAPER:-TAPER]
+        return cls(noise / noise.std(), filtered(WINDOW))
+
+    def part(self, begin: float, end: float) -> _Channel:
+        """The noise between two fractions of its time."""
+        count = len(self.noise)
+        return _Channel(self.noise[int(begin * count) : int(end * count)], self.whitening)
 
 
 def _windows(
-    sources: list[tuple[Array, Array]], count: int, random: np.random.Generator
+    channels: Sequence[_Channel], count: int, random: np.random.Generator
 ) -> tuple[Array, Array]:
-    """Windows of noise at random times, half of them with a chirp, in random order."""
-    which = random.integers(len(sources), size=count)
+    """Windows of noise at random times, every second one with a chirp.
+
+    Noise is as likely backwards as forwards, and with either sign: so a second gives more of it.
+    """
     labels = (np.arange(count) % 2).astype(np.int32)
-    found = np.empty((count, 1, WINDOW // EACH), np.float32)
-    for i, label in enumerate(labels):
-        values, whitening = sources[int(which[i])]
-        begin = random.integers(len(values) - WINDOW + 1)
-        noise = _white(values[begin : begin + WINDOW], whitening)
-        noise /= noise.std()
-        if label:
-            chirp = _white(_chirp(random), whitening)
-            # White noise of unit variance: the ratio is the norm of the signal.
-            noise += chirp * (random.uniform(*SNR) / np.sqrt((chirp**2).sum()))
-        found[i, 0] = (noise / noise.std())[::EACH]
-    return found, labels
+    which = random.integers(len(channels), size=count)
+    lengths = np.array([len(each.noise) for each in channels])
+    begins = np.cumsum(lengths) - lengths
+    begin = begins[which] + random.integers(0, lengths[which] - WINDOW + 1)
+    step = random.choice([-1, 1], count)
+    first = np.where(step > 0, begin, begin + WINDOW - 1)
+    # What is left out below is never gathered.
+    places = first[:, None] + step[:, None] * np.arange(0, WINDOW, EACH)
+    noise = np.concatenate([each.noise for each in channels])[places]
+    noise *= random.choice([-1, 1], (count, 1))
+    whitening = np.stack([each.whitening for each in channels])[which]
+    chirps = np.fft.irfft(np.fft.rfft(_chirps(count, random)) * whitening, WINDOW)
+    # In white noise of unit density, the ratio is the norm of the signal. This noise has unit
+    # variance, but holds only a share of the frequencies.
+    share = 2 * (BAND[1] - BAND[0]) / RATE
+    ratio = random.uniform(*SNR, (count, 1)) / np.sqrt((chirps**2).sum(1, keepdims=True) * share)
+    found = noise + labels[:, None] * (ratio * chirps)[:, ::EACH]
+    found /= found.std(1, keepdims=True)
+    return found[:, None].astype(np.float32), labels
 
 
-def _white(values: Array, whitening: Array) -> Array:
-    return np.fft.irfft(np.fft.rfft(values * np.hanning(WINDOW)) * whitening, WINDOW)
-
-
-def _chirp(random: np.random.Generator) -> Array:
-    """An inspiral that ends within the last half of a window.
+def _chirps(count: int, random: np.random.Generator) -> Array:
+    """Inspirals that end within the last half of a window.
 
     At a time tau before the merger, of chirp mass M as a time: the phase is
     -2 (tau / 5 M)^(5/8), and the amplitude grows as tau^(-1/4). Source: Cutler and Flanagan, 1994,
     equations 2.5 to 2.7.
     """
-    mass = random.uniform(*MASSES) * SOLAR_SECONDS
-    end = random.uniform(0.5, 0.9) * WINDOW
+    mass = random.uniform(*MASSES, (count, 1)) * SOLAR_SECONDS
+    end = random.uniform(0.5, 0.9, (count, 1)) * WINDOW
     tau = (end - np.arange(WINDOW)) / RATE
     # It ends at the last stable orbit of equal masses, where the formula does.
     total = mass * 4**0.6
     last = 5 / 256 * (6**1.5 * total) ** (8 / 3) / mass ** (5 / 3)
     before = np.maximum(tau, last)
-    phase = random.uniform(0, 2 * np.pi) - 2 * (before / (5 * mass)) ** 0.625
+    phase = random.uniform(0, 2 * np.pi, (count, 1)) - 2 * (before / (5 * mass)) ** 0.625
     return np.where(tau > last, before**-0.25 * np.cos(phase), 0.0)

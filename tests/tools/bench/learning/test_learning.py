@@ -68,7 +68,7 @@ def test_half_of_all_windows_of_strain_hold_a_chirp():
     installed("gwpy")
     installed("h5py")
     found = strain(0)
-    assert found.x.shape == (2048, 1, WINDOW // 4)
+    assert found.x.shape == (8192, 1, WINDOW // 4)
     assert found.y.mean() == found.held_y.mean() == 0.5
     assert np.isfinite(found.x).all()
     # Whitened noise has no loud frequency: no window is far from a normal distribution.
