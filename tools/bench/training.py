@@ -29,7 +29,7 @@ from ..importers.residual_network import resnet34
 from ..views.layer_names import names_in
 from ..views.scan.compiled import graph_of_program, subject_of
 from ..views.scan.scan import laid_out, scan, write_picture
-from ..views.terminal import console
+from ..views.terminal import wide_enough
 from .graphs import with_batch
 from .measure import host
 from .own_process import in_own_process
@@ -168,9 +168,8 @@ def training(
             )
         table.add_section()
         tables.append(layer_table(f"{name}, batch {batch}, {target}", found["layers"]))
-    console().print(table)
-    for each in tables if layers else ():
-        console().print(each)
+    for each in (table, *(tables if layers else ())):
+        wide_enough(each).print(each)
 
 
 if __name__ == "__main__":
