@@ -51,6 +51,7 @@ PROGRAMS: Mapping[str, Program] = {
     "lookups": Program("..bench.lookups", "lookups", ("target",)),
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
     "training": Program("..bench.training", "training", ("networks", "target", "folder")),
+    "steps": Program("..bench.steps", "steps", ("networks", "target")),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -73,7 +74,7 @@ def bench_command(
         str | None,
         typer.Option(
             help="light, fusion, trace, planning: names of light networks, separated by commas. "
-            "models: names of published models. learning: names of data. "
+            "models: names of published models. learning: names of data. steps: NAME:BATCH. "
             "training: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
@@ -109,6 +110,7 @@ def bench_command(
     lookups: the host's time of an embedding, compared with onnxruntime.
     recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
     training: graphs of steps of training, by phase.
+    steps: the host's time of a step of training, compared with torch.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """
