@@ -100,9 +100,8 @@ class Train(ModulePass, Settings, Numbers):
     batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
     the program also returns its outputs. update: whether the weights are updated; if not, the
     program is the one that is used after training, and computes its loss, and the host sets its
-    weights.
-    the program also returns its outputs. micro_batches: how many batches of the program a step
-    takes, one after the other; their gradients are summed, and the weights are updated once.
+    weights. micro_batches: how many batches of the program a step takes, one after the other; their
+    gradients are summed, and the weights are updated once.
     batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
     not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
     backward pass of a loop computes again what a turn computed, from what it began with, instead of

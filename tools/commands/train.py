@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from ...dialects import nn
+from ...dialects.random_states import SEED, STEP
 from ...ir.errors import InputError
 from ...passes.train import RATE, Train
 from ..driver.checkpoints import read_checkpoint, write_checkpoint
@@ -264,8 +265,9 @@ class _Sources:
         """The model, to be written with other weights."""
         if not self.model.endswith(".onnx"):
             raise InputError(f"{self.model}: --save-onnx; need an .onnx model")
-        # What an optimiser keeps is none of the model's.
-        states = {name: array for name, array in exe.states.items() if name in self.states}
+        # What an optimiser keeps is none of the model's, and neither is what dropout draws by.
+        own = set(self.states) - {SEED, STEP}
+        states = {name: array for name, array in exe.states.items() if name in own}
         return TrainedModel(self.model, states)
 
     def _compiled(self, train: Train | None) -> Executable:

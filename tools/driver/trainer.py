@@ -133,7 +133,13 @@ class Trainer:
         return [row for step, row in self._rows.items() if step <= self.reached.step]
 
     def judge(self, validation: Validation) -> Figures:
-        """The figures of samples for validation, which become part of the last row."""
+        """The figures of samples for validation, which become part of the last row.
+
+        Raises InputError if the program that is judged has other weights.
+        """
+        missing = sorted(set(self.exe.weights) - set(validation.exe.states))
+        if missing:
+            raise InputError(f"validation: no weight {missing[0]!r} in the program that is judged")
         figures = validation.figures(self.reached.states)
         last = self._rows[self.reached.step]
         self._rows[last.step] = replace(last, figures=figures)

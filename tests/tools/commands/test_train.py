@@ -289,6 +289,32 @@ def test_the_trained_model_is_written_as_onnx(files: tuple[str, str], tmp_path: 
     assert before == after
 
 
+@pytest.mark.slow
+def test_dropout_drops_in_training_only_and_goes_on_to_the_same_bits(tmp_path: Path):
+    nodes = [
+        node("Gemm", "x w b", "h", transB=1),
+        node("Dropout", "h", "d"),
+        node("Gemm", "d v c", "y", transB=1),
+    ]
+    weights = {"w": random((8, 5), 1, 0.5), "b": np.zeros(8, np.float32)}
+    weights |= {"v": random((3, 8), 2, 0.5), "c": np.zeros(3, np.float32)}
+    onnx.save(model(nodes, {"x": [4, 5]}, ["y"], weights), tmp_path / "drop.onnx")
+    x = random((COUNT, 5), 2)
+    np.savez(tmp_path / "data.npz", x=x, target=x[:, :3].argmax(1))
+    files = str(tmp_path / "drop.onnx"), str(tmp_path / "data.npz")
+    whole, half, rest = (tmp_path / f"{name}.safetensors" for name in ("whole", "half", "rest"))
+    out = tmp_path / "trained.onnx"
+    assert train(files, "--steps", 4, "--checkpoint", whole, "--save-onnx", out)[0] == 0
+    assert train(files, "--steps", 2, "--checkpoint", half)[0] == 0
+    assert train(files, "--steps", 4, "--checkpoint", rest, "--resume", half)[0] == 0
+    assert whole.read_bytes() == rest.read_bytes()
+    session = onnxruntime.InferenceSession(str(out), providers=["CPUExecutionProvider"])
+    states = read_checkpoint(whole).states
+    (found,) = session.run(None, {"x": x[:4]})
+    hidden = x[:4] @ states["w"].T + states["b"]
+    assert found == pytest.approx(hidden @ states["v"].T + states["c"], rel=1e-5, abs=1e-6)
+
+
 # What is refused
 
 

@@ -210,11 +210,21 @@ OPERATORS: dict[str, Callable[..., Any]] = {
     ),
     "Reshape": lambda a, x, shape: x.reshape(x.shape[0], -1),
     "Gemm": lambda a, x, w, b: functional.linear(x, w, b),
-    "Dropout": lambda a, x: x,
+    "Identity": lambda a, x: x,
     # Part of the loss.
     "Softmax": lambda a, x: x,
 }
 """The operators of AlexNet in torch, from their attributes and operands."""
+
+
+def alexnet() -> onnx.ModelProto:
+    """AlexNet without dropout, which would draw other numbers here than there."""
+    model = seeded("alexnet")
+    for node in model.graph.node:
+        if node.op_type == "Dropout":
+            node.op_type = "Identity"
+            del node.output[1:], node.attribute[:]
+    return model
 
 
 class Peer:
@@ -250,7 +260,7 @@ class Peer:
 @pytest.mark.large
 def test_alexnet_is_as_near_to_float64_as_torch_is():
     """Three steps at exchange on mk2: the error of each tensor is at most 4 times torch's."""
-    model, rate, batch = seeded("alexnet"), 1e-4, 2
+    model, rate, batch = alexnet(), 1e-4, 2
     random = np.random.default_rng(0)
     images = random.standard_normal((batch, 3, 224, 224), np.float32)
     labels = random.integers(0, 1000, batch).astype(np.int32)
@@ -279,7 +289,7 @@ def test_the_loss_of_alexnet_falls_over_20_steps():
         "data_0": random.standard_normal((4, 3, 224, 224), np.float32),
         "target": random.integers(0, 1000, 4).astype(np.int32),
     }
-    exe = compile_model(seeded("alexnet"), "mk2", batch=4, train=Training(learning_rate=1e-4))
+    exe = compile_model(alexnet(), "mk2", batch=4, train=Training(learning_rate=1e-4))
     losses = [float(exe.step(given)["loss"]) for _ in range(20)]
     assert losses[-1] < 0.2 * losses[0]
     assert np.mean(losses[10:]) < np.mean(losses[:10])
