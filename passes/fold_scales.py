@@ -13,7 +13,8 @@ from .rules.own import own_rules
 class FoldScales(RulesPass):
     """Multiply weights by the factors that follow their convolution. nn -> nn.
 
-    The products are operations, which fold-constants computes. Rules: rules/fold_scales.rw.
+    A power of -0.75, that of response normalisations, becomes two roots. The products are
+    operations, which fold-constants computes. Rules: rules/fold_scales.rw.
     """
 
     name = "fold-scales"
