@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Collection, Iterable
 
 from ....ir.provenance import origin_names
 from ....ir.upstream import LocationAttr
+
+PLACE = re.compile(r"([^()\s]+):(\d+):(\d+)\)?$")
+"""A line of a file at the end of a location's text."""
 
 
 def nodes_of(location: LocationAttr, known: Collection[str]) -> tuple[str, ...]:
@@ -16,6 +21,11 @@ def nodes_of(location: LocationAttr, known: Collection[str]) -> tuple[str, ...]:
     """
     found = (_node(path, known) for name in origin_names(location) for path in _paths(name, known))
     return tuple(dict.fromkeys(node for node in found if node is not None))
+
+
+def without_folders(text: str) -> str:
+    """The text of a location, in which a line of a file has no folder."""
+    return PLACE.sub(lambda found: os.path.basename(found[0]), text)
 
 
 def node_names(locations: Iterable[LocationAttr]) -> frozenset[str]:

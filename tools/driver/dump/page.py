@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
@@ -21,7 +22,7 @@ from ..html_page import Html, filled
 from ..page.assets import packed, script, style
 from ..shown_text import shown
 from .folder import MARK
-from .nodes import node_names, nodes_of
+from .nodes import node_names, nodes_of, without_folders
 from .price_each import Figures
 
 COSTS = ("exchange_cycles", "compute_cycles", "exchange_bytes", "tile_bytes", "times")
@@ -38,8 +39,10 @@ def page(
 ) -> str:
     """The page of a run. stages: the input's, then one per pass; figures: one per stage, or none.
 
-    seconds: one for each pass that finished. costs: of the operations of the finished program.
+    title: the path of the program, of which the page names only the file. seconds: one for each
+    pass that finished. costs: of the operations of the finished program.
     """
+    title = os.path.basename(title)
     data = _Data().of(stages, figures, seconds, costs) | {"title": shown(title), "target": target}
     package = __package__ or ""
     return filled(
@@ -149,7 +152,7 @@ class _Data:
         if number is None:
             names = origin_names(line.location)
             nodes = [self.nodes(node) for node in nodes_of(line.location, self.known)]
-            text = place(line.op) if names else ""
+            text = without_folders(place(line.op)) if names else ""
             number = self.places([list(names), text, nodes], (names, text))
             self.located[line.location] = number
         return number

@@ -17,6 +17,7 @@ from ....dialects.tile import VerticesOp
 from ....ir.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import stages as stages_of
+from ...driver.dump.nodes import without_folders
 from ...driver.executable import MACHINE, Executable
 from ...driver.shown_text import shown
 from .columns import Table, empty, rows_table
@@ -258,7 +259,10 @@ def _program(
         "operations_by_level": dict(profile["ops"]),
         "seconds_by_stage": {k: v for k, v in profile["seconds"].items()},
         "relaxed_limits": [
-            {name: shown(v) if isinstance(v, str) else v for name, v in each.items()}
+            {
+                name: shown(without_folders(v)) if isinstance(v, str) else v
+                for name, v in each.items()
+            }
             for each in profile["relaxed_limits"]
         ],
     }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -13,12 +12,9 @@ from ....dialects.levels import LEVELS
 from ....ir.phases import FORWARD, PHASES, Phases, several
 from ....ir.provenance import is_known, origin, origin_names, place
 from ....ir.upstream import LocationAttr, ModuleOp
-from ...driver.dump.nodes import node_names, nodes_of
+from ...driver.dump.nodes import PLACE, node_names, nodes_of
 from ...driver.shown_text import shown
 from ..layer_names import layer_name
-
-PLACE = re.compile(r"([^()\s]+):(\d+):(\d+)\)?$")
-"""A line of a file at the end of a location's text."""
 
 
 @dataclass

@@ -7,7 +7,9 @@ from base64 import b64decode
 
 import pytest
 from some_models import convolutions
+from typer.testing import CliRunner
 
+from abele.tools.cli import app
 from abele.tools.driver.compile import compile_model
 from abele.tools.views.report import page
 from abele.tools.views.report.collect import Report, collect
@@ -21,6 +23,33 @@ def report() -> Report:
 def data_of(text: str) -> dict:
     (packed,) = re.findall(r'<script id="data"[^>]*>([^<]*)</script>', text)
     return json.loads(zlib.decompress(b64decode(packed)))
+
+
+def test_no_page_names_a_folder_of_the_host(tmp_path):
+    source = tmp_path / "net.mlir"
+    place = tmp_path / "framework" / "net.py"
+    source.write_text(LOCATED.replace("PLACE", str(place)))
+    out = tmp_path / "out"
+    done = CliRunner().invoke(
+        app, ["report", str(source), "-o", str(out), "--target", "tiny:4", "--passes"]
+    )
+    assert done.exit_code == 0, done.output
+    pages = [out / "index.html", out / "passes" / "index.html"]
+    assert all(each.is_file() for each in pages)
+    for path in out.rglob("*.*"):
+        found = path.read_bytes()
+        if path in pages:
+            found += json.dumps(data_of(found.decode())).encode()
+        assert str(tmp_path).encode() not in found, path
+
+
+LOCATED = """
+func.func @main(%x: tensor<4x8xf32>) -> tensor<4x8xf32> attributes
+    {arg_names = ["x"], result_names = ["y"]} {
+  %1 = nn.relu %x : (tensor<4x8xf32>) -> tensor<4x8xf32> loc("clamp"("PLACE":12:3))
+  func.return %1 : tensor<4x8xf32> loc("main")
+} loc("main")
+"""
 
 
 def test_a_small_program_has_every_tile(report: Report):
