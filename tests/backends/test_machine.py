@@ -226,7 +226,7 @@ def test_a_point_may_overwrite_elements_that_it_alone_reads():
 
 def test_a_point_may_not_overwrite_elements_that_another_reads():
     space = "space <[i = 4, k = 2 reduction] (2 * i + k) of [8] -> (i) of [4]>"
-    text = variable("x", 0, "INITIAL", "layout <[4 by 4, 2] (2 * d0 + d1) of [8]>")
+    text = variable("x", 0, "INITIAL", "layout <[8 by 4] (d0) of [8]>")
     text += "exchange.variable @y at 0 : tensor<4xf32> layout <[4 by 4] (d0) of [4]>\n"
     body = "body <identity sum> plan <split [4, 1]>"
     text += main(superstep("go", f"tile.vertices {space} {body} reads [@x] writes @y"))
