@@ -55,6 +55,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "no operator": ("plan", "MODEL", "--operator", "dense[bias"),
     "memory": ("memory", "MODEL", "--json", "p.json"),
     "graph": ("graph", "MODEL", "-o", "graph", "--graphml", "g.graphml"),
+    "report": ("report", "MODEL", "-o", "report", "--markdown", "r.md", "--perfetto", "r.trace"),
     "bisect": ("bisect", "MODEL"),
     "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
