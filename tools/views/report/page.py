@@ -13,6 +13,7 @@ from ...driver.page.assets import packed, script, style
 from .collect import Report
 from .columns import Table
 from .folder import plain_columns
+from .graph_layout import graph_of
 from .warnings import warnings_of
 
 PAGE = "index.html"
@@ -26,6 +27,7 @@ SCRIPTS = (
     "view_summary.js",
     "view_memory.js",
     "view_operations.js",
+    "view_graph.js",
     "view_execution.js",
     "view_program.js",
     "view_provenance.js",
@@ -60,6 +62,7 @@ def page_text(
         "alternatives": _alternatives(report.tables["alternatives"]),
         "work": _work(report),
         "warnings": warnings_of(report),
+        "graph": _graph(report),
         "compared": compared,
         "links": dict(links or {}),
     }
@@ -74,6 +77,14 @@ def page_text(
             "DATA": packed(data),
         },
     )
+
+
+def _graph(report: Report) -> dict[str, Any] | None:
+    """The graph of operations as it is drawn; None without the library that orders it."""
+    try:
+        return graph_of(*(report.tables[name] for name in ("operations", "links", "parts")))
+    except ModuleNotFoundError:
+        return None
 
 
 def _work(report: Report) -> dict[str, Any]:

@@ -146,6 +146,7 @@ function showCard() {
   if (op.first_superstep >= 0) button("in time", () => go({ view: "execution", step: dearestStep(op) }));
   button("in memory", () => { memoryTab = "variables"; shownView = ""; go({ view: "memory" }); });
   button("in the program", () => go({ view: "program", step: op.first_superstep }));
+  button("in the graph", () => { openGroups.add(data.graph?.groups.findIndex(group => group.operations.includes(op.operation))); go({ view: "graph" }); });
   button("source", () => go({ view: "provenance" }));
   for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{layer}", encodeURIComponent(op.name.split("+")[0])).replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
   card.replaceChildren(
@@ -232,7 +233,7 @@ function nextHit(by) {
 
 /* Keys and words */
 
-const KEYS = [["1 – 9", "the views"], ["/", "search"], ["↑ ↓ Enter", "move in a table, a list or a picture"], ["← → + − 0", "move and zoom in time"], ["T", "dark or light"], ["Esc", "close the details"], ["?", "this page"]];
+const KEYS = [["1 – 9", "the views"], ["/", "search"], ["↑ ↓ Enter", "move in a table, a list or a picture"], ["← → + − 0", "move and zoom in time and in the graph"], ["U F", "unfold and fold all layers of the graph"], ["T", "dark or light"], ["Esc", "close the details"], ["?", "this page"]];
 function showWords() {
   const box = $("words");
   const close = make("button", { type: "button", className: "icon", textContent: "×" });

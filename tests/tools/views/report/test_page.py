@@ -32,7 +32,19 @@ func.func @main(%x: !x, %w: !w) -> !y attributes
 }} loc("main")
 """
 
-VIEWS = ("summary", "memory", "operations", "execution", "program", "provenance")
+LAYERS = """
+!x = tensor<32x32xf32>
+func.func @main(%x: !x, %w: !x, %v: !x) -> !x attributes
+    {arg_names = ["x", "w", "v"], result_names = ["y"]} {
+  %0 = nn.matmul %x, %w : (!x, !x) -> !x loc("first/matmul")
+  %1 = nn.softmax %0 axis 1 : (!x) -> !x loc("first/softmax")
+  %2 = nn.matmul %1, %v : (!x, !x) -> !x loc("second/matmul")
+  %3 = nn.softmax %2 axis 1 : (!x) -> !x loc("second/softmax")
+  func.return %3 : !x loc("main")
+} loc("main")
+"""
+
+VIEWS = ("summary", "memory", "operations", "graph", "execution", "program", "provenance")
 
 
 def written(folder: Path, *arguments: str) -> Path:
@@ -144,6 +156,7 @@ def test_an_operation_leads_to_its_time_memory_program_and_source(browser, page)
         ("in time", "execution"),
         ("in memory", "memory"),
         ("in the program", "program"),
+        ("in the graph", "graph"),
         ("source", "provenance"),
     ):
         next(
@@ -152,8 +165,55 @@ def test_an_operation_leads_to_its_time_memory_program_and_source(browser, page)
         assert view_of(browser) == view
         assert "block/product" in browser.find_element(By.CSS_SELECTOR, "#card h2").text
     browser.execute_script("history.back()")
-    until(browser, lambda each: view_of(each) == "program")
+    until(browser, lambda each: view_of(each) == "graph")
     assert browser.get_log("browser") == []
+
+
+def names_in(browser: WebDriver, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
+    return browser.execute_script(script, f".graph {selector} .name")
+
+
+def test_the_graph_unfolds_layers_and_opens_details_by_keyboard(browser, tmp_path):
+    source = tmp_path / "layers.mlir"
+    source.write_text(LAYERS)
+    out = tmp_path / "layers"
+    done = CliRunner().invoke(app, ["report", str(source), "-o", str(out), "--target", "tiny:8"])
+    assert done.exit_code == 0, done.output
+    opened(browser, out / "index.html", "graph")
+    assert names_in(browser, ".node.group") == ["▸ first", "▸ second"]
+    assert len(browser.find_elements(By.CSS_SELECTOR, ".graph .edge")) == 1
+    focused = "return document.activeElement.getAttribute('aria-label')"
+    browser.execute_script("document.querySelector('.graph [tabindex=\"0\"]').focus()")
+    assert browser.execute_script(focused).startswith("unfold first, 2 operations")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    assert browser.execute_script(focused).startswith("unfold second, 2 operations")
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert browser.execute_script(focused).startswith("fold second")
+    assert names_in(browser, ".node.frame") == ["▾ second"]
+    inside = ["second/matmul", "second/softmax"]
+    assert [each for each in names_in(browser, ".node.op") if each != "main"] == inside
+    browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert browser.find_element(By.CSS_SELECTOR, "#card h2").text.startswith("second/matmul")
+    assert names_in(browser, ".node.on") == ["second/matmul"]
+    browser.switch_to.active_element.send_keys("u")
+    both = ["first/matmul", "first/softmax", *inside]
+    assert [each for each in names_in(browser, ".node.op") if each != "main"] == both
+    browser.switch_to.active_element.send_keys("f")
+    assert names_in(browser, ".node.group") == ["▸ first", "▸ second"]
+    assert browser.get_log("browser") == []
+
+
+def test_nodes_of_the_graph_do_not_overlap(browser, page):
+    opened(browser, page, "graph")
+    overlapping = """
+        const boxes = [...document.querySelectorAll('.graph .node:not(.frame) .box')]
+            .map(e => e.getBoundingClientRect());
+        return boxes.flatMap((a, k) => boxes.slice(k + 1).filter(b => a.left < b.right
+            && b.left < a.right && a.top < b.bottom && b.top < a.bottom)).length"""
+    assert len(names_in(browser, ".node")) > 2
+    assert browser.execute_script(overlapping) == 0
 
 
 def test_keys_step_through_time_and_show_what_a_superstep_does(browser, page):

@@ -1,0 +1,221 @@
+"""Where operations are drawn in the graph of a report: rows of layers, and rows within each layer.
+
+Source: Sugiyama, Tagawa, Toda, "Methods for visual understanding of hierarchical system
+structures", 1981: rows by the longest path, few crossings by the mean place of neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, cast
+
+import numpy as np
+
+from ....ir.phases import FORWARD
+from .columns import Table
+
+SWEEPS = 6
+"""Times that nodes move to the mean place of their neighbours, up and down."""
+
+BEND_WIDTH = 0.3
+"""The room of an edge that passes through a row, compared with that of a node. Assumed."""
+
+
+def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
+    """The graph of a report as the page draws it.
+
+    groups: the layers of each phase, with row, place in the row, phase, and the operations inside.
+    rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
+    each pair of groups, the places of its edge in the rows between; inner_bends: of pairs of
+    operations of a group. Places are in widths of a node. An operation without cycles and edges is
+    left out.
+    Raises ModuleNotFoundError if networkx is missing.
+    """
+    edges = _edges(links)
+    joined = {node for source, destination, _ in edges for node in (source, destination)}
+    drawn = [k for k, n in enumerate(operations["cycles"]) if n or k in joined]
+    members = _groups(operations, drawn)
+    group = {node: k for k, nodes in enumerate(members) for node in nodes}
+    own: list[set[tuple[int, int]]] = [set() for _ in members]
+    between: set[tuple[int, int]] = set()
+    for source, destination, _ in edges:
+        a, b = group[source], group[destination]
+        if a == b:
+            own[a].add((source, destination))
+        else:
+            between.add((a, b))
+    phases = [str(operations["phase"][each[0]]) for each in members]
+    when = _dearest_supersteps(parts, len(operations["name"]))
+    rows, places, bends = _layout_of_phases(
+        phases, between, [min(when[n] for n in nodes) for nodes in members]
+    )
+    count = len(operations["name"])
+    inner_rows, inner_places = [0] * count, [0.0] * count
+    inner_bends: dict[tuple[int, int], list[float]] = {}
+    for nodes, inside in zip(members, own, strict=True):
+        ranks = _ranks(nodes, inside, when)
+        found, bent = _places(ranks, inside)
+        inner_bends |= bent
+        for node in nodes:
+            inner_rows[node], inner_places[node] = ranks[node], found[node]
+    return {
+        "groups": [
+            {
+                "layer": operations["layer"][nodes[0]],
+                "phase": phases[k],
+                "row": rows[k],
+                "place": places[k],
+                "operations": nodes,
+            }
+            for k, nodes in enumerate(members)
+        ],
+        "rows": inner_rows,
+        "places": inner_places,
+        "edges": edges,
+        "bends": [[a, b, *found] for (a, b), found in bends.items() if found],
+        "inner_bends": [[a, b, *found] for (a, b), found in inner_bends.items() if found],
+    }
+
+
+def _dearest_supersteps(parts: Table, count: int) -> list[int]:
+    """The superstep in which each operation works most: when it runs. 0 if it has no part."""
+    operation, step, compute, exchange = (
+        np.asarray(parts[name])
+        for name in ("operation", "superstep", "charged_compute", "charged_exchange")
+    )
+    order = np.lexsort((-step, compute + exchange))
+    order = order[operation[order] >= 0]
+    found = np.zeros(count, np.int64)
+    # The last one that is assigned stays.
+    found[operation[order]] = step[order]
+    return [int(each) for each in found]
+
+
+def _groups(operations: Table, drawn: Iterable[int]) -> list[list[int]]:
+    """The operations of each group: those of a layer in a phase."""
+    members: dict[tuple[str, str], list[int]] = {}
+    for each in drawn:
+        key = str(operations["phase"][each]), str(operations["layer"][each])
+        members.setdefault(key, []).append(each)
+    return list(members.values())
+
+
+def _edges(links: Table) -> list[list[int]]:
+    """Source, destination, and the bytes of all values between them."""
+    pairs = np.stack([np.asarray(links["source"]), np.asarray(links["destination"])], axis=1)
+    if not len(pairs):
+        return []
+    found, place = np.unique(pairs, axis=0, return_inverse=True)
+    size = np.zeros(len(found), np.int64)
+    np.add.at(size, place.ravel(), np.asarray(links["bytes"]))
+    return [[int(a), int(b), int(n)] for (a, b), n in zip(found, size, strict=True)]
+
+
+def _layout_of_phases(
+    phases: list[str], edges: set[tuple[int, int]], times: Sequence[int]
+) -> tuple[list[int], list[float], dict[tuple[int, int], list[float]]]:
+    """Row and place of each group, and the bends of edges within a phase.
+
+    What runs forward goes down. Backward and update go up beside it, as the gradients do.
+    """
+    nodes = range(len(phases))
+    down = [n for n in nodes if phases[n] in ("", FORWARD)]
+    up = [n for n in nodes if phases[n] not in ("", FORWARD)]
+    ranks = _ranks(down, edges, times)
+    ranks |= {n: -rank for n, rank in _ranks(up, edges, times).items()}
+    if down and up:
+        bottom = max(ranks[n] for n in down)
+        ranks |= {n: ranks[n] + bottom for n in up}
+    top = min(ranks.values(), default=0)
+    rows = [ranks[n] - top for n in nodes]
+    places = [0.0] * len(phases)
+    bends: dict[tuple[int, int], list[float]] = {}
+    left = 0.0
+    for phase in dict.fromkeys(phases):
+        inside = {n: rows[n] for n in nodes if phases[n] == phase}
+        own = {(a, b) for a, b in edges if a in inside and b in inside}
+        found, bent = _places(inside, own)
+        shift = left - min(found.values(), default=0.0)
+        for n in inside:
+            places[n] = found[n] + shift
+        bends |= {key: [place + shift for place in each] for key, each in bent.items()}
+        reached = [place for each in (found.values(), *bent.values()) for place in each]
+        left = max(reached, default=0.0) + shift + 1.4
+    return rows, places, bends
+
+
+def _ranks(
+    nodes: Iterable[int], edges: Iterable[tuple[int, int]], times: Sequence[int]
+) -> dict[int, int]:
+    """The row of each node: the longest way to it.
+
+    Edges to what runs earlier do not count, so that there is no cycle: a loop carries them.
+    """
+    graph = _networkx().DiGraph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from(
+        (a, b) for a, b in edges if (times[a], a) < (times[b], b) and a in graph and b in graph
+    )
+    found: dict[int, int] = {}
+    for node in cast(Iterable[int], _networkx().topological_sort(graph)):
+        found[node] = max((found[p] + 1 for p in graph.predecessors(node)), default=0)
+    return found
+
+
+def _places(
+    rows: Mapping[int, int], edges: Iterable[tuple[int, int]]
+) -> tuple[dict[int, float], dict[tuple[int, int], list[float]]]:
+    """The place of each node in its row, and of each edge in the rows that it passes."""
+    graph = _networkx().Graph()
+    by_row: dict[int, list[Any]] = {}
+    for node, row in rows.items():
+        by_row.setdefault(row, []).append(node)
+        graph.add_node(node)
+    passing: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+    for a, b in sorted(edges):
+        step = 1 if rows[b] > rows[a] else -1
+        bent = [(a, b, row) for row in range(rows[a] + step, rows[b], step)]
+        for each in bent:
+            by_row.setdefault(each[2], []).append(each)
+        if rows[a] != rows[b]:
+            _networkx().add_path(graph, [a, *bent, b])
+        passing[a, b] = bent
+    at: dict[Any, float] = {}
+    for row in by_row.values():
+        _set_apart(row, dict(zip(row, map(float, range(len(row))), strict=True)), at)
+    order = sorted(by_row)
+    for _ in range(SWEEPS):
+        for rows_of_sweep in (order, order[::-1]):
+            for row in rows_of_sweep:
+                nodes = by_row[row]
+                wanted = {
+                    n: float(np.mean([at[m] for m in graph[n]])) if graph[n] else at[n]
+                    for n in nodes
+                }
+                _set_apart(nodes, wanted, at)
+    middle = (min(at.values(), default=0.0) + max(at.values(), default=0.0)) / 2
+    return (
+        {node: at[node] - middle for node in rows},
+        {key: [at[each] - middle for each in bent] for key, bent in passing.items()},
+    )
+
+
+def _set_apart(nodes: list[Any], wanted: Mapping[Any, float], at: dict[Any, float]) -> None:
+    """Place the nodes of a row in the order of what they want, as near to it as there is room."""
+    nodes.sort(key=lambda n: wanted[n])
+    width = [BEND_WIDTH if isinstance(n, tuple) else 1.0 for n in nodes]
+    gaps = [0.0, *((a + b) / 2 for a, b in pairwise(width))]
+    offset = np.cumsum(gaps)
+    free = np.array([wanted[n] for n in nodes]) - offset
+    # Pushed to the right, and pushed to the left: the mean of both keeps the order and the room.
+    right = np.maximum.accumulate(free)
+    left = np.minimum.accumulate(free[::-1])[::-1]
+    for n, place in zip(nodes, (right + left) / 2 + offset, strict=True):
+        at[n] = float(place)
+
+
+def _networkx() -> Any:
+    import networkx  # noqa: PLC0415
+
+    return networkx
