@@ -148,9 +148,7 @@ class Train(ModulePass, Settings, Numbers):
             ("reduction", self.reduction, REDUCTIONS),
         ):
             if given not in known:
-                raise InputError(
-                    f"{what} {given!r}{suggestion(given, known)}; need one of {', '.join(known)}"
-                )
+                raise InputError(f"no {what} {given!r}{suggestion(given, known)}")
         check_numbers(self.optimizer, self)
         classes = LOSSES[self.loss].has_classes
         for each, default in (("ignore_index", None), ("label_smoothing", 0.0)):

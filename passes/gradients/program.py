@@ -62,8 +62,8 @@ def states_of(main: FuncOp) -> dict[str, list[SSAValue]]:
 def chosen(what: str, name: str, names: Collection[str]) -> None:
     """Raise InputError unless a name is one of some."""
     if name not in names:
-        listed = ", ".join(names) or "none"
-        raise InputError(f"no {what} {name!r}{suggestion(name, list(names))}; there is {listed}")
+        listed = f"there are {', '.join(names)}"
+        raise InputError(f"no {what} {name!r}{suggestion(name, names, listed)}")
 
 
 def drop_groups(module: ModuleOp) -> None:

@@ -357,9 +357,9 @@ def test_updates_that_are_multiplied_get_the_product_of_the_others(zeros: tuple[
 
 
 def test_names_that_the_program_does_not_have_are_refused():
-    with pytest.raises(InputError, match="no input or state of floats 'y'; there is arg0"):
+    with pytest.raises(InputError, match="no input or state of floats 'y'; there is arg0$"):
         after(of_one_function("nn.exp %x"), {}, of=("y",))
-    with pytest.raises(InputError, match="no output of floats 'y'; there is out0"):
+    with pytest.raises(InputError, match="no output of floats 'y'; there is out0$"):
         after(of_one_function("nn.exp %x"), {}, loss="y")
 
 

@@ -312,8 +312,8 @@ def test_a_frozen_normalisation_keeps_its_statistics(options: dict[str, object])
     ("options", "problem"),
     [
         ({"loss": "mean_sqare"}, "loss 'mean_sqare'; did you mean mean_square"),
-        ({"optimizer": "sdg"}, "optimizer 'sdg'"),
-        ({"reduction": "average"}, "reduction 'average'"),
+        ({"optimizer": "sdg"}, "no optimizer 'sdg'; did you mean sgd.$"),
+        ({"reduction": "average"}, "no reduction 'average'; there are mean, none, sum$"),
         ({"momentum": 1.0}, "momentum 1; need 0 or more, and less than 1"),
         ({"optimizer": "adam", "momentum": 0.5}, "optimizer adam has no momentum; it takes beta1"),
         ({"nesterov": True}, "nesterov without a momentum"),

@@ -41,10 +41,7 @@ def _factor(part: str, text: str, steps: int) -> Schedule:
     shape, *numbers = part.split(":")
     most = {"constant": 0, "cosine": 0, "step": 2, "linear-warmup": 1}.get(shape)
     if most is None:
-        raise InputError(
-            f"--schedule {text}: no {shape!r}{suggestion(shape, SHAPES)}; need one of "
-            f"{', '.join(SHAPES)}, or several joined by +"
-        )
+        raise InputError(f"--schedule {text}: no schedule {shape!r}{suggestion(shape, SHAPES)}")
     count, factor = _numbers(numbers, bool(most), most, text)
     if shape == "step":
         return lambda step: factor ** (step // count)

@@ -130,10 +130,8 @@ def check_states(values: Mapping[str, object], known: Mapping[str, Array], path:
     """Raise InputError for a state that a step does not change."""
     for name in values:
         if name not in known:
-            raise InputError(
-                f"{path}: no state {name!r}{suggestion(name, list(known))}; a step changes "
-                f"{', '.join(known)}"
-            )
+            listed = f"a step changes {', '.join(known)}"
+            raise InputError(f"{path}: no state {name!r}{suggestion(name, known, listed)}")
 
 
 def check_loss(outputs: Mapping[str, Array], path: str) -> None:

@@ -37,7 +37,7 @@ def learning(
     names = list(TASKS) if networks is None else networks.split(",")
     for name in names:
         if name not in TASKS:
-            raise InputError(f"no task {name!r}{suggestion(name, TASKS)}; need {', '.join(TASKS)}")
+            raise InputError(f"--networks: no task {name!r}{suggestion(name, TASKS)}")
     table = Table(title=f"median of {len(SEEDS)} seeds", title_justify="left")
     for column in ("data", "learning rate", "steps", "batch", "s a step", "loss"):
         table.add_column(column, justify="left" if column == "data" else "right")
