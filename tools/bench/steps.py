@@ -23,6 +23,7 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from ...ir.errors import InputError
+from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
@@ -193,12 +194,15 @@ OPERATORS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
 
 
 def chosen_steps(networks: str) -> list[tuple[str, int]]:
-    """The networks and batches of a list. Raises BadParameter for what is no such list."""
+    """The networks and batches of a list. Raises InputError for what is no such list."""
     found: list[tuple[str, int]] = []
     for each in networks.split(","):
         name, _, batch = each.partition(":")
-        if name not in light_names() or not batch.isdecimal() or not int(batch):
-            raise typer.BadParameter(f"{each!r}; need NAME:BATCH, as in alexnet:16")
+        if name not in light_names():
+            hint = suggestion(name, light_names())
+            raise InputError(f"--networks {each}: no network {name!r}{hint}")
+        if not (batch.isascii() and batch.isdigit() and int(batch)):
+            raise InputError(f"--networks {each}: need NAME:BATCH, such as alexnet:16")
         found.append((name, int(batch)))
     return found
 

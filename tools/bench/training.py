@@ -12,6 +12,7 @@ cycles what it would take.
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from pathlib import Path
 from time import process_time
 from typing import Annotated, Any
@@ -22,7 +23,9 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.phases import PHASES
+from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
+from ..driver.files import check_files
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
 from ..importers.residual_network import resnet34
@@ -49,21 +52,33 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def model_of(name: str, batch: int) -> onnx.ModelProto:
-    """A network with random weights. Raises InputError for an unknown name."""
-    if name == "resnet34":
-        return resnet34(batch)
-    if name not in light_names():
-        raise InputError(f"network {name!r}; need resnet34 or one of {', '.join(light_names())}")
-    return with_batch(seeded(name), batch)
+    """A network with random weights."""
+    return resnet34(batch) if name == "resnet34" else with_batch(seeded(name), batch)
 
 
 def parsed(spec: str) -> tuple[str, int, int | None]:
     """The name, batch size and vertices per tile of NAME[:BATCH[:VERTICES]]. Raises InputError."""
     name, *numbers = spec.split(":")
+    known = ("resnet34", *light_names())
+    if name.endswith(".onnx"):
+        if not Path(name).is_file():
+            raise InputError(f"--networks {spec}: there is no file {name}")
+    elif name not in known:
+        raise InputError(f"--networks {spec}: no network {name!r}{suggestion(name, known)}")
     if len(numbers) > 2 or not all(n.isascii() and n.isdigit() and int(n) for n in numbers):
         raise InputError(f"--networks {spec}: need NAME[:BATCH[:VERTICES]], such as alexnet:4:336")
     sizes = [int(n) for n in numbers]
     return name, sizes[0] if sizes else 1, sizes[1] if len(sizes) > 1 else None
+
+
+def picture_names(wanted: Sequence[tuple[str, int, int | None]]) -> list[str]:
+    """The file of each picture: NAME_training.jpg, with the numbers if a name occurs again."""
+    stems = [Path(name).stem for name, _, _ in wanted]
+    found: list[str] = []
+    for stem, (_, *numbers) in zip(stems, wanted, strict=True):
+        several = numbers if stems.count(stem) > 1 else ()
+        found.append("_".join([stem, *(f"{n}" for n in several if n), "training.jpg"]))
+    return found
 
 
 def measured(
@@ -144,8 +159,12 @@ def training(
     for name in ("supersteps", "fullest tile", "fits", "compile s", "draw s", "GB"):
         table.add_column(name, justify="right")
     tables: list[Table] = []
-    for name, batch, vertices in map(parsed, filter(None, networks.split(","))):
-        picture = folder and folder / f"{Path(name).stem}_training.jpg"
+    wanted = [parsed(each) for each in networks.split(",")]
+    pictures = picture_names(wanted)
+    if folder is not None:
+        check_files({}, {f"--folder {each}": folder / each for each in pictures})
+    for (name, batch, vertices), own in zip(wanted, pictures, strict=True):
+        picture = folder and folder / own
         found = in_own_process(measured, name, batch, vertices, target, picture)
         for phase in ("all", *PHASES):
             first = phase == "all"

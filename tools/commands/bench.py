@@ -51,7 +51,7 @@ PROGRAMS: Mapping[str, Program] = {
     "learning": Program("..bench.learning.bench", "learning", ("networks", "target", "json")),
     "lookups": Program("..bench.lookups", "lookups", ("target",)),
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
-    "training": Program("..bench.training", "training", ("networks", "target", "folder")),
+    "training": Program("..bench.training", "training", ("networks", "target", "folder", "layers")),
     "steps": Program("..bench.steps", "steps", ("networks", "target")),
     "graphs": Program("..bench.graphs", "graphs", ("target",)),
     "kit": Program("..bench.kit", "kit", ()),
@@ -82,6 +82,9 @@ def bench_command(
     target: Annotated[
         str | None, typer.Option(help="light to graphs, except comparator: a preset.")
     ] = None,
+    layers: Annotated[
+        bool, typer.Option("--layers", help="training: print a table by layer, too.")
+    ] = False,
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -122,6 +125,7 @@ def bench_command(
             ("rows", rows or None),
             ("networks", networks),
             ("target", target),
+            ("layers", layers or None),
             ("folder", folder),
             ("json", out),
         )

@@ -1,7 +1,6 @@
 import numpy as np
 import onnx
 import pytest
-import typer
 from onnx import TensorProto, helper, numpy_helper
 
 from abele.ir.errors import InputError
@@ -60,5 +59,5 @@ def test_an_operator_that_torch_is_not_told_about_is_named():
 
 @pytest.mark.parametrize("given", ["alexnet", "alexnet:0", "lenet:4", "alexnet:x"])
 def test_what_is_no_network_and_batch_is_refused(given: str):
-    with pytest.raises(typer.BadParameter, match="NAME:BATCH"):
+    with pytest.raises(InputError, match="NAME:BATCH|no network"):
         steps.chosen_steps(given)

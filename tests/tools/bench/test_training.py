@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.ir.phases import PHASES
-from abele.tools.bench.training import app, measured, parsed
+from abele.tools.bench.training import app, measured, parsed, picture_names
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.training import Training
 
@@ -30,6 +30,19 @@ def test_a_network_has_a_batch_size_and_vertices_per_tile_if_they_are_given():
     for wrong in ("alexnet:0", "alexnet:four", "alexnet:1:2:3"):
         with pytest.raises(InputError, match="need NAME"):
             parsed(wrong)
+    with pytest.raises(InputError, match="no network 'alexnt'; did you mean alexnet?"):
+        parsed("alexnt:4")
+    with pytest.raises(InputError, match="--networks absent.onnx:2: there is no file absent.onnx"):
+        parsed("absent.onnx:2")
+
+
+def test_pictures_of_one_network_have_names_of_their_own():
+    wanted = [("alexnet", 1, None), ("alexnet", 4, 336), ("a/small.onnx", 2, None)]
+    assert picture_names(wanted) == [
+        "alexnet_1_training.jpg",
+        "alexnet_4_336_training.jpg",
+        "small_training.jpg",
+    ]
 
 
 def test_counts_by_layer_and_by_phase_add_up_to_those_of_the_profile(network: str):
