@@ -153,7 +153,9 @@ def train_command(
             raise InputError(f"{resume}: {first.step} steps are done; need --steps above that")
         rate = None
         if any(each.name == RATE for each in exe.inputs):
-            rate = schedule(rates or SHAPES[0], exe.training.learning_rate, total)
+            rate = schedule(
+                SHAPES[0] if rates is None else rates, exe.training.learning_rate, total
+            )
         judge = None if held is None else Validation(sources.judging(), held)
         trained = None if save_onnx is None else sources.trained(exe)
         with counting_bar(total) as bar:

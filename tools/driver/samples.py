@@ -6,14 +6,13 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.errors import InputError
-from .arrays import Tensor, listed, reading
+from .arrays import Tensor, listed, read_arrays
 from .training import Settings
 
 Array = NDArray[Any]
@@ -44,11 +43,12 @@ class Samples:
 
         Raises InputError if one of them would be empty.
         """
-        held = round(fraction * self.count)
+        # A fraction that is no number compares false.
+        held = round(fraction * self.count) if 0 <= fraction <= 1 else 0
         if not 0 < held < self.count:
             raise InputError(
-                f"{self.path}: {fraction:g} of {self.count} samples is {held}; need one or more to "
-                "validate with, and one or more to train on"
+                f"{self.path}: {fraction:g} of {self.count} samples; need one or more to validate "
+                "with, and one or more to train on"
             )
         order = np.random.default_rng([seed, self.count, held]).permutation(self.count)
         kept, rest = np.sort(order[:held]), np.sort(order[held:])
@@ -92,9 +92,7 @@ def read_samples(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> Sam
     tensors: the inputs, each for one batch. Integers are converted to the type of the input if it
     holds them. Raises InputError.
     """
-    with reading(path, "an .npz file"), np.load(Path(path), allow_pickle=False) as archive:
-        given = {name: np.asarray(archive[name]) for name in archive.files}
-    return samples_of(given, tensors, os.fspath(path))
+    return samples_of(read_arrays(path), tensors, os.fspath(path))
 
 
 def samples_of(
@@ -121,7 +119,8 @@ def samples_of(
         found[name] = _as(array, tensor, path)
         counts[name] = len(array)
     if len(set(counts.values())) != 1 or not min(counts.values()):
-        raise InputError(f"{path}: {counts} samples; need as many of each, and one or more")
+        found_counts = ", ".join(f"{count} of {name!r}" for name, count in counts.items())
+        raise InputError(f"{path}: samples: {found_counts}; need as many of each, and one or more")
     if len({tensor.shape[0] for tensor in wanted.values()}) != 1:
         raise InputError(
             f"{path}: the inputs of the program are {listed(wanted.values())}; need as many "

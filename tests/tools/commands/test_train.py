@@ -327,9 +327,12 @@ def test_dropout_drops_in_training_only_and_goes_on_to_the_same_bits(tmp_path: P
         (["--steps", "1", "--epochs", "1"], "need --steps or --epochs"),
         (["--steps", "1", "--loss", "mean_square"], "'target' has shape [10]; need [samples, 3]"),
         (["--steps", "1", "--training", "target=label"], "arrays target, x; need one for each"),
-        (["--steps", "1", "--validation", "0.01"], "0.01 of 10 samples is 0"),
+        (["--steps", "1", "--validation", "0.01"], "0.01 of 10 samples; need one or more"),
+        (["--steps", "1", "--validation", "nan"], "nan of 10 samples; need one or more"),
+        (["--steps", "1", "--validation", "inf"], "inf of 10 samples; need one or more"),
         (["--steps", "1", "--curve", "loss.txt"], "unknown kind of curve; need .csv or .png"),
-        (["--steps", "1", "--schedule", "cosin"], "no 'cosin'; did you mean cosine?"),
+        (["--steps", "1", "--schedule", "cosin"], "no schedule 'cosin'; did you mean cosine?"),
+        (["--steps", "1", "--schedule", ""], "no schedule ''; there are constant"),
         (["--steps", "1", "--schedule", "step"], "need step:N or step:N:FACTOR"),
         (["--steps", "1", "--schedule", "cosine:3"], "need step:N or step:N:FACTOR"),
         (["--steps", "1", "--non-finite", "go"], "'skip'"),
@@ -340,6 +343,33 @@ def test_what_does_not_fit_is_refused(files: tuple[str, str], options: list[str]
     code, output = train(files, *options)
     assert code == 2
     assert problem in " ".join(output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"text", "damaged, or not an .npz file: File is not a zip file"),
+        (b"\x93NUMPY\x01", "one array without a name (.npy); need np.savez(path, name=array)"),
+        (None, "cannot be read: No such file or directory"),
+    ],
+)
+def test_what_holds_no_samples_is_refused(
+    files: tuple[str, str], tmp_path: Path, content: bytes | None, problem: str
+):
+    path = tmp_path / "bad.npz"
+    if content is not None:
+        path.write_bytes(content)
+    code, output = train((files[0], str(path)), "--steps", 1)
+    assert code == 2
+    assert output == f"error: {path}: {problem}\n"
+
+
+def test_samples_are_as_many_of_each_input(files: tuple[str, str], tmp_path: Path):
+    path = tmp_path / "bad.npz"
+    np.savez(path, x=random((9, 5)), target=np.zeros(8, np.int32))
+    code, output = train((files[0], str(path)), "--steps", 1)
+    assert code == 2
+    assert f"{path}: samples: 9 of 'x', 8 of 'target'; need as many of each" in output
 
 
 def test_a_label_that_is_no_class_is_named(files: tuple[str, str], tmp_path: Path):
