@@ -24,7 +24,6 @@ from ..views.report.compare import compared, markdown_lines
 from ..views.report.condition import Condition, figures_of, read_condition
 from ..views.report.folder import (
     check_report_folder,
-    is_report_folder,
     needs_libraries,
     read_report,
     write_report,
@@ -123,6 +122,8 @@ def report_command(
         conditions = [read_condition(text) for text in fail_if or ()]
         others = bool(conditions) or markdown is not None or perfetto is not None
         _check_use(output, baseline, markdown, others, passes_page or scan_page or opened)
+        if tiles and perfetto is None:
+            raise InputError("--tiles without --perfetto; need both")
         if passes_page and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --passes needs the model")
         if passes_page and how.dump_ir is not None:
@@ -132,7 +133,7 @@ def report_command(
             needs_libraries_of_scan()
         if output is not None:
             check_report_folder(output)
-        before = read_report(Path(baseline)) if is_report_folder(Path(baseline)) else None
+        before = _earlier(baseline)
         dump = Path(scratch, PASSES)
         if passes_page:
             how = replace(how, dump_ir=dump)
@@ -155,14 +156,17 @@ def report_command(
                 links["in the scan"] = f"{SCAN}/index.html?report={{layer}}"
                 more.append(partial(_scan, exe, model, on_step))
             verdicts = _verdicts(conditions, report, before)
+            trace = b""
+            if perfetto is not None:
+                on_step("trace")
+                trace = trace_bytes(report, shown_tiles)
             if output is not None:
                 on_step("write")
                 facts = None if beside is None else beside.to_dict()
                 page = page_text(report, facts, links)
                 write_report(report, output, {PAGE: page, **explorer_files(report)}, more)
             if perfetto is not None:
-                on_step("trace")
-                write_bytes(perfetto, trace_bytes(report, shown_tiles))
+                write_bytes(perfetto, trace)
             if markdown is not None and beside is not None:
                 write_text(markdown, "\n".join(markdown_lines(beside, verdicts)) + "\n")
         warn(exe.relaxed)
@@ -170,11 +174,12 @@ def report_command(
             console().print(line, highlight=False, soft_wrap=True)
         if opened and output is not None:
             webbrowser.open((output / PAGE).resolve().as_uri())
+        if failed := [text for text, bad in verdicts.items() if bad]:
+            print_error_line(f"check failed: {'; '.join(failed)}")
         if not report.program["fits"]:
             print_error_line(_too_large(report.program["over_bytes"], exe.memory.fullest_tile))
             raise typer.Exit(TOO_LARGE)
-        if failed := [text for text, bad in verdicts.items() if bad]:
-            print_error_line(f"check failed: {'; '.join(failed)}")
+        if failed:
             raise typer.Exit(CHECK_FAILED)
 
 
@@ -190,6 +195,11 @@ def _check_use(
         raise InputError("no folder to write to; need -o DIR")
     if markdown is not None and not baseline:
         raise InputError("--markdown: nothing to compare with; need BASELINE")
+
+
+def _earlier(baseline: str) -> Report | None:
+    """The report in a folder that is the baseline; None if the baseline is no folder."""
+    return read_report(Path(baseline)) if baseline and Path(baseline).is_dir() else None
 
 
 def _verdicts(

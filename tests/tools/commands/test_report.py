@@ -44,6 +44,13 @@ def test_a_program_that_does_not_fit_is_reported_and_exits_with_3():
     assert facts()["over_bytes"] > 0
 
 
+def test_a_condition_that_holds_is_said_of_a_program_that_does_not_fit_as_well():
+    result = report("--target", SMALL, "--fail-if", "cycles > 1")
+    assert result.exit_code == 3, result.output
+    assert "check failed: cycles > 1" in result.output
+    assert "bytes more than it has" in result.output
+
+
 def test_it_needs_a_folder():
     result = report()
     assert result.exit_code == 2
@@ -80,6 +87,30 @@ def test_conditions_are_read_before_anything_is_compiled():
     result = report("--fail-if", "cycles >")
     assert result.exit_code == 2
     assert "not understood at its end" in result.output
+
+
+def test_a_tile_that_is_not_there_leaves_nothing_written():
+    result = report("-o", "out", "--target", "tiny:4", "--perfetto", "p.bin", "--tiles", "4")
+    assert result.exit_code == 2
+    assert "--tiles 4: need 0 to 3" in result.output
+    assert not Path("out").exists()
+    assert "need both" in report("-o", "out", "--tiles", "1").output
+
+
+def test_a_folder_without_a_report_is_no_baseline():
+    Path("empty").mkdir()
+    result = report("empty", "-o", "out", "--target", "tiny:4")
+    assert result.exit_code == 2
+    assert "empty: no report: report.json: No such file or directory" in result.output
+
+
+def test_plans_are_not_compared_with_those_of_a_program_file():
+    made = ["compile", "net.onnx", "--target", "tiny:4", "-o", "net.abele"]
+    assert CliRunner().invoke(app, made).exit_code == 0
+    result = report("net.abele", "--target", "tiny:4", "--markdown", "out.md")
+    assert result.exit_code == 0, result.output
+    assert "Plans are not compared" in result.output
+    assert "No operation differs." in Path("out.md").read_text()
 
 
 def test_a_summary_needs_a_baseline():

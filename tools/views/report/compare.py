@@ -65,7 +65,12 @@ def compared(now: Report, baseline: Report, path: str) -> Comparison:
 
     Raises InputError if they have hardly any node in common.
     """
+    _check_facts(baseline.program, path)
     mine, theirs = (rows_of(each.tables["operations"]) for each in (now, baseline))
+    planned_alike = ("plans" in now.absent) == ("plans" in baseline.absent)
+    if not planned_alike:
+        # Vertices tell the split of a part of an operator where the planner's is not known.
+        mine, theirs = ([{**row, "split": ""} for row in rows] for rows in (mine, theirs))
     _check_same_model(mine, theirs, now.program["name"], path)
     waiting = {_key(row): row for row in theirs}
     by_node = {(row["phase"], node): _key(row) for row in theirs for node in _nodes(row)}
@@ -86,8 +91,16 @@ def compared(now: Report, baseline: Report, path: str) -> Comparison:
         baseline=baseline.program,
         figures=tuple((n, int(now.program[n]), int(baseline.program[n])) for n in FIGURES),
         rows=tuple(rows),
-        note=_note(now.program, baseline.program),
+        note=_note(now.program, baseline.program, planned_alike=planned_alike),
     )
+
+
+def _check_facts(program: Mapping[str, Any], path: str) -> None:
+    """Raise InputError unless a report has the facts that are compared."""
+    kinds = {**dict.fromkeys(FIGURES, int), "name": str, "target": dict, "fits": bool}
+    for name, kind in kinds.items():
+        if not isinstance(program.get(name), kind):
+            raise InputError(f"{path}: the report does not say {name!r}; write the report again")
 
 
 def _check_same_model(mine: Rows, theirs: Rows, name: str, path: str) -> None:
@@ -129,9 +142,14 @@ def _row(now: Mapping[str, Any] | None, was: Mapping[str, Any] | None) -> dict[s
     return row
 
 
-def _note(now: Mapping[str, Any], baseline: Mapping[str, Any]) -> str:
-    mine, theirs = now["target"]["spelling"], baseline["target"]["spelling"]
-    return "" if mine == theirs else f"The targets differ: {mine}, and {theirs} for the baseline."
+def _note(now: Mapping[str, Any], baseline: Mapping[str, Any], *, planned_alike: bool) -> str:
+    mine, theirs = now["target"]["spelling"], baseline["target"].get("spelling")
+    notes: list[str] = []
+    if mine != theirs:
+        notes.append(f"The targets differ: {mine}, and {theirs} for the baseline.")
+    if not planned_alike:
+        notes.append("Plans are not compared: one of the two programs was planned before.")
+    return " ".join(notes)
 
 
 def markdown_lines(found: Comparison, verdicts: Mapping[str, bool]) -> list[str]:

@@ -150,11 +150,6 @@ def _duckdb() -> Any:
 # Reading
 
 
-def is_report_folder(path: Path) -> bool:
-    """Whether a path is a folder with the facts of a report."""
-    return (path / FACTS).is_file()
-
-
 def read_facts(folder: Path) -> dict[str, Any]:
     """The facts of a report. Raises InputError if the folder holds no report of this version."""
     try:
@@ -206,6 +201,7 @@ def _read_table(folder: Path, schema: TableSchema) -> Table:
             for c in schema.columns
         }
     except (OSError, KeyError, ValueError, cast(Any, arrow).ArrowException) as error:
-        first = str(error).partition("\n")[0]
+        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        first = said.partition("\n")[0]
         raise InputError(f"{path}: cannot be read: {first}; write the report again") from None
     return table(schema.name, columns)

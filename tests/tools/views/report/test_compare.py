@@ -1,5 +1,7 @@
 """Two programs side by side."""
 
+from dataclasses import replace
+
 import pytest
 from some_models import convolutions, model, node, random
 
@@ -44,6 +46,12 @@ def test_a_summary_lists_figures_operations_and_verdicts(eight: Report):
     assert "- passes: `cycles > 1e12`" in lines
     assert any(line.startswith("| cycles | ") for line in lines)
     assert any("the\\_c0" in line for line in lines)
+
+
+def test_a_baseline_without_its_facts_is_refused(eight: Report):
+    damaged = replace(eight, program={**eight.program, "cycles": "many"})
+    with pytest.raises(InputError, match="b: the report does not say 'cycles'; write the report"):
+        compared(eight, damaged, "b")
 
 
 def test_another_model_is_no_baseline(eight: Report):
