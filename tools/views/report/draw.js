@@ -199,6 +199,7 @@ function grid(host, columns, options) {
       const row = rows[k], node = make("div", { className: "row" });
       node.setAttribute("role", "row");
       if (row.group) node.classList.add("group");
+      if (row.group && row.depth) node.classList.add("inner");
       if (k === at) node.classList.add("on");
       node.style.top = `${k * ROW}px`;
       for (const column of columns) {

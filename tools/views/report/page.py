@@ -10,6 +10,7 @@ import numpy as np
 
 from ...driver.html_page import Html, filled
 from ...driver.page.assets import packed, script, style
+from .blocks import repeated_blocks
 from .collect import Report
 from .columns import Table
 from .folder import plain_columns
@@ -63,6 +64,7 @@ def page_text(
         "work": _work(report),
         "warnings": warnings_of(report),
         "graph": _graph(report),
+        "blocks": repeated_blocks(report.tables["operations"], report.tables["plans"]),
         "compared": compared,
         "links": dict(links or {}),
     }

@@ -1,7 +1,7 @@
-/* Operations: a table to sort and filter, also by layer. */
+/* Operations: a table to sort and filter, also by layer, and with equal blocks folded into one row. */
 
-let byLayer = false, wanted = "";
-const openLayers = new Set();
+let grouping = "", wanted = "";
+const openHeads = new Set();
 view("operations", "Operations", host => {
   const filter = make("input", { className: "field", type: "search", placeholder: "Filter: name, kind, line, plan", value: wanted, id: "filter" });
   filter.setAttribute("aria-label", "Filter operations");
@@ -10,7 +10,7 @@ view("operations", "Operations", host => {
   host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"));
   const most = Math.max(1, ...OPS.map(op => op.cycles));
   const columns = [
-    { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.group ? row.layer : row.name, text: row => row.group ? `${openLayers.has(row.layer) ? "▾" : "▸"} ${row.layer}  (${row.size})` : (byLayer ? "    " : "") + row.name },
+    { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
     { name: "kind", label: "kind", width: "104px", value: row => row.kind.replace(/^nn\./, "") },
     ...(OPS.some(op => op.phase) ? [{ name: "phase", label: "phase", width: "70px", value: row => row.phase }] : []),
     { name: "cycles", label: "cycles", width: "92px", num: true, value: row => row.cycles, text: row => digits(row.cycles), share: row => row.cycles / (row.group ? P.cycles : most) },
@@ -34,31 +34,60 @@ view("operations", "Operations", host => {
       const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
       const kept = OPS.filter(op => words.every(word => text(op).includes(word)));
       total.textContent = `${count(kept.length, "operation")}, ${share(sum(kept, op => op.cycles))} of the cycles`;
-      if (!byLayer) return compare ? kept.toSorted(compare) : kept;
-      const heads = [...Map.groupBy(kept, op => op.layer)].map(([layer, ops]) => groupOf(layer, ops));
-      if (compare) heads.sort(compare);
-      return heads.flatMap(head => openLayers.has(head.layer) ? [head, ...(compare ? head.ops.toSorted(compare) : head.ops)] : [head]);
+      const unfolded = (rows, depth) => (compare ? rows.toSorted(compare) : rows).flatMap(row => {
+        row.depth = depth;
+        return row.group && openHeads.has(row.key) ? [row, ...unfolded(row.inside, depth + 1)] : [row];
+      });
+      return unfolded({ "": ops => ops, layers: layersOf, blocks: blocksOf }[grouping](kept), 0);
     },
     pick: row => {
       if (!row.group) { go({ op: row.operation }); return; }
-      openLayers.has(row.layer) ? openLayers.delete(row.layer) : openLayers.add(row.layer);
+      openHeads.has(row.key) ? openHeads.delete(row.key) : openHeads.add(row.key);
       table.arrange();
     },
   });
   table.node.style.flex = "1"; table.node.style.minHeight = "300px";
-  const tabs = [["one by one", false], ["by layer", true]].map(([name, on]) => {
-    const node = make("button", { type: "button", textContent: name });
-    node.addEventListener("click", () => { byLayer = on; mark(); table.arrange(); });
+  const tabs = [["one by one", "", "every operation"], ["by layer", "layers", "the operations of a layer in one row"], ["by block", "blocks", "equal layers that follow each other in one row, with how often they run"]].map(([name, on, title]) => {
+    const node = make("button", { type: "button", textContent: name, title });
+    node.addEventListener("click", () => { grouping = on; mark(); table.arrange(); });
     groups.append(node);
     return [node, on];
   });
-  const mark = () => tabs.forEach(([node, on]) => node.setAttribute("aria-selected", String(on === byLayer)));
+  const mark = () => tabs.forEach(([node, on]) => node.setAttribute("aria-selected", String(on === grouping)));
   mark();
   filter.addEventListener("input", () => { wanted = filter.value; table.arrange(); });
   VIEWS.find(each => each.name === "operations").update = () => table.arrange();
 });
-function groupOf(layer, ops) {
-  const head = { group: true, layer, ops, size: ops.length, name: layer, kind: "", phase: "", limited_by: "", split: "", line: "", runner_up_slower: null };
+const layersOf = ops => [...Map.groupBy(ops, op => op.layer)].map(([layer, own]) => groupOf(`layer ${layer}`, layer, own));
+/** Blocks that repeat, each in one row; other layers as they are, and alone if they have one operation. */
+function blocksOf(ops) {
+  const kept = new Set(ops.map(op => op.operation)), inBlock = new Map(), done = new Set(), rows = [];
+  data.blocks.forEach((turns, k) => turns.flat().forEach(op => inBlock.set(op, k)));
+  const layers = Map.groupBy(ops, op => `${op.phase} ${op.layer}`);
+  for (const op of ops) {
+    const k = inBlock.get(op.operation), key = k === undefined ? `layer ${op.phase} ${op.layer}` : `block ${k}`;
+    if (done.has(key)) continue;
+    done.add(key);
+    if (k === undefined) {
+      const own = layers.get(`${op.phase} ${op.layer}`).filter(each => !inBlock.has(each.operation));
+      rows.push(own.length > 1 ? groupOf(key, op.layer, own) : op);
+      continue;
+    }
+    const turns = data.blocks[k], name = turn => OPS[turn[0]].layer;
+    // Within a block, the operations at the same place of all turns are one row.
+    const inside = turns[0].map((_, n) => {
+      const same = turns.map(turn => turn[n]).filter(each => kept.has(each)).map(opOf);
+      return same.length > 1 ? { ...groupOf(`${key} ${n}`, same[0].name, same), size: `× ${same.length}`, kind: same[0].kind, phase: same[0].phase, limited_by: common(same, "limited_by"), split: common(same, "split") } : same[0];
+    }).filter(Boolean);
+    const every = turns.flat().filter(each => kept.has(each)).map(opOf);
+    rows.push({ ...groupOf(key, `${name(turns[0])} … ${name(turns.at(-1))}`, every), inside, size: `× ${turns.length}`, phase: op.phase });
+  }
+  return rows;
+}
+/** What all rows have; empty if they differ. */
+const common = (rows, name) => rows.every(row => row[name] === rows[0][name]) ? rows[0][name] : "";
+function groupOf(key, name, ops) {
+  const head = { group: true, key, name, inside: ops, size: ops.length, kind: "", phase: "", limited_by: "", split: "", line: "", runner_up_slower: null };
   for (const name of ["cycles", "compute_cycles", "exchange_cycles", "exchange_bytes", "resident_bytes", "peak_bytes"]) head[name] = sum(ops, op => op[name]);
   const known = ops.filter(op => op.utilisation !== null && op.peak === "MACs");
   head.utilisation = known.length ? sum(known, op => op.utilisation * op.cycles) / (sum(known, op => op.cycles) || 1) : null;

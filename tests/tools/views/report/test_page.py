@@ -47,9 +47,9 @@ func.func @main(%x: !x, %w: !x, %v: !x) -> !x attributes
 VIEWS = ("summary", "memory", "operations", "graph", "execution", "program", "provenance")
 
 
-def written(folder: Path, *arguments: str) -> Path:
+def written(folder: Path, *arguments: str, text: str = TEXT) -> Path:
     source = folder / "net.mlir"
-    source.write_text(TEXT)
+    source.write_text(text)
     done = CliRunner().invoke(app, ["report", str(source), "-o", str(folder / "out"), *arguments])
     assert done.exit_code in (0, 3), done.output
     return folder / "out" / "index.html"
@@ -58,6 +58,11 @@ def written(folder: Path, *arguments: str) -> Path:
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("report"), "--target", "tiny:16", "--passes")
+
+
+@pytest.fixture(scope="module")
+def layers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written(tmp_path_factory.mktemp("layers"), "--target", "tiny:8", text=LAYERS)
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +149,29 @@ def test_operations_are_grouped_by_layer(browser, page):
     assert [each.strip() for each in column(browser, 1)] == ["block/product"]
 
 
+def rows_in(browser: WebDriver) -> list[str]:
+    return [each.strip() for each in texts(browser, ".grid .row > span:first-child em")]
+
+
+def test_equal_blocks_are_one_row_with_a_count(browser, layers):
+    opened(browser, layers, "operations")
+    cycles = dict(zip(column(browser, 1), column(browser, 3), strict=True))
+    buttons = browser.find_elements(By.CSS_SELECTOR, ".tools button")
+    next(each for each in buttons if each.text == "by block").click()
+    assert rows_in(browser) == ["▸ first … second  (× 2)", "main"]
+    browser.find_element(By.CSS_SELECTOR, ".grid .group").click()
+    inside = ["▸ first/matmul  (× 2)", "▸ first/softmax  (× 2)"]
+    assert rows_in(browser) == ["▾ first … second  (× 2)", *inside, "main"]
+    shown = texts(browser, ".grid .group > span:nth-child(3) em")
+    both = [int(cycles[f"{layer}/matmul"].replace(",", "")) for layer in ("first", "second")]
+    assert shown[1] == f"{sum(both):,}"
+    browser.find_elements(By.CSS_SELECTOR, ".grid .group")[1].click()
+    assert column(browser, 1)[:2] == [" " * 8 + "first/matmul", " " * 8 + "second/matmul"]
+    browser.find_element(By.ID, "filter").send_keys("second")
+    assert rows_in(browser)[1:] == ["second/matmul", "second/softmax"]
+    assert browser.get_log("browser") == []
+
+
 def test_an_operation_leads_to_its_time_memory_program_and_source(browser, page):
     opened(browser, page, "operations")
     browser.find_element(By.ID, "filter").clear()
@@ -174,13 +202,8 @@ def names_in(browser: WebDriver, selector: str) -> list[str]:
     return browser.execute_script(script, f".graph {selector} .name")
 
 
-def test_the_graph_unfolds_layers_and_opens_details_by_keyboard(browser, tmp_path):
-    source = tmp_path / "layers.mlir"
-    source.write_text(LAYERS)
-    out = tmp_path / "layers"
-    done = CliRunner().invoke(app, ["report", str(source), "-o", str(out), "--target", "tiny:8"])
-    assert done.exit_code == 0, done.output
-    opened(browser, out / "index.html", "graph")
+def test_the_graph_unfolds_layers_and_opens_details_by_keyboard(browser, layers):
+    opened(browser, layers, "graph")
     assert names_in(browser, ".node.group") == ["▸ first", "▸ second"]
     assert len(browser.find_elements(By.CSS_SELECTOR, ".graph .edge")) == 1
     focused = "return document.activeElement.getAttribute('aria-label')"
