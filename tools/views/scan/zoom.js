@@ -204,9 +204,17 @@
     const wide = Math.max(12, (1.5 * width * viewer.viewport.getZoom(true)) / data.grid);
     Object.assign(spot.style, { left: `${at.x}px`, top: `${at.y}px`, width: `${wide}px`, height: `${wide}px` });
   }
+  // Whether the picture shows what was asked for, or still moves there.
+  const still = () => {
+    const { viewport } = viewer, there = viewport.getCenter(false), here = viewport.getCenter(true);
+    const moves = !here.equals(there) || viewport.getZoom(true) !== viewport.getZoom(false);
+    document.body.dataset.still = moves ? "no" : "yes";
+  };
+  for (const each of ["pan", "zoom"]) viewer.addHandler(each, still);
   viewer.addHandler("update-viewport", () => {
     place();
     document.body.dataset.zoom = viewer.viewport.getZoom(true).toFixed(3);
+    still();
   });
 
   // Details of the cell under the pointer.

@@ -200,6 +200,7 @@ class TestInABrowser:
         settled(browser)
         before, place = data_of(browser, "zoom"), names_in_sight(browser)
         body.send_keys("4")
+        # Time for what must not happen: a movement to the place that the new picture begins with.
         time.sleep(1)
         settled(browser)
         assert data_of(browser, "zoom") == before
@@ -252,9 +253,9 @@ class TestInABrowser:
         opened(browser, page)
         browser.set_window_size(480, 400)  # Too small for all the names.
         try:
+            until(browser, lambda each: len(names_in_sight(each)) < len(NAMES))
             settled(browser)
             rows = browser.find_elements(By.CSS_SELECTOR, ".layer")
-            assert len(names_in_sight(browser)) < len(NAMES)
             for row, layer in zip(rows, NAMES, strict=True):
                 browser.execute_script("arguments[0].click()", row)
                 browser.find_element(By.TAG_NAME, "body").send_keys("0")
@@ -362,14 +363,9 @@ def names_in_sight(browser: WebDriver) -> list[dict[str, float]]:
 
 
 def settled(browser: WebDriver) -> None:
-    """Wait until a movement has come to its end."""
-    where = "return [...document.querySelectorAll('#labels span')].map(e => e.style.cssText).join()"
-    # On a busy host, a quarter of a second may pass without a frame.
-    before, same = "", 0
-    while same < 4:
-        now = browser.execute_script(where) + data_of(browser, "zoom")
-        before, same = now, same + 1 if now == before else 0
-        time.sleep(0.25)
+    """Wait until a movement has come to its end, and its last frame is drawn."""
+    # Names that stay where they are prove nothing: on a busy host, a second passes without a frame.
+    until(browser, lambda each: data_of(each, "still") == "yes")
 
 
 def pixels(browser: WebDriver) -> str:
