@@ -49,6 +49,7 @@ from .operations import (
 )
 from .schema import SCHEMA
 from .tree import tree_table
+from .vertices import MOST_VERTICES, vertex_tables
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,10 +105,17 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         kinds_of(list(modules[exe.levels[0]].walk()), nodes),
     )
     tables["provenance"] = _provenance_table(nodes, modules)
+    absent = _absent(exe)
+    vertices, left_out = vertex_tables(steps, variables, target)
+    tables |= vertices
+    if left_out:
+        absent["vertices"] = (
+            f"{left_out:,} compute sets of more than {MOST_VERTICES:,} vertices are not listed"
+        )
     return Report(
         program=_program(exe, steps, planned),
         tables={each.name: tables[each.name] for each in SCHEMA},
-        absent=_absent(exe),
+        absent=absent,
     )
 
 

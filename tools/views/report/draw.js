@@ -257,7 +257,8 @@ function floorPlan(host, tiles, value, describe, options = {}) {
       if (options.isOver?.(t)) { pen.strokeStyle = css("--worse"); pen.globalAlpha = .6; pen.strokeRect((t % across) * cell + .5, Math.floor(t / across) * cell + .5, cell - 2, cell - 2); pen.globalAlpha = 1; }
     }
     const on = options.selected?.();
-    if (on >= 0) { pen.strokeStyle = css("--ink"); pen.lineWidth = 2; pen.strokeRect((on % across) * cell, Math.floor(on / across) * cell, cell, cell); pen.lineWidth = 1; }
+    // A light and a dark line, of which one can be seen on any colour.
+    if (on >= 0) for (const [name, wide] of [["--paper", 5], ["--ink", 2]]) { pen.strokeStyle = css(name); pen.lineWidth = wide; pen.strokeRect((on % across) * cell - .5, Math.floor(on / across) * cell - .5, cell, cell); pen.lineWidth = 1; }
   }, {
     label: options.label,
     tip: (x, y) => { const t = tileAt(x, y); return t < 0 ? null : describe(t); },

@@ -108,23 +108,29 @@ view("execution", "Execution", host => {
   panel.append(make("p", { className: "note", textContent: `Click a superstep; the wheel zooms, dragging moves, ← and → step. The solid part of compute is the mean tile: what is pale is waiting.${W.every > 1 ? ` One tile in ${W.every} is kept in this page; the tables have all.` : ""}` }));
   const more = make("div"); more.style.display = "contents";
   host.append(more);
+  let shown = null, refresh = null;
+  const pickTile = tile => { laneTiles = [...laneTiles.filter(each => each !== tile), tile].slice(-5); go({ tile }); };
+  const details = () => { shown = { ...place }; more.replaceChildren(); refresh = stepDetails(more, place.step, pickTile); };
   const update = () => {
+    // Another tile changes only its own list, so that the picture of tiles keeps the keyboard.
+    if (shown.step === place.step && shown.op === place.op && shown.tile !== place.tile) { shown = { ...place }; refresh?.(); redrawSoon(); return; }
     canvases = canvases.filter(each => each === chart);
-    more.replaceChildren();
-    stepDetails(more, place.step, tile => { laneTiles = [...laneTiles.filter(each => each !== tile), tile].slice(-5); chart.redraw(); });
+    details();
     chart.redraw();
   };
   VIEWS.find(each => each.name === "execution").update = update;
-  stepDetails(more, place.step, tile => { laneTiles = [...laneTiles.filter(each => each !== tile), tile].slice(-5); chart.redraw(); });
+  details();
   if (place.step >= 0) { const k = E.superstep.indexOf(place.step); if (k >= 0) see(k); }
 });
 
-/** What one superstep does, or all together. */
+/** What one superstep does, or all together. Returns what to call when another tile is chosen. */
 function stepDetails(host, number, pickTile) {
   const W = data.work, n = W.tiles.length, step = STEPS[number];
   const box = make("div", { className: "columns" });
   host.append(box);
   const facts = make("section", { className: "panel w4" }), curve = make("section", { className: "panel w4" }), traffic = make("section", { className: "panel w4" }), floor = make("section", { className: "panel w7" }), parts = make("section", { className: "panel w5" });
+  let refresh = null;
+  const tileShown = () => place.tile >= 0 ? place.tile : step.critical_tile;
   box.append(facts, curve, traffic);
   if (!step) {
     facts.append(make("h2", { textContent: "All supersteps" }), pairs([["supersteps", digits(P.supersteps)], ["cycles", digits(P.cycles)], ["compute", share(P.compute_cycles)], ["exchange", share(P.exchange_cycles)], ["sync", share(P.sync_cycles)]]), make("p", { className: "note", textContent: "Click a superstep to see its tiles, its traffic and its parts." }));
@@ -148,10 +154,13 @@ function stepDetails(host, number, pickTile) {
       }
       pen.fillStyle = css("--soft"); pen.fillText("busiest", left, tall - 8); pen.textAlign = "right"; pen.fillText("idlest", width, tall - 8); pen.textAlign = "left";
     }, { label: "balance", tip: px => { const each = work[Math.max(0, Math.min(n - 1, Math.floor((px - left) / (chart.width - left) * n)))]; return [`tile ${each[2]}`, `exchange ${digits(each[0])}, compute ${digits(each[1])} cycles`]; }, pick: px => pickTile(work[Math.max(0, Math.min(n - 1, Math.floor((px - left) / (chart.width - left) * n)))][2]) });
-    box.append(floor, parts);
+    const vertices = make("section", { className: "panel" });
+    box.append(floor, parts, vertices);
+    refresh = () => verticesOf(vertices, step, tileShown());
+    refresh();
     floor.append(make("div", { className: "tools" }, make("h2", {}, "Tiles of this superstep", make("small", { textContent: "cycles of exchange and compute" })), heatKey("0", short(most))));
     const column = new Map(W.tiles.map((tile, k) => [tile, k])), value = t => column.has(t) ? W.exchange[row + column.get(t)] + W.compute[row + column.get(t)] : 0;
-    floorPlan(floor, P.tiles, value, t => [`tile ${t}`, column.has(t) ? `exchange ${digits(W.exchange[row + column.get(t)])}, compute ${digits(W.compute[row + column.get(t)])} cycles` : "not in this page"], { label: "tiles of this superstep", cell: 18, pick: pickTile, selected: () => step.critical_tile });
+    floorPlan(floor, P.tiles, value, t => [`tile ${t}`, column.has(t) ? `exchange ${digits(W.exchange[row + column.get(t)])}, compute ${digits(W.compute[row + column.get(t)])} cycles` : "not in this page"], { label: "tiles of this superstep", cell: 18, pick: pickTile, selected: tileShown });
     parts.append(make("h2", { textContent: "Its copies and compute sets" }), ...(step.parts || []).map(part => {
       const row = make("div"); row.style.cssText = "display:grid;grid-template-columns:64px minmax(0,1fr) auto;gap:2px 10px";
       row.append(make("span", { className: "note", textContent: part.kind }), linkish(part.origin || part.writes, () => part.operation >= 0 && go({ op: part.operation })), make("span", { textContent: `${digits(part.kind === "copy" ? part.exchange_cycles + part.compute_cycles : part.compute_cycles)} cycles` }), make("span"), make("span", { className: "note", textContent: part.kind === "copy" ? `${bytes(part.exchange_bytes)} to ${part.writes}` : `${part.codelet}: ${count(part.vertices, "vertex").replace("vertexs", "vertices")} on ${count(part.tiles, "tile")}` }));
@@ -164,7 +173,7 @@ function stepDetails(host, number, pickTile) {
   const top = cells.reduce((a, b) => Math.max(a, b), 0);
   const name = g => `${g * P.group_tiles}–${Math.min(P.tiles, (g + 1) * P.group_tiles) - 1}`;
   traffic.append(make("h2", {}, "Who sends to whom", make("small", { textContent: `groups of ${count(P.group_tiles, "tile")}; senders down, receivers across` })));
-  if (!top) { traffic.append(make("p", { className: "note", textContent: "Nothing is exchanged." })); return; }
+  if (!top) { traffic.append(make("p", { className: "note", textContent: "Nothing is exchanged." })); return refresh; }
   let cell = 6;
   const find = (px, py) => { const to = Math.floor(px / cell), from = Math.floor(py / cell); return to < groups && from < groups ? [from, to] : null; };
   canvas(traffic, () => Math.max(60, Math.min(groups * 12, traffic.clientWidth - 30)), (pen, width, tall) => {
@@ -173,6 +182,32 @@ function stepDetails(host, number, pickTile) {
   }, { label: "traffic", tip: (px, py) => { const found = find(px, py); return found && [`tiles ${name(found[0])} to ${name(found[1])}`, `${bytes(cells[found[0] * groups + found[1]])}${step ? "" : " in a run"}`]; } });
   const exact = !step || !X.superstep.some((s, k) => s === number && !X.exact[k]);
   traffic.append(heatKey("0", bytes(top)), ...(exact ? [] : [make("p", { className: "note", textContent: "A very large copy is taken to be shared evenly." })]));
+  return refresh;
+}
+/** The vertices of a superstep on one tile: equal ones of a worker are one row. */
+function verticesOf(host, step, tile) {
+  const V = T.vertices, R = T.vertex_tiles, kinds = new Map(), rows = [];
+  const parts = new Map((step.parts || []).filter(part => part.kind === "compute").map(part => [part.part, part]));
+  for (let k = 0; k < R.part.length; k++) if (parts.has(R.part[k]) && tile >= R.first_tile[k] && tile < R.first_tile[k] + R.tiles[k]) kinds.set(R.part[k], R.kind[k]);
+  for (let k = 0; k < V.part.length; k++) if (kinds.get(V.part[k]) === V.kind[k]) rows.push({ part: parts.get(V.part[k]), worker: V.worker[k], cycles: V.cycles[k], bytes: V.bytes[k], vertices: V.vertices[k] });
+  const workers = new Set(rows.map(row => row.worker));
+  const total = sum(rows, row => row.vertices);
+  host.replaceChildren(make("h2", {}, `Tile ${digits(tile)}: ${total === 1 ? "1 vertex" : `${digits(total)} vertices`}`, make("small", { textContent: place.tile >= 0 ? "the chosen tile" : "the critical tile; click another one above" })), ...lacks("vertices"));
+  host.dataset.tile = tile;
+  if (!rows.length) { host.append(make("p", { className: "note", textContent: "Nothing is computed on this tile in this superstep." })); return; }
+  const most = Math.max(1, ...rows.map(row => row.cycles * row.vertices));
+  const table = grid(host, [
+    { name: "codelet", label: "codelet", width: "minmax(140px, 1.4fr)", value: row => row.part.codelet },
+    { name: "operation", label: "operation", width: "minmax(160px, 2fr)", value: row => row.part.operation < 0 ? row.part.origin : opName(row.part.operation) },
+    { name: "worker", label: "worker", width: "74px", num: true, value: row => row.worker, text: row => row.worker < 0 ? "all" : String(row.worker), tip: "the worker that runs them; all: the supervisor starts the workers itself" },
+    { name: "vertices", label: "vertices", width: "74px", num: true, value: row => row.vertices, text: row => digits(row.vertices), tip: "equal vertices that this worker runs" },
+    { name: "cycles", label: "cycles each", width: "90px", num: true, value: row => row.cycles, text: row => digits(row.cycles), tip: "of one vertex, as if all workers ran such vertices at the same time" },
+    { name: "all", label: "cycles", width: "96px", num: true, value: row => row.cycles * row.vertices, text: row => digits(row.cycles * row.vertices), share: row => row.cycles * row.vertices / most },
+    { name: "bytes", label: "writes each", width: "90px", num: true, value: row => row.bytes, text: row => bytes(row.bytes), tip: "bytes that one vertex writes" },
+    { name: "result", label: "writes to", width: "minmax(120px, 1.2fr)", value: row => row.part.writes },
+  ], { label: `Vertices of tile ${tile}`, least: 900, rows: compare => compare ? rows.toSorted(compare) : rows, pick: row => { if (row.part.operation >= 0) go({ op: row.part.operation }); } });
+  table.node.style.height = `${Math.min(rows.length, 12) * ROW + 36}px`;
+  if (workers.size > 1 || !workers.has(-1)) host.append(make("p", { className: "note", textContent: `A tile has ${count(P.target.workers, "worker")}, which take turns.` }));
 }
 function whyCritical(step) {
   const parts = (step.parts || []).filter(part => part.charged_compute > 0).toSorted((a, b) => b.charged_compute - a.charged_compute);

@@ -250,6 +250,27 @@ def test_keys_step_through_time_and_show_what_a_superstep_does(browser, page):
     assert browser.get_log("browser") == []
 
 
+def test_a_superstep_is_zoomed_to_the_vertices_of_a_tile(browser, page):
+    opened(browser, page, "execution&step=0")
+    script = "return STEPS.find(step => step.busy_tiles > 1 && step.compute_cycles).superstep"
+    opened(browser, page, f"execution&step={browser.execute_script(script)}")
+    critical = browser.execute_script("return STEPS[place.step].critical_tile")
+    panel = browser.find_element(By.CSS_SELECTOR, "section[data-tile]")
+    assert panel.get_attribute("data-tile") == str(critical)
+    count = sum(int(each) for each in texts(browser, "section[data-tile] .row > span:nth-child(4)"))
+    title = panel.find_element(By.TAG_NAME, "h2").text
+    assert title.startswith(f"Tile {critical}: {count} vert")
+    plan = browser.find_element(By.CSS_SELECTOR, "[aria-label='tiles of this superstep']")
+    plan.send_keys(Keys.ARROW_RIGHT if critical < 15 else Keys.ARROW_LEFT)
+    other = browser.execute_script("return place.tile")
+    assert other != critical
+    assert panel.get_attribute("data-tile") == str(other)
+    assert f"tile={other}" in browser.execute_script("return location.hash")
+    # The picture keeps the keyboard.
+    assert browser.switch_to.active_element == plan
+    assert browser.get_log("browser") == []
+
+
 def test_names_with_markup_are_text(browser, page):
     opened(browser, page, "operations")
     assert HOSTILE in column(browser, 1)
