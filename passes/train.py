@@ -22,6 +22,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..dialects import nn
+from ..dialects.dtypes import STORED
 from ..dialects.levels import NN
 from ..dialects.settable import UPDATED
 from ..ir.blob import Blob
@@ -188,8 +189,10 @@ class _Step:
             self._normalise_by_batches(set(loads))
         kind = LOSSES[options.loss]
         output = outputs_of(main)[name]
-        if not is_float(output):
-            raise InputError(f"output {name!r} is {output.type}; a loss reads floats")
+        if not is_float(output) or nn.element_of(output) in STORED:
+            raise InputError(
+                f"output {name!r} is {output.type}; a loss reads floats that can be computed with"
+            )
         emit = Emitter(self.edit, end_of(main), end_of(main), LOSS)
         if isinstance(output.owner, Operation):
             emit.source = output.owner
@@ -216,6 +219,11 @@ class _Step:
             passed = [found[each] for each in values if each in found]
             if passed:
                 gradients[state] = emit.add(passed)
+            if passed and nn.element_of(values[0]) in STORED:
+                raise InputError(
+                    f"weight {state!r} has elements {nn.element_of(values[0])}, which are only "
+                    "stored; freeze it, or give it a type to compute in"
+                )
         if not gradients:
             raise InputError("train: the loss depends on no weight that is trained")
         if parts is not None:
@@ -437,7 +445,7 @@ class _Step:
             return known[beta]
 
         readers: dict[SSAValue, Operation] = {}
-        for op in block.ops:
+        for op in block.walk():
             for value in op.operands:
                 readers.setdefault(value, op)
         for name, gradient in gradients.items():

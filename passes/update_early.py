@@ -210,7 +210,9 @@ def _find_places(units: _Units, end: int) -> None:
             maker = units.maker_of_elements(unit.last.stored)
             if maker in behind:
                 for load in loads.get(unit.last.state.string_value(), ()):
-                    behind[maker] += units.readers_of_elements(load)
+                    readers = units.readers_of_elements(load)
+                    # Nothing can stand behind what ends the block, and returns the old value.
+                    behind[maker] += (each for each in readers if not _ends(each.last))
     changed = True
     while changed:
         changed = False

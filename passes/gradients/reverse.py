@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from xdsl.dialects.builtin import f32
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
+from ...dialects import nn
+from ...dialects.dtypes import STORED
 from ...dialects.structured import Composite
 from ...ir.upstream import ModuleOp
 from .control_flow import Flow, Passed, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .rules import has_rule, passed_back
+from .turns import narrowed
 from .way import is_float, on_the_way
 
 
@@ -91,6 +95,12 @@ class Backward:
         gradients = [self._total(v) for v in op.results]
         if all(each is None for each in gradients):
             return
+        kept = next((v for v in op.results if is_float(v) and nn.element_of(v) in STORED), None)
+        if kept is not None and not isinstance(op, nn.CastOp):
+            raise no_gradient(
+                op,
+                f"has a result of elements {nn.element_of(kept)}, which are only stored",
+            )
         operands = list(op.operands)
         wanted = [i for i, v in enumerate(operands) if v in reached and is_float(v)]
         try:
@@ -116,5 +126,8 @@ class Backward:
         if not parts:
             return None
         if len(parts) > 1:
-            self.waiting[value] = parts = [self.emit.add(parts)]
+            # Elements that are only stored cannot be added.
+            if nn.element_of(value) in STORED:
+                parts = [self.emit(nn.CastOp(each, f32)) for each in parts]
+            self.waiting[value] = parts = [narrowed(self.emit, self.emit.add(parts), value)]
         return parts[0]

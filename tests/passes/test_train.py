@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 
+import ml_dtypes
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
@@ -438,3 +439,65 @@ def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
 def test_micro_batches_that_cannot_be_are_refused(options: dict[str, object], problem: str):
     with pytest.raises(InputError, match=problem):
         training(linear(), **options)
+
+
+IN_A_LOOP = """
+    nn.state @w : tensor<2xf64> = <"{w}">
+    func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> {
+      %w = nn.load @w : tensor<2xf64> loc("w")
+      %0 = control.repeat 2 (%x) : (tensor<2xf64>) -> (tensor<2xf64>) {
+      ^bb0(%y: tensor<2xf64>):
+        %1 = nn.mul %y, %w : (tensor<2xf64>, tensor<2xf64>) -> tensor<2xf64>
+        control.yield %1 : tensor<2xf64>
+      }
+      func.return %0 : tensor<2xf64>
+    }"""
+
+
+def test_a_weight_may_be_read_in_a_loop_alone():
+    """The loss is (x w^2)^2 for a target of 0, and its slope is 4 x^2 w^3."""
+    w, x = np.array([0.5, -1.0]), np.array([2.0, 1.0])
+    module = training((IN_A_LOOP, {"w": w}), loss="mean_square", reduction="sum")
+    found = run_reference(module, {"arg0": x, "target": np.zeros(2)})
+    np.testing.assert_allclose(found.state["w"], w - 0.01 * 4 * x**2 * w**3)
+
+
+STORED = """
+    nn.state @w : tensor<2xf8E5M2> = <"{w}">
+    func.func @main(%x: tensor<2xf32>) -> (tensor<2xf32>, tensor<2xf8E5M2>) {
+      %w = nn.load @w : tensor<2xf8E5M2> loc("w")
+      %0 = nn.cast %w : (tensor<2xf8E5M2>) -> tensor<2xf32>
+      %1 = nn.mul %x, %0 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %1, %w : tensor<2xf32>, tensor<2xf8E5M2>
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("output", "problem"),
+    [("out0", "weight 'w' has elements f8E5M2, which are only stored"), ("out1", "output 'out1'")],
+)
+def test_elements_that_are_only_stored_are_not_trained(output: str, problem: str):
+    states = {"w": np.ones(2, ml_dtypes.float8_e5m2)}
+    with pytest.raises(InputError, match=problem):
+        training((STORED, states), loss="mean_square", output=output)
+
+
+THROUGH_STORED = """
+    nn.state @w : tensor<2xf32> = <"{w}">
+    func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {
+      %w = nn.load @w : tensor<2xf32> loc("w")
+      %0 = nn.cast %w : (tensor<2xf32>) -> tensor<2xf8E5M2>
+      %1 = nn.cast %0 : (tensor<2xf8E5M2>) -> tensor<2xf32>
+      %3 = nn.cast %0 : (tensor<2xf8E5M2>) -> tensor<2xf32>
+      %4 = nn.add %1, %3 : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %4 : tensor<2xf32>
+    }"""
+
+
+def test_gradients_pass_casts_to_elements_that_are_only_stored_and_are_added_in_wider_ones():
+    w = np.ones(2, np.float32)
+    module = training(
+        (THROUGH_STORED, {"w": w}), loss="mean_square", reduction="sum", learning_rate=0.5
+    )
+    x = {"arg0": w, "target": np.array([0, 2], np.float32)}
+    assert run_reference(module, x).state["w"].tolist() == [1 - 0.5 * 2 * 2 * 2, 1]

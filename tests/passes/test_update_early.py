@@ -56,6 +56,20 @@ def test_an_update_follows_its_gradient_and_the_last_read_of_the_old_weight():
     )
 
 
+def test_an_update_stays_before_the_return_of_the_old_weight():
+    text = (
+        STATES
+        + """
+    func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+      %w = nn.load @w : tensor<4x4xf32>
+      %new = nn.sub %w, %x : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+      nn.store %new, @w : tensor<4x4xf32>
+      func.return %w : tensor<4x4xf32>
+    }"""
+    )
+    check(text, text)
+
+
 def test_an_update_that_makes_more_than_it_reads_comes_at_the_end():
     start = (
         STATES
