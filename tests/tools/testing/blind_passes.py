@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from unittest.mock import patch
 
 import numpy as np
 from xdsl.dialects.builtin import f32
@@ -11,6 +12,8 @@ from xdsl.ir import Operation, SSAValue
 
 from abele.dialects import control, nn
 from abele.ir.upstream import Context, ModuleOp, ModulePass
+from abele.passes import update_early
+from abele.passes.update_early import UpdateEarly
 
 
 def _loops(op: ModuleOp) -> Iterator[control.RepeatOp]:
@@ -199,6 +202,63 @@ class DropMiddle(ModulePass):
                     each.operands[0] = middle.operand
 
 
+@dataclass(frozen=True)
+class UpdateTooEarly(ModulePass):
+    """Overwrites a weight as soon as its gradient is there, before another gradient reads it."""
+
+    name = "update-too-early"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        stores = [each for each in op.walk() if isinstance(each, nn.StoreOp)]
+        before = {store: set(_reads_behind(store)) for store in stores}
+        with patch.object(update_early._Units, "readers_of_elements", lambda *_: iter(())):
+            UpdateEarly().apply(ctx, op)
+        for store in stores:
+            for reader in set(_reads_behind(store)) - before[store]:
+                for i, value in enumerate(reader.operands):
+                    if _is_loaded(value, store) and _leads_to_another(reader, store):
+                        reader.operands[i] = store.stored
+
+
+def _is_loaded(value: SSAValue, store: nn.StoreOp) -> bool:
+    return isinstance(value.owner, nn.LoadOp) and value.owner.state == store.state
+
+
+def _reads_behind(store: nn.StoreOp) -> Iterator[Operation]:
+    """The operations behind a store that read the old value of its state."""
+    later = store.next_op
+    while later is not None:
+        if any(_is_loaded(value, store) for value in later.operands):
+            yield later
+        later = later.next_op
+
+
+def _leads_to_another(op: Operation, store: nn.StoreOp) -> bool:
+    """Whether the result of an operation is part of what is stored to another state."""
+    if isinstance(op, nn.StoreOp):
+        return op.state != store.state
+    uses = (use for result in op.results for use in result.uses)
+    return any(_leads_to_another(use.operation, store) for use in uses)
+
+
+@dataclass(frozen=True)
+class FollowOldMean(ModulePass):
+    """Lets a weight follow what a running mean of its gradients was before the step."""
+
+    name = "follow-old-mean"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in op.walk():
+            maker = each.stored.owner if isinstance(each, nn.StoreOp) else None
+            if not isinstance(each, nn.StoreOp) or not isinstance(maker, Operation):
+                continue
+            old = next((value for value in maker.operands if _is_loaded(value, each)), None)
+            for use in tuple(each.stored.uses):
+                reader = use.operation
+                if old is not None and reader is not each and _leads_to_another(reader, each):
+                    reader.operands[use.index] = old
+
+
 BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "several values of a loop": (SwapYields,),
     "several values of a branch": (SwapBranches,),
@@ -210,5 +270,6 @@ BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "numbers below zero alone": (MaxFromZero,),
     "zeros of both signs": (CompareReciprocals,),
     "chains of operations": (DropMiddle,),
+    "steps of training": (UpdateTooEarly, FollowOldMean),
 }
 """For each shape of program, passes whose bug only this shape shows."""

@@ -61,7 +61,8 @@ class Sketch:
     sizes: sizes that axes may have. element: number of the first value's element type; from 4 on,
     of one that few programs have. seed: seed of inputs, states and constants, and of the decisions
     that lower the program. target: the spelling of its machine. kinds: classes, by number, of the
-    further operations in bodies of control flow; any classes if empty.
+    further operations in bodies of control flow; any classes if empty. training: the seed of the
+    options of the step of training that the program becomes, if it has a gradient; 0 for none.
     """
 
     steps: tuple[Step, ...]
@@ -71,6 +72,7 @@ class Sketch:
     seed: int = 0
     target: str = "tiny:1"
     kinds: tuple[int, ...] = ()
+    training: int = 0
 
     @property
     def machine(self) -> Target:

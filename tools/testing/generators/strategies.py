@@ -39,6 +39,7 @@ from .sketch import (
     edges,
     machine_of,
 )
+from .training import PLAINEST, is_step
 
 OperatorNames: TypeAlias = "Sequence[type[Operation] | str] | Operators | None"
 
@@ -83,6 +84,7 @@ _one_in_32 = st.integers(0, 31)
 _shares = st.sampled_from(CONTROLLED)
 _elements = st.sampled_from((*(0, 0, 0, 0, 1, 1, 2, 3) * 6, *range(4, 4 + RARE_ELEMENTS)))
 _seeds = st.integers(0, 4095)
+_steps_of_training = st.integers(PLAINEST, 4095)
 
 
 @st.composite
@@ -92,8 +94,9 @@ def sketches(
     max_ops: int = 5,
     data: Sequence[Data] = DATA,
     control_flow: bool = True,
+    training: bool = False,
 ) -> Sketch:
-    """Sketches of programs of up to max_ops operations."""
+    """Sketches of programs of up to max_ops operations, or of steps of training of them."""
     if target is None:
         spelling = draw(_spellings())
     else:
@@ -109,6 +112,7 @@ def sketches(
         draw(_kinds(tuple(data))),
         draw(_seeds),
         spelling,
+        training=draw(_steps_of_training) if training else 0,
     )
 
 
@@ -121,6 +125,7 @@ def programs(
     operators: OperatorNames = None,
     data: Sequence[Data] = DATA,
     control_flow: bool = True,
+    training: bool = False,
 ) -> SearchStrategy[Program]:
     """Well-typed programs of a level, with inputs. Every value is a result.
 
@@ -129,7 +134,8 @@ def programs(
     the supersteps and addresses of a program of tile are decided ("tile" picks one at random).
     target: the machine; any small one if None. dtypes: element types; some operations add booleans.
     operators: classes or names; all operators of the dialects of nn if None. data: the kinds of
-    values of inputs. control_flow: whether to generate loops and branches.
+    values of inputs. control_flow: whether to generate loops and branches. training: whether every
+    program is a step of training, whose results are its loss and perhaps the outputs.
     Raises ValueError for an unknown level or if none of the operators is known.
     """
     if level not in KNOWN:
@@ -137,13 +143,15 @@ def programs(
     known = operators_of(operators)
     elements = tuple(dtypes)
 
-    def made(sketch: Sketch) -> Program:
-        program = at_level(build(sketch, known, elements), level)
+    def program_of(sketch: Sketch) -> Program:
+        made = build(sketch, known, elements)
+        assume(not training or is_step(made.module))
+        program = at_level(made, level)
         assume(program is not None)
         assert program is not None
         return program
 
-    return sketches(target, max_ops, data, control_flow).map(made)
+    return sketches(target, max_ops, data, control_flow, training).map(program_of)
 
 
 def operators_of(operators: OperatorNames) -> Operators:

@@ -13,8 +13,8 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ...driver.arrays import Array
-from ..generators.build import values_of
 from ..generators.sketch import Sketch
+from ..generators.values import values_of
 from .draw import Shape
 from .graph import WEIGHTS_ARE_NO_INPUTS
 

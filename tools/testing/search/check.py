@@ -20,6 +20,7 @@ from ....ir.level import Level
 from ....ir.upstream import ModulePass
 from ..generators.levels import level_before
 from ..generators.program import Program
+from ..generators.training import is_step
 from ..oracle.relations import name_of
 from . import shrink
 from .blame import (
@@ -196,6 +197,7 @@ class _Check:
         except AtFault as failed:
             raise _Found(program, failed) from None
         self.report.examples += 1
+        self.report.steps += is_step(program.module)
         self.report.exercised.update(set(exercised(program.module)))
         if wrong is not None:
             raise _Found(program, wrong)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from ....ir.upstream import ModulePass
 from ..generators.build import build, default_operators
 from ..generators.levels import at_level
 from ..generators.program import Program
-from ..generators.sketch import random_sketch
+from ..generators.sketch import MOST_KINDS, random_sketch
 from .failures import StrategyFailed
 from .focus import about, named_operators, programs_of_rules
 from .judge import invalid
@@ -20,6 +21,9 @@ from .settings import LIMIT
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+STEPS = 8
+"""One program in this many is a step of training, if it has a gradient."""
 
 Look = Callable[[Program], bool]
 """Checks one program, and returns whether the passes change it. What it raises ends the drawing."""
@@ -49,6 +53,8 @@ def generated(level: str, count: int, seed: int, passes: Sequence[ModulePass], l
             sketch = about(sketch, named)
         elif learned.sketches and number % 4 in learned.turns(bool(named)):
             sketch = learned.like(sketch, random)
+        if number % STEPS == STEPS // 2 + 1:
+            sketch = replace(sketch, training=random.randint(1, MOST_KINDS))
         program = at_level(build(sketch, operators), level)
         changed = program is not None and look(program)
         learned.add(sketch, aimed, changed)

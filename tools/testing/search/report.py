@@ -25,6 +25,7 @@ class Report:
     refused: programs that a pass refused.
     unfit: programs that did not fit their machine.
     changed: programs that the passes changed.
+    steps: programs that are steps of training.
     changed_by: number of programs that each user's pass of a pipeline changed, by its name.
     undecided: programs whose results could not be compared, because a branch depended on rounding.
     seconds, cpu_seconds: time until the end or until the failure, without shrinking.
@@ -43,6 +44,7 @@ class Report:
     refused: int = 0
     unfit: int = 0
     changed: int = 0
+    steps: int = 0
     changed_by: Counter[str] = field(default_factory=Counter[str])
     undecided: int = 0
     seconds: float = 0.0
@@ -63,11 +65,12 @@ class Report:
             f", {count} compared with the program after {name}"
             for name, count in self.began_after.items()
         )
+        steps = f", {self.steps} steps of training" if self.steps else ""
         where = f" of {self.level}" if self.level else ""
         return (
             f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "
             f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided"
-            f"{began}{related}"
+            f"{steps}{began}{related}"
         )
 
 

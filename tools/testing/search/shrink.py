@@ -25,6 +25,7 @@ from ..generators.build import build, default_operators
 from ..generators.levels import at_level, lowered
 from ..generators.program import Program
 from ..generators.sketch import DATA, Sketch, Step, machine_of
+from ..generators.training import PLAINEST
 from .failures import AtFault, StrategyFailed, Wrong
 from .judge import Judge
 from .run import Refused
@@ -157,6 +158,9 @@ FEW = (1, 2, 3)
 def simpler(sketch: Sketch) -> Iterator[Sketch]:
     """Simpler sketches, the most promising first."""
     steps = sketch.steps
+    if sketch.training:
+        yield replace(sketch, training=0)
+        yield replace(sketch, training=PLAINEST)
     for keep in range(len(steps)):
         yield replace(sketch, steps=steps[keep : keep + 1])
     for gone in range(len(steps)):
@@ -179,6 +183,8 @@ def simpler(sketch: Sketch) -> Iterator[Sketch]:
     # Other leaves, attributes and bodies of control flow, which may take fewer operations.
     for seed in FEW:
         yield replace(sketch, seed=seed)
+        if sketch.training > PLAINEST:
+            yield replace(sketch, training=seed)
         for i, step in enumerate(steps):
             yield replace(sketch, steps=(*steps[:i], replace(step, seed=seed), *steps[i + 1 :]))
 

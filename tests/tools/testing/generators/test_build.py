@@ -12,13 +12,14 @@ from abele.dialects import control, nn
 from abele.dialects.levels import NN
 from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
-from abele.tools.testing.generators.build import RARE, build, default_operators, values_of
+from abele.tools.testing.generators.build import RARE, build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import (
     Sketch,
     Step,
     random_sketch,
 )
+from abele.tools.testing.generators.values import values_of
 from abele.tools.testing.oracle.oracles import bounded_run, difference, run
 
 

@@ -30,9 +30,10 @@ from .....ir.tensor_type import tensor_type
 from .....ir.upstream import ModuleOp, VerifyException
 from .....ir.verify import verify
 from ....driver.arrays import Array
-from ..build import MOST_POINTS, Operators, values_of
+from ..build import MOST_POINTS, Operators
 from ..program import Program
 from ..sketch import Data
+from ..values import values_of
 
 Flow: TypeAlias = Literal["", "repeat", "if", "split"]
 """The control flow around a sample. split: a loop around its root alone."""

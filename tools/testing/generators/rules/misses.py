@@ -34,8 +34,8 @@ from .....ir.rules.choices import Choices, Hints
 from .....ir.rules.law import BoundPattern, Law
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.upstream import UNKNOWN_LOC, ModuleOp
-from ..build import values_of
 from ..program import Program
+from ..values import values_of
 from .embed import Instance
 from .reading import Fit, places_of
 

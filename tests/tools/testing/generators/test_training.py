@@ -1,0 +1,89 @@
+"""Generated programs that are steps of training."""
+
+from collections import Counter
+from dataclasses import replace
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+
+from abele.dialects import nn
+from abele.dialects.levels import NN
+from abele.dialects.verify_symbols import verify_symbols
+from abele.ir.verify import verify
+from abele.passes.gradients.losses import LOSSES
+from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
+from abele.passes.train import SETTINGS
+from abele.tools.testing import Program, bounded_run, check_pass, difference, programs, run
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.levels import at_level
+from abele.tools.testing.generators.sketch import random_sketch
+from abele.tools.testing.generators.training import NUMBERS, is_step
+from abele.tools.testing.search.draw import STEPS, generated
+
+
+def steps(count: int) -> list[Program]:
+    """Those of some generated programs that are steps of training."""
+    made = (
+        build(replace(random_sketch(Random(f"steps {i}")), training=i + 1), default_operators())
+        for i in range(count)
+    )
+    return [program for program in made if is_step(program.module)]
+
+
+def test_a_third_of_all_programs_have_gradients_and_become_valid_steps():
+    some = steps(30)
+    assert len(some) >= 10
+    for program in some:
+        verify(program.module, NN.legal)
+        verify_symbols(program.module)
+
+
+def test_every_loss_optimizer_and_number_is_drawn():
+    losses: Counter[str] = Counter()
+    for program in steps(100):
+        described = program.module.attributes[SETTINGS]
+        losses[described.data["loss"].data] += 1
+    assert set(losses) == set(LOSSES)
+    assert set(NUMBERS) == {name for each in OPTIMIZERS.values() for name in each.reads}
+    assert set(NUMBERS) == set(Numbers.__dataclass_fields__)
+
+
+def test_a_sketch_is_always_the_same_step():
+    for first, second in zip(steps(12), steps(12), strict=True):
+        assert first.text == second.text
+        assert {n: a.tobytes() for n, a in first.inputs.items()} == {
+            n: a.tobytes() for n, a in second.inputs.items()
+        }
+
+
+def test_checks_run_steps_of_training_at_every_level():
+    report = check_pass("eliminate-dead", examples=6 * STEPS, seed=0)
+    assert report.steps >= 2
+    assert f"{report.steps} steps of training" in str(report)
+    found: list[bool] = []
+    generated(
+        "tile",
+        4 * STEPS,
+        0,
+        (),
+        lambda program: not found.append(is_step(program.source_program().module)),
+    )
+    assert any(found)
+    assert not all(found)
+
+
+@settings(max_examples=5, deadline=None)
+@given(programs("nn", training=True))
+def test_a_strategy_may_give_steps_alone(program: Program):
+    assert is_step(program.module)
+    assert any(isinstance(op, nn.StoreOp) for op in program.module.walk())
+
+
+@pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
+def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str):
+    for program in steps(9):
+        lower = at_level(program, level)
+        if lower is not None:
+            assert lower.level.name == level
+            assert difference(bounded_run(program), run(lower)) is None
