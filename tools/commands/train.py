@@ -14,12 +14,13 @@ from ...dialects import nn
 from ...dialects.random_states import SEED, STEP
 from ...ir.errors import InputError
 from ...passes.train import RATE, Train
+from ..driver.arrays import read_arrays
 from ..driver.checkpoints import read_checkpoint, write_checkpoint
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
 from ..driver.program import Program
-from ..driver.samples import Samples, read_samples
+from ..driver.samples import samples_of
 from ..driver.schedules import SHAPES, schedule
 from ..driver.trainer import NonFinite, Trainer
 from ..driver.training import asked_training
@@ -123,6 +124,8 @@ def train_command(
             raise InputError("--every without --checkpoint; need both")
         if (steps is None) == (epochs is None):
             raise InputError("need --steps or --epochs, one of the two")
+        if validation is not None and validation_data is not None:
+            raise InputError("--validation and --validation-data; need one of the two")
         curves = curve or []
         for each in curves:
             check_curve(each)
@@ -139,15 +142,18 @@ def train_command(
                 "--save-onnx": save_onnx,
             },
         )
+        # Files are read before the model is compiled, which may take long.
         first = None if resume is None else read_checkpoint(resume)
+        arrays = read_arrays(data)
+        held_arrays = None if validation_data is None else read_arrays(validation_data)
         sources = _Sources(model, how, extensions)
         exe = sources.training(rates is not None)
-        samples = read_samples(data, (each for each in exe.inputs if each.name != RATE))
-        held = None
-        if validation is not None or validation_data is not None:
-            held, samples = _held(
-                exe, samples, validation, validation_data, seed if first is None else first.seed
-            )
+        inputs = [each for each in exe.inputs if each.name != RATE]
+        samples, held = samples_of(arrays, inputs, str(data)), None
+        if held_arrays is not None:
+            held = samples_of(held_arrays, inputs, str(validation_data))
+        if validation is not None:
+            samples, held = samples.split(validation, seed if first is None else first.seed)
         total = steps or ceil((epochs or 0) * samples.count / samples.batch)
         if first is not None and first.step >= total:
             raise InputError(f"{resume}: {first.step} steps are done; need --steps above that")
@@ -169,7 +175,7 @@ def train_command(
 
             try:
                 _until(run, total, bar, report or ceil(total / REPORTS), judge, every, write)
-            except KeyboardInterrupt:
+            except (KeyboardInterrupt, SystemExit):
                 goes_on = f"; --resume {checkpoint} goes on" if checkpoint and run.rows else ""
                 print_error_line(f"stopped after step {run.reached.step}{goes_on}")
                 raise
@@ -208,23 +214,6 @@ def _until(
                 text += f"; validation {run.judge(judge)}"
             bar.line(text)
             recent.clear()
-
-
-def _held(
-    exe: Executable,
-    samples: Samples,
-    fraction: float | None,
-    path: Path | None,
-    seed: int,
-) -> tuple[Samples, Samples]:
-    """The samples to judge by, and those to train on."""
-    if path is not None:
-        if fraction is not None:
-            raise InputError("--validation and --validation-data; need one of the two")
-        return read_samples(path, (each for each in exe.inputs if each.name != RATE)), samples
-    assert fraction is not None
-    rest, kept = samples.split(fraction, seed)
-    return kept, rest
 
 
 @dataclass

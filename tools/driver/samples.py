@@ -1,8 +1,7 @@
-"""Samples of a training program: read from a file, split, and taken in a seeded order."""
+"""Samples of a training program: checked, split, and taken in a seeded order."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.errors import InputError
-from .arrays import Tensor, listed, read_arrays
+from .arrays import Tensor, listed
 from .training import Settings
 
 Array = NDArray[Any]
@@ -86,19 +85,14 @@ class Samples:
             )
 
 
-def read_samples(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> Samples:
-    """The samples of an .npz file, along the first axis of each array.
+def samples_of(
+    given: Mapping[str, Array], tensors: Iterable[Tensor], path: str = "samples"
+) -> Samples:
+    """The samples along the first axis of an array for each input.
 
     tensors: the inputs, each for one batch. Integers are converted to the type of the input if it
     holds them. Raises InputError.
     """
-    return samples_of(read_arrays(path), tensors, os.fspath(path))
-
-
-def samples_of(
-    given: Mapping[str, Array], tensors: Iterable[Tensor], path: str = "samples"
-) -> Samples:
-    """The samples in an array for each input. Raises InputError, as read_samples does."""
     wanted = {each.name: each for each in tensors}
     if set(given) != set(wanted):
         raise InputError(

@@ -88,9 +88,11 @@ def test_a_checkpoint_goes_on_to_the_same_bits(files: tuple[str, str], tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wait", [0.0, 0.05, 0.3])
-def test_ctrl_c_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
-    files: tuple[str, str], tmp_path: Path, wait: float
+@pytest.mark.parametrize(
+    ("wait", "sent"), [(0.0, signal.SIGINT), (0.05, signal.SIGTERM), (0.3, signal.SIGINT)]
+)
+def test_a_signal_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
+    files: tuple[str, str], tmp_path: Path, wait: float, sent: signal.Signals
 ):
     """The signal comes some time after the first checkpoint: in a step, or while one is written."""
     stopped, whole = tmp_path / "stopped.safetensors", tmp_path / "whole.safetensors"
@@ -112,12 +114,12 @@ def test_ctrl_c_leaves_a_checkpoint_that_goes_on_to_the_same_bits(
         while not stopped.exists() and running.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         time.sleep(wait)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         _, said = running.communicate(timeout=60)
     finally:
         running.kill()
     found = read_checkpoint(stopped)
-    assert running.returncode == 130
+    assert running.returncode == 128 + sent
     assert f"stopped after step {found.step}; --resume {stopped} goes on" in said
     assert [path.name for path in tmp_path.glob("*safetensors*")] == [stopped.name]
     go_on, steps = tmp_path / "rest.safetensors", found.step + 3
