@@ -150,7 +150,7 @@ function key(parts) {
   }));
 }
 
-/* A table of many rows. columns: {name, label, tip, num, width, value(row), text(row), share(row)} */
+/* A table of many rows. columns: {name, label, tip, num, width, value(row), text(row), share(row), tone(row)} */
 
 const ROW = 26;
 function grid(host, columns, options) {
@@ -205,6 +205,8 @@ function grid(host, columns, options) {
       for (const column of columns) {
         const cell = make("span", { className: column.num ? "num" : column.code ? "code" : "" });
         cell.setAttribute("role", "gridcell");
+        const tone = column.tone?.(row);
+        if (tone) cell.classList.add(tone);
         const text = column.text ? column.text(row) : String(column.value(row) ?? "");
         if (column.share) { const mark = make("u"); mark.style.width = `${100 * Math.max(0, Math.min(1, column.share(row)))}%`; cell.append(mark); }
         cell.append(make("em", { textContent: text }));

@@ -172,14 +172,15 @@ function memoryOverTime(host) {
 function memoryByAddress(host) {
   const moments = Math.max(T.moments.moment.length, 1), layout = rowsOf(T.layout);
   const top = Math.max(P.bytes_per_tile, ...layout.map(each => each.address + each.bytes));
-  const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${P.fullest_tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers" })));
+  const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${P.fullest_tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers; arrows move, Enter opens" })));
   host.append(panel);
-  const left = 60, right = 10, up = 10, low = 22;
+  const left = 60, right = 10, up = 22, low = 22;
+  let at = -1;
   const find = (x, y) => {
     const m = Math.floor((x - left) / (chart.width - left - right) * moments), address = (chart.height - low - y) / (chart.height - up - low) * top;
     return layout.findLast(each => each.first <= m && m <= each.last && each.address <= address && address < each.address + each.bytes);
   };
-  const chart = canvas(panel, () => Math.max(340, innerHeight - 260), (pen, width, tall) => {
+  const chart = canvas(panel, () => Math.max(340, innerHeight - 196), (pen, width, tall) => {
     const w = width - left - right, h = tall - up - low, y = v => up + h - v / top * h;
     yAxis(pen, left, up, w, h, top, bytes);
     for (const each of layout) {
@@ -190,15 +191,36 @@ function memoryByAddress(host) {
       pen.globalAlpha = 1;
       if (high > 13 && wide > 60) { pen.fillStyle = place.op >= 0 && v.operation === place.op ? css("--paper") : css("--ink"); clipped(pen, v.name, x + 4, y(each.address + each.bytes / 2), wide - 8); }
     }
+    const on = layout[at];
+    if (on) { pen.strokeStyle = css("--ink"); pen.lineWidth = 2; pen.strokeRect(left + on.first / moments * w, y(on.address + on.bytes) - 1, Math.max((on.last - on.first + 1) / moments * w, 2), Math.max(on.bytes / top * h, 1) + 1); pen.lineWidth = 1; }
     dashed(pen, left, y(P.bytes_per_tile), w, css("--worse"), `a tile has ${bytes(P.bytes_per_tile)}`);
     pen.fillStyle = css("--soft"); pen.textAlign = "center";
     for (let m = 0; m < moments; m += stepOf(moments, 10)) pen.fillText(digits(m), left + (m + .5) / moments * w, tall - 8);
     pen.textAlign = "left";
   }, {
     label: "addresses over time",
-    tip: (x, y) => { const each = find(x, y); if (!each) return null; const v = VARIABLES[each.variable]; return [v.name, `${opName(v.operation)} · ${v.kind}`, `${digits(each.bytes)} B at ${digits(each.address)}, moments ${each.first} to ${each.last}`]; },
-    pick: (x, y) => { const each = find(x, y); if (each) { go({ op: VARIABLES[each.variable].operation }); chart.redraw(); } },
+    key: name => {
+      if (name === "Enter" && at >= 0) { open(layout[at]); return true; }
+      if (!name.startsWith("Arrow") || !layout.length) return false;
+      const middle = each => [(each.first + each.last) / 2 / moments, (each.address + each.bytes / 2) / top];
+      const [x, y] = at < 0 ? [0, 0] : middle(layout[at]), sign = name === "ArrowRight" || name === "ArrowUp" ? 1 : -1;
+      const along = name === "ArrowLeft" || name === "ArrowRight" ? 0 : 1;
+      let best = at < 0 ? 0 : at, least = Infinity;
+      layout.forEach((each, k) => {
+        const d = [middle(each)[0] - x, middle(each)[1] - y], ahead = d[along] * sign, far = ahead + 3 * Math.abs(d[1 - along]);
+        if (k !== at && ahead > 1e-9 && far < least) { best = k; least = far; }
+      });
+      at = best;
+      const box = chart.node.getBoundingClientRect(), w = chart.width - left - right, h = chart.height - up - low, [u, v] = middle(layout[at]);
+      chart.redraw(); showTip(box.left + left + u * w, box.top + up + h - v * h, about(layout[at]));
+      return true;
+    },
+    tip: (x, y) => { const each = find(x, y); return each ? about(each) : null; },
+    pick: (x, y) => { const each = find(x, y); if (each) { at = layout.indexOf(each); open(each); } },
   });
+  chart.node.addEventListener("blur", hideTip);
+  const open = each => { hideTip(); go({ op: VARIABLES[each.variable].operation }); chart.redraw(); };
+  function about(each) { const v = VARIABLES[each.variable]; return [v.name, `${opName(v.operation)} · ${v.kind}`, `${digits(each.bytes)} B at ${digits(each.address)}, moments ${each.first} to ${each.last}`]; }
 }
 
 /* All variables */

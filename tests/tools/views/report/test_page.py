@@ -113,6 +113,19 @@ def test_every_tab_of_memory_opens(browser, page, tab):
     assert browser.get_log("browser") == []
 
 
+def test_addresses_are_explored_by_keyboard(browser, page):
+    opened(browser, page, "memory")
+    browser.find_element(By.CSS_SELECTOR, "[data-tab=addresses]").click()
+    chart = browser.find_element(By.CSS_SELECTOR, "canvas[aria-label='addresses over time']")
+    chart.send_keys(Keys.ARROW_UP, Keys.ARROW_UP)
+    (name,) = texts(browser, "#tip b")
+    assert name in browser.execute_script("return VARIABLES.map(each => each.name)")
+    chart.send_keys(Keys.ENTER)
+    script = "return VARIABLES.find(each => each.name === arguments[0]).operation"
+    assert browser.execute_script("return place.op") == browser.execute_script(script, name)
+    assert browser.get_log("browser") == []
+
+
 def test_numbers_lead_to_views_and_escape_closes_the_details(browser, page):
     opened(browser, page, "operations")
     for number, view in enumerate(VIEWS, 1):
@@ -329,6 +342,9 @@ def test_a_comparison_lists_what_differs(browser, tmp_path):
     assert view_of(browser) == "compare"
     assert any("The targets differ" in each for each in texts(browser, "#view .greater"))
     assert "block/product" in column(browser, 1)
+    shown = [each.replace("−", "-").replace(",", "") for each in column(browser, 4)]
+    sizes = [0 if each == "=" else abs(int(each)) for each in shown]
+    assert sizes == sorted(sizes, reverse=True)
     browser.find_element(By.CSS_SELECTOR, ".grid .row").click()
     assert browser.find_element(By.ID, "card").is_displayed()
     assert browser.get_log("browser") == []
