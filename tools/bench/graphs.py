@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import resource
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from time import process_time
 from typing import Annotated, Any
@@ -25,10 +25,11 @@ from rich.table import Table
 
 from ...backends.graph import Graph, graph_of
 from ...ir.errors import InputError
+from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE
-from ..importers.light_networks import seeded
+from ..importers.light_networks import light_names, seeded
 from ..views.graph.folder import write_graph
 from ..views.terminal import console
 from .measure import host
@@ -37,6 +38,20 @@ from .own_process import in_own_process
 NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+
+
+def parsed(spec: str, known: Collection[str]) -> tuple[str, int, int | None]:
+    """The name, batch size and vertices per tile of NAME[:BATCH[:VERTICES]].
+
+    known: names of networks. Raises InputError for another name, and for numbers that are none.
+    """
+    name, *numbers = spec.split(":")
+    if name not in known:
+        raise InputError(f"--networks {spec}: no network {name!r}{suggestion(name, known)}")
+    if len(numbers) > 2 or not all(n.isascii() and n.isdigit() and int(n) for n in numbers):
+        raise InputError(f"--networks {spec}: need NAME[:BATCH[:VERTICES]], such as alexnet:4:336")
+    sizes = [int(n) for n in numbers]
+    return name, sizes[0] if sizes else 1, sizes[1] if len(sizes) > 1 else None
 
 
 def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
@@ -127,20 +142,18 @@ def graphs(
         table.add_column(name, justify="left" if name == "network" else "right")
     for name in ("list", "GB", "write", "GB", "MB on disk"):
         table.add_column(name, justify="right")
-    for spec in filter(None, networks.split(",")):
-        name, batch, vertices = (*spec.split(":"), "", "")[:3]
+    for name, batch, fine in [parsed(each, light_names()) for each in networks.split(",")]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"program{PROGRAM_FILE}")
-            fine = int(vertices) if vertices else None
-            seconds = in_own_process(compiled, path, name, int(batch or 1), fine, target)
+            seconds = in_own_process(compiled, path, name, batch, fine, target)
             inside, outside = (
                 in_own_process(listed, path),
                 in_own_process(written, path, Path(folder, "graph")),
             )
         table.add_row(
             name,
-            batch or "1",
-            vertices or "-",
+            f"{batch}",
+            f"{fine or '-'}",
             f"{inside['vertices']:,}",
             f"{inside['edges']:,}",
             f"{seconds:.2f}",

@@ -23,7 +23,6 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.phases import PHASES
-from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.files import check_files
 from ..driver.training import Training
@@ -33,7 +32,7 @@ from ..views.layer_names import names_in
 from ..views.scan.compiled import graph_of_program, subject_of
 from ..views.scan.scan import laid_out, scan, write_picture
 from ..views.terminal import wide_enough
-from .graphs import with_batch
+from .graphs import parsed, with_batch
 from .measure import host
 from .own_process import in_own_process
 
@@ -56,19 +55,13 @@ def model_of(name: str, batch: int) -> onnx.ModelProto:
     return resnet34(batch) if name == "resnet34" else with_batch(seeded(name), batch)
 
 
-def parsed(spec: str) -> tuple[str, int, int | None]:
-    """The name, batch size and vertices per tile of NAME[:BATCH[:VERTICES]]. Raises InputError."""
-    name, *numbers = spec.split(":")
-    known = ("resnet34", *light_names())
-    if name.endswith(".onnx"):
-        if not Path(name).is_file():
-            raise InputError(f"--networks {spec}: there is no file {name}")
-    elif name not in known:
-        raise InputError(f"--networks {spec}: no network {name!r}{suggestion(name, known)}")
-    if len(numbers) > 2 or not all(n.isascii() and n.isdigit() and int(n) for n in numbers):
-        raise InputError(f"--networks {spec}: need NAME[:BATCH[:VERTICES]], such as alexnet:4:336")
-    sizes = [int(n) for n in numbers]
-    return name, sizes[0] if sizes else 1, sizes[1] if len(sizes) > 1 else None
+def parsed_network(spec: str) -> tuple[str, int, int | None]:
+    """The name or file, batch size and vertices per tile of a network. Raises InputError."""
+    name = spec.partition(":")[0]
+    if name.endswith(".onnx") and not Path(name).is_file():
+        raise InputError(f"--networks {spec}: there is no file {name}")
+    files = (name,) if name.endswith(".onnx") else ()
+    return parsed(spec, ("resnet34", *light_names(), *files))
 
 
 def picture_names(wanted: Sequence[tuple[str, int, int | None]]) -> list[str]:
@@ -159,7 +152,7 @@ def training(
     for name in ("supersteps", "fullest tile", "fits", "compile s", "draw s", "GB"):
         table.add_column(name, justify="right")
     tables: list[Table] = []
-    wanted = [parsed(each) for each in networks.split(",")]
+    wanted = [parsed_network(each) for each in networks.split(",")]
     pictures = picture_names(wanted)
     if folder is not None:
         check_files({}, {f"--folder {each}": folder / each for each in pictures})

@@ -53,7 +53,7 @@ PROGRAMS: Mapping[str, Program] = {
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
     "training": Program("..bench.training", "training", ("networks", "target", "folder", "layers")),
     "steps": Program("..bench.steps", "steps", ("networks", "target")),
-    "graphs": Program("..bench.graphs", "graphs", ("target",)),
+    "graphs": Program("..bench.graphs", "graphs", ("networks", "target")),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
 }
@@ -76,7 +76,7 @@ def bench_command(
         typer.Option(
             help="light, fusion, trace, planning: names of light networks, separated by commas. "
             "models: names of published models. learning: names of data. steps: NAME:BATCH. "
-            "training: NAME:BATCH:VERTICES_PER_TILE."
+            "training, graphs: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.ir.phases import PHASES
-from abele.tools.bench.training import app, measured, parsed, picture_names
+from abele.tools.bench.training import app, measured, parsed_network, picture_names
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.training import Training
 
@@ -24,16 +24,16 @@ def network(tmp_path: Path) -> str:
 
 
 def test_a_network_has_a_batch_size_and_vertices_per_tile_if_they_are_given():
-    assert parsed("alexnet") == ("alexnet", 1, None)
-    assert parsed("alexnet:4") == ("alexnet", 4, None)
-    assert parsed("alexnet:4:336") == ("alexnet", 4, 336)
+    assert parsed_network("alexnet") == ("alexnet", 1, None)
+    assert parsed_network("alexnet:4") == ("alexnet", 4, None)
+    assert parsed_network("alexnet:4:336") == ("alexnet", 4, 336)
     for wrong in ("alexnet:0", "alexnet:four", "alexnet:1:2:3"):
         with pytest.raises(InputError, match="need NAME"):
-            parsed(wrong)
+            parsed_network(wrong)
     with pytest.raises(InputError, match="no network 'alexnt'; did you mean alexnet?"):
-        parsed("alexnt:4")
+        parsed_network("alexnt:4")
     with pytest.raises(InputError, match="--networks absent.onnx:2: there is no file absent.onnx"):
-        parsed("absent.onnx:2")
+        parsed_network("absent.onnx:2")
 
 
 def test_pictures_of_one_network_have_names_of_their_own():

@@ -55,6 +55,7 @@ def test_fidelity_shows_every_row_when_asked(few: Path):
         (("steps", "--layers"), "--layers; it takes --networks, --target"),
         (("training", "--layers", "--networks", "alexnt"), "did you mean alexnet?"),
         (("training", "--folder", "absent"), "the folder"),
+        (("graphs", "--networks", "alexnet:0"), "need NAME[:BATCH[:VERTICES]]"),
         (("learning", "--networks", "digts"), "did you mean digits?"),
         (("light", "--target", "mk9"), "'mk9' is not a preset"),
         (("comparator", "--target", "mk2"), "--target; it takes --json"),

@@ -199,7 +199,9 @@ def test_what_is_no_training_program_has_no_steps():
 
 def test_states_of_another_program_are_refused():
     exe = trained()
-    with pytest.raises(InputError, match="no state 'other'; there are w, b$|no state 'other'; there are"):
+    with pytest.raises(
+        InputError, match="no state 'other'; there are w, b$|no state 'other'; there are"
+    ):
         exe.set_states({"other": np.ones(3)})
     with pytest.raises(InputError, match="'b2' .*: got float32"):
         exe.set_states({"b2": np.ones(3, np.float32)})
