@@ -142,7 +142,10 @@ def _is_elementwise(structure: Structure, operands: Sequence[SSAValue], result: 
     """Whether operands are broadcast to the result as elementwise operations do it."""
     shapes = tuple(map(nn.shape_of, operands))
     own = nn.shape_of(result)
-    return structure.body.combiner is None and structure.space == broadcast_space(shapes, own)
+    # What has more axes than the result is no operand that is broadcast to it.
+    if structure.body.combiner is not None or any(len(each) > len(own) for each in shapes):
+        return False
+    return structure.space == broadcast_space(shapes, own)
 
 
 def _is_direct(term: Term) -> bool:

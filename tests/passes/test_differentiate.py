@@ -226,6 +226,17 @@ def test_a_function_of_a_coordinate_passes_back_what_it_counts():
     assert found["grad.arg0"].tolist() == [11, 9, 7, 5]
 
 
+def test_an_operand_may_have_more_axes_than_the_result():
+    text = """
+    func.func @main(%x: tensor<3x2xf32>) -> tensor<3xf32> {
+      %0 = nn.compute(%x) space <[i = 3] (i, 1) of [3, 2] -> (i) of [3]> body <square>
+        : (tensor<3x2xf32>) -> tensor<3xf32>
+      func.return %0 : tensor<3xf32>
+    }"""
+    found = after(text, {"arg0": np.array([[1, 2], [3, 4], [5, 6]], F32)})
+    assert found["grad.arg0"].tolist() == [[0, 4], [0, 8], [0, 12]]
+
+
 def test_equal_elements_share_the_gradient_of_a_maximum():
     text = """
     func.func @main(%x: tensor<1x1x4xf32>, %y: tensor<1x1x4xf32>) -> tensor<1x1x3xf32> {
