@@ -52,7 +52,7 @@ from .user_errors import print_error_line, text_in, user_errors
 
 
 def plan_command(
-    model: Annotated[str, typer.Argument(metavar="[MODEL]", help="An .onnx or .mlir of nn.")] = "",
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir of nn.")] = "",
     matmul: Annotated[
         str, typer.Option(metavar="M,K,N", help="Plan an [M, K] input times a [K, N] weight.")
     ] = "",

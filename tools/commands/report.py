@@ -55,7 +55,7 @@ def report_command(
     baseline: Annotated[
         str,
         typer.Argument(
-            metavar="[BASELINE]",
+            metavar="BASELINE",
             help="Compare with this: the folder of a report, or a model or program, which takes "
             "the same options.",
         ),

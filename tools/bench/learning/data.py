@@ -44,7 +44,7 @@ def folder_of(package: str) -> Path:
     """The folder of an installed package, which is not imported. Raises NotInstalled."""
     found = find_spec(package)
     if found is None or found.origin is None:
-        raise NotInstalled(f"{package} is not installed, whose data these are")
+        raise NotInstalled(f"needs the package {package}, which is not installed")
     return Path(found.origin).parent
 
 

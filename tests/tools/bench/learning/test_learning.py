@@ -81,8 +81,8 @@ def test_what_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sources, "find_spec", lambda _: None)
     result = CliRunner().invoke(app, ["bench", "learning", "--networks", "digits,GunPoint"])
     assert result.exit_code == 0, result.output
-    assert "digits: left out: sklearn is not installed, whose data these are" in result.output
-    assert "GunPoint: left out: aeon" in result.output
+    assert "digits: left out: needs the package sklearn, which is not installed" in result.output
+    assert "GunPoint: left out: needs the package aeon" in result.output
 
 
 def test_a_task_that_does_not_exist_is_refused():
