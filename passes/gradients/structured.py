@@ -142,10 +142,15 @@ def _is_elementwise(structure: Structure, operands: Sequence[SSAValue], result: 
     """Whether operands are broadcast to the result as elementwise operations do it."""
     shapes = tuple(map(nn.shape_of, operands))
     own = nn.shape_of(result)
-    # What has more axes than the result is no operand that is broadcast to it.
-    if structure.body.combiner is not None or any(len(each) > len(own) for each in shapes):
+    if structure.body.combiner is not None or not all(_broadcasts(each, own) for each in shapes):
         return False
     return structure.space == broadcast_space(shapes, own)
+
+
+def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
+    """Whether a shape broadcasts to another one."""
+    pairs = zip(reversed(shape), reversed(to), strict=False)
+    return len(shape) <= len(to) and all(own in (1, size) for own, size in pairs)
 
 
 def _is_direct(term: Term) -> bool:

@@ -226,15 +226,26 @@ def test_a_function_of_a_coordinate_passes_back_what_it_counts():
     assert found["grad.arg0"].tolist() == [11, 9, 7, 5]
 
 
-def test_an_operand_may_have_more_axes_than_the_result():
-    text = """
-    func.func @main(%x: tensor<3x2xf32>) -> tensor<3xf32> {
-      %0 = nn.compute(%x) space <[i = 3] (i, 1) of [3, 2] -> (i) of [3]> body <square>
-        : (tensor<3x2xf32>) -> tensor<3xf32>
-      func.return %0 : tensor<3xf32>
-    }"""
+@pytest.mark.parametrize(
+    ("space", "shape", "wanted"),
+    [
+        ("<[i = 3] (i, 1) of [3, 2] -> (i) of [3]>", "3", [[0, 4], [0, 8], [0, 12]]),
+        (
+            "<[i = 2, j = 3] (j, i) of [3, 2] -> (i, j) of [2, 3]>",
+            "2x3",
+            [[2, 4], [6, 8], [10, 12]],
+        ),
+    ],
+)
+def test_an_operand_may_have_other_axes_than_the_result(space: str, shape: str, wanted: object):
+    text = f"""
+    func.func @main(%x: tensor<3x2xf32>) -> tensor<{shape}xf32> {{
+      %0 = nn.compute(%x) space {space} body <square>
+        : (tensor<3x2xf32>) -> tensor<{shape}xf32>
+      func.return %0 : tensor<{shape}xf32>
+    }}"""
     found = after(text, {"arg0": np.array([[1, 2], [3, 4], [5, 6]], F32)})
-    assert found["grad.arg0"].tolist() == [[0, 4], [0, 8], [0, 12]]
+    assert found["grad.arg0"].tolist() == wanted
 
 
 def test_equal_elements_share_the_gradient_of_a_maximum():
