@@ -116,9 +116,15 @@ class Trainer:
             message = f"step {before.step + 1}: {what}; {self._where(inputs, before.states)}"
             self.exe.set_states(before.states)
             if self.non_finite == "stop":
+                finite = all(map(all_finite, inputs.values()))
+                helps = (
+                    "A smaller learning rate or clip_norm may help"
+                    if finite
+                    else "Mend the samples"
+                )
                 raise LossIsNotFinite(
-                    f"{self.exe.path}: {message}. The weights are those before this step. A "
-                    "smaller learning rate or clip_norm may help; skipping leaves such steps out"
+                    f"{self.exe.path}: {message}. The weights are those before this step. {helps}; "
+                    "skipping leaves such steps out"
                 )
             self.warn(f"{message}; skipped")
             states = before.states

@@ -207,6 +207,18 @@ def test_a_step_that_is_not_finite_ends_training_before_it(
     assert stopped.read_bytes() == two.read_bytes()
 
 
+def test_a_sample_that_is_not_finite_is_the_cause_and_not_the_learning_rate(
+    files: tuple[str, str], tmp_path: Path
+):
+    path = tmp_path / "nan.npz"
+    np.savez(path, x=np.full((COUNT, 5), np.nan, np.float32), target=np.zeros(COUNT, np.int32))
+    code, output = train((files[0], str(path)), "--steps", 1)
+    assert code == 2
+    assert "input 'x' holds nan before the step" in output
+    assert "Mend the samples; skipping" in output
+    assert "learning rate" not in output
+
+
 def test_a_step_that_is_not_finite_can_be_skipped(spoilt: tuple[str, str], tmp_path: Path):
     two, three = tmp_path / "two.safetensors", tmp_path / "three.safetensors"
     assert train(spoilt, "--steps", 2, "--checkpoint", two)[0] == 0
