@@ -208,11 +208,11 @@ def _find_places(units: _Units, end: int) -> None:
     for unit in units.every:
         if isinstance(unit.last, nn.StoreOp):
             maker = units.maker_of_elements(unit.last.stored)
-            if maker in behind:
-                for load in loads.get(unit.last.state.string_value(), ()):
-                    readers = units.readers_of_elements(load)
-                    # Nothing can stand behind what ends the block, and returns the old value.
-                    behind[maker] += (each for each in readers if not _ends(each.last))
+            later = maker if maker in behind else unit
+            for load in loads.get(unit.last.state.string_value(), ()):
+                readers = units.readers_of_elements(load)
+                # Nothing can stand behind what ends the block, and returns the old value.
+                behind[later] += [each for each in readers if not _ends(each.last)]
     changed = True
     while changed:
         changed = False

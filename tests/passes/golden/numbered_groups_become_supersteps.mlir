@@ -1,7 +1,6 @@
-#layout0 = #abele.layout<[3 by 3, 2 by 2, 2, 2, 3, 3] (d2, 2 * d1 + d3, d4, d5) of [2, 4, 3, 3]>
+#layout0 = #abele.layout<[3 by 3, 4 by 2, 2, 3, 3] (d2, d1, d3, d4) of [2, 4, 3, 3]>
 #layout1 = #abele.layout<[6 by 3, 4 by 2, 6] (0, d1, d0, d2) of [1, 4, 6, 6]>
-#layout2 = #abele.layout<[3 by 3, 2 by 2, 2, 3, 3, 3]
-    (0, 2 * d1 + d2, 2 * d0 + d3 - 1 fill, 2 * d4 + d5 - 1 fill) of [1, 4, 6, 6]>
+#layout2 = #abele.layout<[3 by 3, 4 by 2, 3, 3, 3] (0, d1, 2 * d0 + d2 - 1 fill, 2 * d3 + d4 - 1 fill) of [1, 4, 6, 6]>
 #layout3 = #abele.layout<[3 by 3, 2 by 2, 2, 3] (d1, 0, d2, d0, d3) of [2, 1, 2, 3, 3]>
 #layout4 = #abele.layout<[2 by 2, 3 by 3, 2, 3] (d2, 0, d0, d1, d3) of [2, 1, 2, 3, 3]>
 #layout5 = #abele.layout<[2 by 2, 3 by 3, 3] (0, d0, d1, d2) of [1, 2, 3, 3]>
