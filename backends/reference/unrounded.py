@@ -56,7 +56,8 @@ def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -
     if isinstance(op, Structured) and op.structure().body.function == "bitcast":
         (source,) = op.operands
         own = converted(wide[0], tensor_kind(source.type)[1])
-        return _widened(structure_value(op.structure(), [own], dtype, shape))
+        seen = structure_value(op.structure(), [own], dtype, shape)
+        return _widened(converted(seen, dtype))
     if isinstance(op, CastOp):
         return converted(wide[0], kind)
     if isinstance(op, Structured):

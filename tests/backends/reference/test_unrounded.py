@@ -184,6 +184,19 @@ def infinite_on_overflow(array: Array, error: Errors) -> Errors:
     return np.where(held | np.isnan(array), error, np.inf)
 
 
+def test_the_bits_of_integers_are_integers_of_the_same_width():
+    module = module_of(
+        """
+        func.func @main(%x: tensor<2xi32>) -> tensor<2xi32> {
+          %0 = nn.bitcast %x : (tensor<2xi32>) -> tensor<2xi32>
+          func.return %0 : tensor<2xi32>
+        }""",
+        context(),
+    )
+    found = unrounded_outputs(module, {"arg0": np.array([1, -1], np.int32)})
+    assert found["out0"].dtype == np.int32
+
+
 @settings(max_examples=60)
 @given(programs("nn"))
 def test_both_references_agree_within_the_bound_of_generated_programs(program: Program):
