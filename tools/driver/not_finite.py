@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
 from ...backends.reference import run_reference
 from ...ir.number_kinds import is_floating
 from ...ir.provenance import place
+from ...ir.upstream import ModuleOp
 
 Array = NDArray[Any]
 
