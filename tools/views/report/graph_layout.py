@@ -28,13 +28,14 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
     groups: the layers of each phase, with row, place in the row, phase, and the operations inside.
     rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
     each pair of groups, the places of its edge in the rows between; inner_bends: of pairs of
-    operations of a group. Places are in widths of a node. An operation without cycles and edges is
-    left out.
+    operations of a group. Places are in widths of a node. An operation that does nothing, and has
+    no edge, is left out, such as the wait of the program for the host.
     Raises ModuleNotFoundError if networkx is missing.
     """
     edges = _edges(links)
     joined = {node for source, destination, _ in edges for node in (source, destination)}
-    drawn = [k for k, n in enumerate(operations["cycles"]) if n or k in joined]
+    work = np.asarray(operations["compute_cycles"]) + np.asarray(operations["exchange_cycles"])
+    drawn = [k for k, cycles in enumerate(work) if cycles or k in joined]
     members = _groups(operations, drawn)
     group = {node: k for k, nodes in enumerate(members) for node in nodes}
     own: list[set[tuple[int, int]]] = [set() for _ in members]

@@ -19,7 +19,8 @@ def graph(layers, edges, phases=None, cycles=None):
     operations = {
         "layer": list(layers),
         "phase": list(phases or [""] * count),
-        "cycles": np.array(cycles or [1] * count),
+        "compute_cycles": np.array(cycles or [1] * count),
+        "exchange_cycles": np.zeros(count, np.int64),
         "name": list(map(str, numbers)),
     }
     pairs = np.array(edges, np.int64).reshape(-1, 2)
@@ -67,7 +68,7 @@ def test_the_bytes_of_several_values_are_added():
     assert graph("ab", [(0, 1), (0, 1)])["edges"] == [[0, 1, 8]]
 
 
-def test_an_operation_without_cycles_and_edges_is_left_out():
+def test_an_operation_that_does_nothing_and_has_no_edge_is_left_out():
     found = graph("abc", [(0, 1)], cycles=[1, 0, 0])
     assert [each["operations"] for each in found["groups"]] == [[0], [1]]
 
