@@ -178,7 +178,8 @@
       const at = viewer.viewport.pixelFromPoint(other[k] ?? new OpenSeadragon.Point(...layer.at), true);
       const size = Math.min(30, Math.max(10, 15 * Math.sqrt(layer.n / most) * Math.sqrt(zoom)));
       const w = widths[k] * size / 2 + 3, h = size * 0.75;
-      const out = at.x < 0 || at.y < 0 || at.x > width || at.y > height;
+      // Of a cell that is cut off at the edge, the middle may be out of sight.
+      const out = !other[k] && (at.x < 0 || at.y < 0 || at.x > width || at.y > height);
       // A name is cut off only if it has no room.
       const x = Math.max(w, Math.min(at.x, width - w)), y = Math.max(h, Math.min(at.y, height - h));
       const box = [x - w, y - h, x + w, y + h];
