@@ -17,6 +17,7 @@ from ...ir.geometry.space import Space
 from .emit import Emitter
 from .errors import NoGradient
 from .structured import differentiated
+from .turns import narrowed
 
 Gradients = Sequence[SSAValue | None]
 """Of the results of an operation; None where nothing is passed back."""
@@ -39,7 +40,12 @@ def passed_back(
         raise NoGradient("has several results, and no rule for them")
     gradient = _only(gradients)
     if isinstance(op, Structured):
-        return differentiated(emit, op.structure(), op.operands, op.results[0], gradient, wanted)
+        result = op.results[0]
+        if isinstance(op, nn.ComputeOp) and wanted:
+            # It may sum narrow elements in wide ones.
+            like = op.operands[wanted[0]]
+            gradient, result = narrowed(emit, gradient, like), narrowed(emit, result, like)
+        return differentiated(emit, op.structure(), op.operands, result, gradient, wanted)
     if isinstance(op, Movement):
         return _moved(emit, op, gradient, wanted)
     raise NoGradient("has no gradient")

@@ -248,6 +248,19 @@ def test_an_operand_may_have_other_axes_than_the_result(space: str, shape: str, 
     assert found["grad.arg0"].tolist() == wanted
 
 
+def test_narrow_elements_that_are_summed_in_wide_ones_have_narrow_gradients():
+    text = """
+    func.func @main(%x: tensor<2xf16>, %y: tensor<2xf16>) -> tensor<f32> {
+      %0 = nn.compute(%x, %y) space <[i = 2 reduction] (i) of [2], (i) of [2] -> () of []>
+        body <mul sum> : (tensor<2xf16>, tensor<2xf16>) -> tensor<f32>
+      func.return %0 : tensor<f32>
+    }"""
+    given = {"arg0": np.array([1, 2], np.float16), "arg1": np.array([3, 4], np.float16)}
+    found = after(text, given)
+    assert found["grad.arg0"].tolist() == [3, 4]
+    assert found["grad.arg1"].dtype == np.float16
+
+
 def test_equal_elements_share_the_gradient_of_a_maximum():
     text = """
     func.func @main(%x: tensor<1x1x4xf32>, %y: tensor<1x1x4xf32>) -> tensor<1x1x3xf32> {
