@@ -450,7 +450,9 @@ def _while(
     gradients: Gradients,
     known: Collection[SSAValue],
 ) -> Passed:
-    raise NoGradient("takes a number of turns that is not known, so that none can be kept")
+    raise NoGradient(
+        "repeats until a condition holds, so it is not known how many turns must be kept"
+    )
 
 
 Rule = Callable[[Flow, Walk, Emitter, Operation, Gradients, Collection[SSAValue]], Passed]

@@ -15,6 +15,6 @@ class NoGradient(Exception):
 def no_gradient(op: Operation, why: str) -> InputError:
     """The error for an operation between the loss and what the gradient is wanted of."""
     return InputError(
-        f"{op.name} at {place(op)} {why}, and it is on the way from the loss to what is trained; "
+        f"{op.name} at {place(op)} {why}, and it lies between the loss and what is trained; "
         "train only what comes after it, or replace it by operations that have a gradient"
     )

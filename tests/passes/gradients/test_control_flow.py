@@ -276,6 +276,6 @@ def test_a_while_on_the_way_is_refused_by_name():
       func.return %0 : {KIND}
     }}"""
     with pytest.raises(
-        InputError, match="^control.while at search takes a number of turns that is not"
+        InputError, match="^control.while at search repeats until a condition holds, so"
     ):
         differentiated(text)
