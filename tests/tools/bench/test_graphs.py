@@ -46,12 +46,12 @@ def test_the_measured_figures_are_those_of_the_graph(tmp_path: Path):
 
 @pytest.mark.slow
 def test_alexnet_can_be_split_as_finely_as_published_pictures_show():
-    """18.7 million vertices and 115.8 million edges, and at most 1.6 times as many."""
+    """18.7 million vertices and 115.8 million edges, and not many more."""
     name, batch, vertices = NETWORKS[-1].split(":")
     model = with_batch(seeded(name), int(batch))
     exe = compile_model(model, "mk2", vertices_per_tile=int(vertices))
     graph = graph_of(exe.module_at(MACHINE), exe.target)
-    assert 18.7e6 <= graph.vertex_count <= 30e6
+    assert 18.7e6 <= graph.vertex_count <= 25e6
     assert 115.8e6 <= graph.edge_count <= 150e6
     profile = exe.profile
     assert (profile["vertices"], profile["edges"]) == (graph.vertex_count, graph.edge_count)
