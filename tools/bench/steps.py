@@ -10,6 +10,7 @@ Their first losses have to agree.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from statistics import median
 from time import process_time
@@ -43,11 +44,17 @@ AGREES = 1e-3
 """The largest relative difference of the first losses."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-# Most who check types have no torch.
-torch: Any = import_module("torch")
-functional: Any = torch.nn.functional
 
 Values = dict[str, Any]
+
+
+@cache
+def torch() -> Any:
+    """The module torch, which few installs have. Raises InputError if there is none."""
+    try:
+        return import_module("torch")
+    except ModuleNotFoundError:
+        raise InputError("needs torch, which is not installed: pip install torch") from None
 
 
 def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
@@ -56,7 +63,7 @@ def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
     Raises InputError if the two sides compute different losses.
     """
     with threadpool_limits(1):
-        torch.set_num_threads(1)
+        torch().set_num_threads(1)
         model = without_dropout(seeded(name))
         start = process_time()
         training = Training(learning_rate=RATE)
@@ -108,21 +115,21 @@ def torch_step(
     """A function that does a step of plain gradient descent in torch, and returns the loss before
     it. The softmax at the end of a model is part of the loss."""
     weights = {
-        each.name: torch.tensor(numpy_helper.to_array(each)) for each in model.graph.initializer
+        each.name: torch().tensor(numpy_helper.to_array(each)) for each in model.graph.initializer
     }
     trained = [each.requires_grad_() for each in weights.values() if each.is_floating_point()]
     (given,) = (i.name for i in model.graph.input if i.name not in weights)
     last = model.graph.node[-1]
     nodes = model.graph.node[:-1] if last.op_type == "Softmax" else model.graph.node
-    image, target = torch.tensor(samples), torch.tensor(labels.astype(np.int64))
+    image, target = torch().tensor(samples), torch().tensor(labels.astype(np.int64))
 
     def step() -> float:
         values: Values = {**weights, given: image}
         for node in nodes:
             values[node.output[0]] = _result(node, [values[name] for name in node.input])
-        loss = functional.cross_entropy(values[nodes[-1].output[0]], target)
+        loss = torch().nn.functional.cross_entropy(values[nodes[-1].output[0]], target)
         loss.backward()
-        with torch.no_grad():
+        with torch().no_grad():
             for weight in trained:
                 if weight.grad is not None:
                     weight -= RATE * weight.grad
@@ -143,11 +150,11 @@ def _result(node: onnx.NodeProto, operands: Sequence[Any]) -> Any:
 
 def _padded(value: Any, given: Mapping[str, Any], fill: float) -> Any:
     pads = list(given.get("pads", (0, 0, 0, 0)))
-    return functional.pad(value, (pads[1], pads[3], pads[0], pads[2]), value=fill)
+    return torch().nn.functional.pad(value, (pads[1], pads[3], pads[0], pads[2]), value=fill)
 
 
 def _conv(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
-    return functional.conv2d(
+    return torch().nn.functional.conv2d(
         _padded(v[0], given, 0.0),
         v[1],
         v[2] if len(v) > 2 else None,
@@ -160,18 +167,20 @@ def _conv(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
 
 def _max_pool(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
     padded = _padded(v[0], given, -np.inf)
-    return functional.max_pool2d(padded, given["kernel_shape"], given.get("strides", (1, 1)))
+    return torch().nn.functional.max_pool2d(
+        padded, given["kernel_shape"], given.get("strides", (1, 1))
+    )
 
 
 def _lrn(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
-    return functional.local_response_norm(
+    return torch().nn.functional.local_response_norm(
         v[0], given["size"], given["alpha"], given["beta"], given.get("bias", 1.0)
     )
 
 
 def _gemm(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
     right = v[1].T if given.get("transB", 0) else v[1]
-    return torch.addmm(v[2], v[0], right)
+    return torch().addmm(v[2], v[0], right)
 
 
 def _reshape(v: Sequence[Any], given: Mapping[str, Any]) -> Any:
@@ -184,10 +193,10 @@ OPERATORS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
     "Gemm": _gemm,
     "LRN": _lrn,
     "MaxPool": _max_pool,
-    "Relu": lambda v, given: torch.relu(v[0]),
+    "Relu": lambda v, given: torch().relu(v[0]),
     "Reshape": _reshape,
     "Identity": lambda v, given: v[0],
-    "Concat": lambda v, given: torch.cat(list(v), given["axis"]),
+    "Concat": lambda v, given: torch().cat(list(v), given["axis"]),
     "GlobalAveragePool": lambda v, given: v[0].mean((2, 3), keepdim=True),
 }
 """The operators of ONNX that the networks have, as functions of torch."""
@@ -215,6 +224,7 @@ def steps(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Time a step of training of each network on abele's machine, and in torch."""
+    version = torch().__version__
     table = Table(title=f"a step of training, {target}, sgd", title_justify="left")
     table.add_column("network", no_wrap=True)
     columns = ("batch", "loss", "cycles", "host cycles", "fullest tile", "compile s", "step s")
@@ -232,7 +242,7 @@ def steps(
         )
     here = in_own_process(host)
     out = console()
-    out.print(f"one thread, CPU seconds; {here['processor']}; torch {torch.__version__}")
+    out.print(f"one thread, CPU seconds; {here['processor']}; torch {version}")
     out.print(table)
 
 

@@ -30,9 +30,8 @@ class Program:
         try:
             found = getattr(import_module(self.module, __package__), self.function)
         except ModuleNotFoundError as error:
-            package = "torch" if error.name == "torch" else "'abele[test]'"
             raise InputError(
-                f"needs {error.name}, which is not installed: pip install {package}"
+                f"needs {error.name}, which is not installed: pip install 'abele[test]'"
             ) from None
         return found
 
