@@ -258,9 +258,10 @@ class Peer:
 
 
 @pytest.mark.large
-def test_alexnet_is_as_near_to_float64_as_torch_is():
+@pytest.mark.parametrize("batch", [1, 4, 16])
+def test_alexnet_is_as_near_to_float64_as_torch_is(batch: int):
     """Three steps at exchange on mk2: the error of each tensor is at most 4 times torch's."""
-    model, rate, batch = alexnet(), 1e-4, 2
+    model, rate = alexnet(), 1e-4
     random = np.random.default_rng(0)
     images = random.standard_normal((batch, 3, 224, 224), np.float32)
     labels = random.integers(0, 1000, batch).astype(np.int32)
@@ -271,7 +272,9 @@ def test_alexnet_is_as_near_to_float64_as_torch_is():
         found = float(exe.step({"data_0": images, "target": labels})["loss"])
         loss = exact.step(images, labels, rate)
         peer.step(images, labels, rate)
-        assert found == pytest.approx(loss, rel=1e-4)
+        # One image is learnt in two steps. A loss near 0 is the difference of two numbers near 10,
+        # each of which has a rounding of 1e-6 in float32.
+        assert found == pytest.approx(loss, rel=1e-4, abs=1e-6)
     weights = exe.weights
     assert set(weights) == set(exact.weights)
     for name, weight in weights.items():
