@@ -23,14 +23,12 @@ from ...ir.provenance import at
 from ...ir.upstream import InsertPoint, ModuleOp
 from .emit import Emitter
 from .errors import NoGradient
+from .rules import Gradients
 from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .way import is_float, needed, reached
 
 Passed = list[tuple[SSAValue, SSAValue]]
 """Values, each with a gradient that is passed back to it."""
-
-Gradients = Sequence[SSAValue | None]
-
 
 Walk = Callable[
     [Emitter, Block, Sequence[SSAValue], Passed],
@@ -57,28 +55,34 @@ class Flow:
         default_factory=dict[str, "tuple[str, tuple[int, ...]]"]
     )
 
-    def passed(
-        self,
-        walk: Walk,
-        emit: Emitter,
-        op: Operation,
-        gradients: Gradients,
-        known: Collection[SSAValue],
-    ) -> Passed:
-        """What an operation with regions, or a call, passes back.
 
-        known: the values of its block that gradients are wanted of, or lead to. Raises NoGradient.
-        """
-        rule = RULES.get(type(op))
+@dataclass(frozen=True)
+class Through:
+    """An operation with regions, or a call, that gradients pass through.
+
+    flow: what the gradients of the program share. walk: walks back through its regions. emit:
+    inserts what passes the gradients. gradients: those of its results. known: the values of its
+    block that gradients are wanted of, or lead to.
+    """
+
+    flow: Flow
+    walk: Walk
+    emit: Emitter
+    op: Operation
+    gradients: Gradients
+    known: Collection[SSAValue]
+
+    def passed(self) -> Passed:
+        """What the operation passes back. Raises NoGradient."""
+        rule = RULES.get(type(self.op))
         if rule is None:
             raise NoGradient("has no gradient")
-        return rule(self, walk, emit, op, gradients, known)
+        return rule(self)
 
-
-def _captured(op: Operation, known: Collection[SSAValue]) -> list[SSAValue]:
-    """The known values from around an operation that its regions read."""
-    reads = (v for each in op.walk() if each is not op for v in each.operands)
-    return [v for v in dict.fromkeys(reads) if v in known and is_float(v)]
+    def captured(self) -> list[SSAValue]:
+        """The known values from around the operation that its regions read."""
+        inner = (v for each in self.op.walk() if each is not self.op for v in each.operands)
+        return [v for v in dict.fromkeys(inner) if v in self.known and is_float(v)]
 
 
 def _yields(block: Block) -> Sequence[SSAValue]:
@@ -115,32 +119,21 @@ def _drop_unused(edit: Edit, block: Block, spare: Operation | None = None) -> No
 # Loops
 
 
-def _repeat(
-    flow: Flow,
-    walk: Walk,
-    emit: Emitter,
-    op: Operation,
-    gradients: Gradients,
-    known: Collection[SSAValue],
-) -> Passed:
+def _repeat(through: Through) -> Passed:
+    op = through.op
     assert isinstance(op, control.RepeatOp)
     if op.turns == 0:
-        pairs = zip(op.initial, gradients, strict=True)
+        pairs = zip(op.initial, through.gradients, strict=True)
         return [(value, each) for value, each in pairs if each is not None]
-    outside = _captured(op, known)
-    carried = _carried(op, outside, gradients, known)
-    back = _LoopBack(flow, walk, emit, op, outside, carried)
-    return back.run(gradients)
+    outside = through.captured()
+    carried = _carried(op, outside, through)
+    back = _LoopBack(through.flow, through.walk, through.emit, op, outside, carried)
+    return back.run(through.gradients)
 
 
-def _carried(
-    op: control.RepeatOp,
-    outside: Sequence[SSAValue],
-    gradients: Gradients,
-    known: Collection[SSAValue],
-) -> list[int]:
+def _carried(op: control.RepeatOp, outside: Sequence[SSAValue], through: Through) -> list[int]:
     """Which of the values that a loop carries have a gradient that leads to what is wanted."""
-    block = op.body.block
+    block, gradients, known = op.body.block, through.gradients, through.known
     own, yields = block.args[: len(op.initial)], _yields(block)
     floats = [i for i, value in enumerate(own) if is_float(value)]
     moved = {i for i in floats if op.initial[i] in known}
@@ -322,17 +315,11 @@ def _read_by(
 # Branches
 
 
-def _if(
-    flow: Flow,
-    walk: Walk,
-    emit: Emitter,
-    op: Operation,
-    gradients: Gradients,
-    known: Collection[SSAValue],
-) -> Passed:
+def _if(through: Through) -> Passed:
     """The same branch is taken again, and computes again; the other one passes zeros back."""
+    op, emit = through.op, through.emit
     assert isinstance(op, control.IfOp)
-    outside = _captured(op, known)
+    outside = through.captured()
     bodies: list[tuple[Block, Emitter, dict[SSAValue, SSAValue]]] = []
     for region in (op.then, op.otherwise):
         body, end = Block(), control.YieldOp()
@@ -342,10 +329,10 @@ def _if(
         inner = Emitter(emit.edit, end, op, emit.step)
         given: Passed = [
             (inside.get(value, value), gradient)
-            for value, gradient in zip(_yields(region.block), gradients, strict=True)
+            for value, gradient in zip(_yields(region.block), through.gradients, strict=True)
             if gradient is not None and is_float(value)
         ]
-        bodies.append((body, inner, walk(inner, body, outside, given)))
+        bodies.append((body, inner, through.walk(inner, body, outside, given)))
     held = [v for v in outside if any(v in found for _, _, found in bodies)]
     if not held:
         for body, _, _ in bodies:
@@ -375,35 +362,29 @@ def _erase(block: Block) -> None:
 # Calls
 
 
-def _call(
-    flow: Flow,
-    walk: Walk,
-    emit: Emitter,
-    op: Operation,
-    gradients: Gradients,
-    known: Collection[SSAValue],
-) -> Passed:
+def _call(through: Through) -> Passed:
     """A call of the function that walks back, which computes again what it needs."""
+    flow, emit, op = through.flow, through.emit, through.op
     assert isinstance(op, CallOp)
     name = op.callee.string_value()
     if name not in flow.functions:
         function = function_of(flow.module, op)
         if function is None:
             raise NoGradient(f"calls @{name}, which has no body")
-        flow.functions[name] = _function_back(walk, emit, function)
+        flow.functions[name] = _function_back(through.walk, emit, function)
     back, wanted = flow.functions[name]
     if not wanted:
         return []
     given = [
         each if each is not None else zeros(emit, result)
-        for each, result in zip(gradients, op.results, strict=True)
+        for each, result in zip(through.gradients, op.results, strict=True)
         if is_float(result)
     ]
     types = [op.operands[i].type for i in wanted]
     call = CallOp(back, [*op.operands, *given], types)
     emit.insert(call)
     pairs = [(op.operands[i], result) for i, result in zip(wanted, call.results, strict=True)]
-    return [(value, gradient) for value, gradient in pairs if value in known]
+    return [(value, gradient) for value, gradient in pairs if value in through.known]
 
 
 def function_of(module: ModuleOp, op: CallOp) -> FuncOp | None:
@@ -442,20 +423,13 @@ def _function_back(walk: Walk, emit: Emitter, function: FuncOp) -> tuple[str, tu
     return name, wanted
 
 
-def _while(
-    flow: Flow,
-    walk: Walk,
-    emit: Emitter,
-    op: Operation,
-    gradients: Gradients,
-    known: Collection[SSAValue],
-) -> Passed:
+def _while(through: Through) -> Passed:
     raise NoGradient(
         "repeats until a condition holds, so it is not known how many turns must be kept"
     )
 
 
-Rule = Callable[[Flow, Walk, Emitter, Operation, Gradients, Collection[SSAValue]], Passed]
+Rule = Callable[[Through], Passed]
 
 RULES: dict[type[Operation], Rule] = {
     control.RepeatOp: _repeat,

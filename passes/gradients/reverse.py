@@ -13,7 +13,7 @@ from ...dialects import nn
 from ...dialects.dtypes import STORED
 from ...dialects.structured import Composite
 from ...ir.upstream import ModuleOp
-from .control_flow import Flow, Passed, function_of
+from .control_flow import Flow, Passed, Through, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .rules import has_rule, passed_back
@@ -105,7 +105,7 @@ class Backward:
         wanted = [i for i, v in enumerate(operands) if v in reached and is_float(v)]
         try:
             if op.regions or isinstance(op, CallOp):
-                passed = self.flow.passed(self._walk, self.emit, op, gradients, reached)
+                passed = Through(self.flow, self._walk, self.emit, op, gradients, reached).passed()
             else:
                 found = passed_back(self.emit, op, gradients, wanted)
                 passed = [(operands[i], gradient) for i, gradient in found.items()]
