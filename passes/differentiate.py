@@ -16,6 +16,7 @@ from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .gradients.control_flow import Flow
 from .gradients.emit import Emitter
+from .gradients.loads import load_in_front
 from .gradients.program import (
     chosen,
     decompose_on_the_way,
@@ -71,11 +72,12 @@ class Differentiate(ModulePass):
             raise InputError("differentiate: no output is of floats, so none has a gradient")
         loss = self.loss or next(iter(floats))
         chosen("output of floats", loss, floats)
-        sources = _sources(main, self.of)
         if may_rewrite():
             keep_forward_names(op)
             drop_groups(op)
-            add_gradients(main, loss, sources, recompute=self.recompute)
+            with Edit(source_at("load states in front", load_in_front), main) as edit:
+                load_in_front(op, edit)
+            add_gradients(main, loss, _sources(main, self.of), recompute=self.recompute)
 
 
 def _sources(main: FuncOp, names: Sequence[str]) -> dict[str, list[SSAValue]]:

@@ -18,8 +18,8 @@ from xdsl.dialects.builtin import (
     f64,
     i64,
 )
-from xdsl.dialects.func import FuncOp
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ..dialects import nn
 from ..dialects.dtypes import STORED
@@ -29,12 +29,13 @@ from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
 from ..ir.phases import UPDATE, keep_forward_names
-from ..ir.provenance import at, named
+from ..ir.provenance import named, place
 from ..ir.rewriting import may_rewrite
 from ..ir.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
-from .gradients.control_flow import Flow
+from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
+from .gradients.loads import load_in_front
 from .gradients.losses import (
     LOSSES,
     REDUCTIONS,
@@ -180,6 +181,7 @@ class _Step:
 
     def run(self) -> None:
         options, main = self.options, self.main
+        load_in_front(self.module, self.edit)
         loads = self._trained()
         every = [value for values in loads.values() for value in values]
         results = outputs_of(main)
@@ -261,6 +263,12 @@ class _Step:
             return None
         if not shape:
             raise InputError(f"micro_batches: output {name!r} is one number; need a batch of them")
+        for op in self.module.walk():
+            if isinstance(op, nn.StoreOp) and op.parent is not self.main.body.block:
+                raise InputError(
+                    f"micro_batches: {op.name} at {place(op)} is in a loop, a branch or a called "
+                    "function, so its state is not carried from part to part; move it out"
+                )
         parts = MicroBatches(self.main, self.edit, options.micro_batches, shape[0])
         parts.cut(axes)
         return parts
@@ -326,19 +334,28 @@ class _Step:
         stored = {
             each.state.string_value() for each in self.module.walk() if isinstance(each, nn.StoreOp)
         }
-        statistics = {
-            load.state.string_value()
-            for each in self.main.walk()
-            if isinstance(each, nn.BatchNormOp)
-            for load in (each.mean.owner, each.variance.owner)
-            if isinstance(load, nn.LoadOp)
-        }
         return {
             name: values
             for name, values in known.items()
-            if name not in stored | statistics
+            if name not in stored | self._statistics()
             and not any(re.search(pattern, name) for pattern in self.options.freeze)
         }
+
+    def _statistics(self) -> set[str]:
+        """The states that normalisations read as means and variances, also through calls."""
+        norms = [op for op in self.module.walk() if isinstance(op, nn.BatchNormOp)]
+        calls = [op for op in self.module.walk() if isinstance(op, CallOp)]
+        values = [value for op in norms for value in (op.mean, op.variance)]
+        # The list grows while it is read.
+        for value in values:
+            if isinstance(value, BlockArgument):
+                values += [
+                    call.operands[value.index]
+                    for call in calls
+                    if function_of(self.module, call) is value.block.parent_op()
+                ]
+        owners = (value.owner for value in values)
+        return {each.state.string_value() for each in owners if isinstance(each, nn.LoadOp)}
 
     def _input(self, name: str, type_: Tensor) -> SSAValue:
         """A new input of the program."""
@@ -369,11 +386,16 @@ class _Step:
     def _normalise_by_batches(self, trained: set[str]) -> None:
         """Replace running statistics by those of the batch, and let the running ones follow."""
         part = self.options.batch_statistics
-        for op in tuple(self.main.walk()):
-            if not isinstance(op, nn.BatchNormOp) or op.parent is not self.main.body.block:
+        for op in tuple(self.module.walk()):
+            if not isinstance(op, nn.BatchNormOp) or part == 0.0:
                 continue
+            if op.parent is not self.main.body.block:
+                raise InputError(
+                    f"{op.name} at {place(op)} is in a loop, a branch or a called function, where "
+                    "running statistics are not updated; move it out, or use batch_statistics 0"
+                )
             loads = (op.mean.owner, op.variance.owner)
-            if part == 0.0 or not all(isinstance(each, nn.LoadOp) for each in loads):
+            if not all(isinstance(each, nn.LoadOp) for each in loads):
                 continue
             scale = op.scale.owner
             if isinstance(scale, nn.LoadOp) and scale.state.string_value() not in trained:
@@ -385,7 +407,7 @@ class _Step:
             count = int(np.prod([shape[i] for i in axes]))
             if count < 2:
                 raise InputError(
-                    f"{op.name} at {at(op)}: a batch of one value per channel has no variance; "
+                    f"{op.name} at {place(op)}: a batch of one value per channel has no variance; "
                     "use a larger batch, or batch_statistics 0"
                 )
             made = nn.SummarizeOp(widened(emit, op.image), "moments", axes)
@@ -449,7 +471,7 @@ class _Step:
             for value in op.operands:
                 readers.setdefault(value, op)
         for name, gradient in gradients.items():
-            weight = loads[name][0]
+            weight = next(each for each in loads[name] if each in readers)
             emit = Emitter(self.edit, end_of(self.main), readers[weight], f"{name}/{UPDATE}")
             own: float | SSAValue = rate
             if isinstance(rate, SSAValue) and nn.element_of(weight) != f32:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, BlockArgument, Operation, OpResult, Region, SSAValue
 
@@ -20,6 +21,7 @@ from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.phases import BACKWARD
 from ...ir.provenance import at
+from ...ir.unused_names import UnusedNames
 from ...ir.upstream import InsertPoint, ModuleOp
 from .emit import Emitter
 from .errors import NoGradient
@@ -371,7 +373,7 @@ def _call(through: Through) -> Passed:
         function = function_of(flow.module, op)
         if function is None:
             raise NoGradient(f"calls @{name}, which has no body")
-        flow.functions[name] = _function_back(through.walk, emit, function)
+        flow.functions[name] = _function_back(through, function)
     back, wanted = flow.functions[name]
     if not wanted:
         return []
@@ -396,12 +398,12 @@ def function_of(module: ModuleOp, op: CallOp) -> FuncOp | None:
     return None
 
 
-def _function_back(walk: Walk, emit: Emitter, function: FuncOp) -> tuple[str, tuple[int, ...]]:
+def _function_back(through: Through, function: FuncOp) -> tuple[str, tuple[int, ...]]:
     """A function from operands and gradients of float results to gradients of float operands.
 
     Returns its name, and which operands get one.
     """
-    own = function.body.block
+    own, emit, module = function.body.block, through.emit, through.flow.module
     results = _yields(own)
     types = [*own.arg_types, *(v.type for v in results if is_float(v))]
     body, end = Block(arg_types=types), ReturnOp()
@@ -412,11 +414,14 @@ def _function_back(walk: Walk, emit: Emitter, function: FuncOp) -> tuple[str, tu
     floats = [inside.get(v, v) for v in results if is_float(v)]
     given: Passed = list(zip(floats, body.args[len(own.args) :], strict=True))
     operands = body.args[: len(own.args)]
-    found = walk(inner, body, [v for v in operands if is_float(v)], given)
+    found = through.walk(inner, body, [v for v in operands if is_float(v)], given)
     wanted = tuple(i for i, v in enumerate(operands) if v in found)
     end.operands = [found[operands[i]] for i in wanted]
     _drop_unused(emit.edit, body)
-    name = f"{function.sym_name.data}.{BACKWARD}"
+    # A program that has gradients already has functions of such names.
+    symbols = (op.properties.get("sym_name") for op in module.body.block.ops)
+    taken = {each.data for each in symbols if isinstance(each, StringAttr)}
+    name = UnusedNames(taken).unused(f"{function.sym_name.data}.{BACKWARD}")
     made = FuncOp(name, (types, [operands[i].type for i in wanted]), Region(body))
     made.location = at(function, BACKWARD)
     emit.edit.insert(made, InsertPoint.after(function))

@@ -11,13 +11,14 @@ from abele.backends.faults import IndexFault
 from abele.backends.reference import run_reference
 from abele.dialects import control, nn
 from abele.dialects.levels import NN as NN_LEVEL
+from abele.dialects.settable import listed_names
 from abele.ir.errors import InputError
 from abele.ir.provenance import origin
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
 from abele.passes.gradients.losses import LOSSES, REDUCTIONS
 from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
-from abele.passes.train import Train
+from abele.passes.train import TRAINED, Train
 from abele.tools.driver.context import new_context
 
 Arrays = dict[str, np.ndarray]
@@ -460,6 +461,70 @@ def test_a_weight_may_be_read_in_a_loop_alone():
     module = training((IN_A_LOOP, {"w": w}), loss="mean_square", reduction="sum")
     found = run_reference(module, {"arg0": x, "target": np.zeros(2)})
     np.testing.assert_allclose(found.state["w"], w - 0.01 * 4 * x**2 * w**3)
+
+
+IN_A_FUNCTION = """
+    nn.state @w : tensor<2xf64> = <"{w}">
+    func.func @f(%y: tensor<2xf64>) -> tensor<2xf64> {
+      %w = nn.load @w : tensor<2xf64> loc("w")
+      %0 = nn.mul %y, %w : (tensor<2xf64>, tensor<2xf64>) -> tensor<2xf64>
+      func.return %0 : tensor<2xf64>
+    }
+    func.func @main(%x: tensor<2xf64>) -> tensor<2xf64> {
+      %0 = control.repeat 2 (%x) : (tensor<2xf64>) -> (tensor<2xf64>) {
+      ^bb0(%y: tensor<2xf64>):
+        %1 = func.call @f(%y) : (tensor<2xf64>) -> tensor<2xf64>
+        control.yield %1 : tensor<2xf64>
+      }
+      %w = nn.load @w : tensor<2xf64> loc("w")
+      %2 = nn.mul %0, %w : (tensor<2xf64>, tensor<2xf64>) -> tensor<2xf64>
+      func.return %2 : tensor<2xf64>
+    }"""
+
+
+def test_a_weight_may_be_loaded_in_a_function_too():
+    """The loss is (x w^3)^2 for a target of 0, and its slope is 6 x^2 w^5."""
+    w, x = np.array([0.5, -1.0]), np.array([2.0, 1.0])
+    module = training((IN_A_FUNCTION, {"w": w}), loss="mean_square", reduction="sum")
+    found = run_reference(module, {"arg0": x, "target": np.zeros(2)})
+    np.testing.assert_allclose(found.state["w"], w - 0.01 * 6 * x**2 * w**5)
+
+
+NORMALISED_IN_A_FUNCTION = (
+    NORMALISED.replace("@main", "@f")
+    + """
+    func.func @main(%x: tensor<4x2x3xf32>) -> tensor<4x2x3xf32> {
+      %0 = func.call @f(%x) : (tensor<4x2x3xf32>) -> tensor<4x2x3xf32>
+      func.return %0 : tensor<4x2x3xf32>
+    }"""
+)
+
+
+def test_running_statistics_are_not_updated_in_a_function_and_no_weights():
+    program = (NORMALISED_IN_A_FUNCTION, STATISTICS)
+    with pytest.raises(InputError, match="^nn.batch_norm at norm is in a loop, a branch or a "):
+        training(program, loss="mean_square")
+    module = training(program, loss="mean_square", batch_statistics=0.0)
+    assert listed_names(module, TRAINED) == ("scale", "bias")
+
+
+def test_a_store_in_a_branch_is_not_carried_between_micro_batches():
+    text, states = linear()
+    text = text.replace("func.func", 'nn.state @n : tensor<f64> = <"{n}">\nfunc.func')
+    text = text.replace(
+        "%w = nn.load",
+        """%n = nn.load @n : tensor<f64>
+      %big = nn.greater %n, %n : (tensor<f64>, tensor<f64>) -> tensor<i1>
+      %o = control.if %big : tensor<i1> -> (tensor<f64>) {
+        nn.store %n, @n : tensor<f64> loc("count")
+        control.yield %n : tensor<f64>
+      } else {
+        control.yield %n : tensor<f64>
+      }
+      %w = nn.load""",
+    )
+    with pytest.raises(InputError, match="^micro_batches: nn.store at count is in a loop, a br"):
+        training((text, states | {"n": np.array(7.0)}), micro_batches=4)
 
 
 STORED = """

@@ -279,3 +279,85 @@ def test_a_while_on_the_way_is_refused_by_name():
         InputError, match="^control.while at search repeats until a condition holds, so"
     ):
         differentiated(text)
+
+
+def with_blobs(text: str, **arrays: np.ndarray) -> ModuleOp:
+    context = new_context()
+    for name, array in arrays.items():
+        text = text.replace(f"<{name}>", f'<"{context.blobs.add(array).digest}">')
+    return parse_module(text, context)
+
+
+LOADED_EVERYWHERE = f"""
+nn.state @w : {KIND} = <w>
+func.func @inner(%x: {KIND}) -> {KIND} {{
+  %w = nn.load @w : {KIND}
+  %0 = nn.mul %w, %x : ({KIND}, {KIND}) -> {KIND}
+  func.return %0 : {KIND}
+}}
+func.func @outer(%x: {KIND}) -> {KIND} {{
+  %0 = func.call @inner(%x) : ({KIND}) -> {KIND}
+  %1 = func.call @inner(%0) : ({KIND}) -> {KIND}
+  func.return %1 : {KIND}
+}}
+func.func @main(%x: {KIND}) -> {KIND} {{
+  %0 = func.call @outer(%x) : ({KIND}) -> {KIND}
+  %1 = control.repeat 2 (%0) : ({KIND}) -> ({KIND}) {{
+  ^bb0(%a: {KIND}):
+    %w = nn.load @w : {KIND}
+    %2 = nn.mul %w, %a : ({KIND}, {KIND}) -> {KIND}
+    control.yield %2 : {KIND}
+  }}
+  %3 = nn.load @w : {KIND}
+  %4 = nn.mul %3, %1 : ({KIND}, {KIND}) -> {KIND}
+  func.return %4 : {KIND}
+}}"""
+"""x times w^5: two factors by calls in a call, two by turns of a loop, and one."""
+
+
+def test_a_state_has_a_gradient_wherever_it_is_loaded():
+    w, x = np.array([0.5, -1.0, 2.0]), np.array([3.0, 2.0, 1.0])
+    module = with_blobs(LOADED_EVERYWHERE, w=w)
+    Differentiate().apply(new_context(), module)
+    verify(module, NN_LEVEL.legal)
+    assert {op.parent_op().sym_name.data for op in module.walk() if isinstance(op, nn.LoadOp)} == {
+        "main"
+    }
+    found = run_reference(module, {"arg0": x}).outputs
+    assert found["out0"].tolist() == (x * w**5).tolist()
+    assert found["grad.w"].tolist() == (5 * x * w**4).tolist()
+    assert found["grad.arg0"].tolist() == (w**5).tolist()
+
+
+def test_a_function_that_calls_itself_is_refused_by_name():
+    text = f"""
+    func.func @f(%x: {KIND}) -> {KIND} {{
+      %0 = func.call @f(%x) : ({KIND}) -> {KIND} loc("again")
+      func.return %0 : {KIND}
+    }}
+    func.func @main(%x: {KIND}) -> {KIND} {{
+      %0 = func.call @f(%x) : ({KIND}) -> {KIND}
+      func.return %0 : {KIND}
+    }}"""
+    with pytest.raises(InputError, match="^func.call at again: @f calls itself, and has no grad"):
+        differentiated(text)
+
+
+def test_a_gradient_through_a_call_has_a_gradient():
+    """The second gradient of (x^3)^3 is 72 x^7: it goes through @f and through its gradient."""
+    text = f"""
+    func.func @f(%x: {KIND}) -> {KIND} {{
+      %0 = nn.square %x : ({KIND}) -> {KIND}
+      %1 = nn.mul %0, %x : ({KIND}, {KIND}) -> {KIND}
+      func.return %1 : {KIND}
+    }}
+    func.func @main(%x: {KIND}) -> {KIND} {{
+      %0 = func.call @f(%x) : ({KIND}) -> {KIND}
+      %1 = func.call @f(%0) : ({KIND}) -> {KIND}
+      func.return %1 : {KIND}
+    }}"""
+    module = differentiated(text)
+    Differentiate(loss="grad.arg0").apply(new_context(), module)
+    verify(module, NN_LEVEL.legal)
+    x = np.array([1.0, 2.0, 0.5])
+    assert run_reference(module, {"arg0": x}).outputs["grad.arg0"].tolist() == (72 * x**7).tolist()
