@@ -27,7 +27,7 @@ from .emit import Emitter
 from .errors import NoGradient
 from .rules import Gradients
 from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
-from .way import is_float, needed, reached
+from .way import is_float, needed, reached, read_by
 
 Passed = list[tuple[SSAValue, SSAValue]]
 """Values, each with a gradient that is passed back to it."""
@@ -298,13 +298,11 @@ def _read_by(
     own: set[SSAValue] = set()
     for op in copies:
         own.update(op.results)
-        inner = op.walk() if op.regions else (op,)
-        if any(v in changing for each in inner for v in each.operands):
+        if any(v in changing for v in read_by(op)):
             changing.update(op.results)
     found: dict[SSAValue, None] = {}
     for op in made:
-        inner = op.walk() if op.regions else (op,)
-        for value in (v for each in inner for v in each.operands):
+        for value in read_by(op):
             while isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
                 if value not in own:
                     break

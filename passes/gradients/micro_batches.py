@@ -21,6 +21,7 @@ from ...ir.errors import InputError
 from .emit import Emitter
 from .program import chosen, end_of, inputs_of
 from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
+from .way import read_by
 
 STEP = "micro-batch"
 """The last part of the location of what reads and collects the parts of a batch."""
@@ -209,10 +210,9 @@ class MicroBatches:
         known = {value for op in roots for value in op.results}
         found: list[Operation] = []
         for op in self.main.body.block.ops:
-            inner = op.walk() if op.regions else (op,)
             if isinstance(op, ReturnOp | nn.StoreOp) or op in roots:
                 continue
-            if any(value in known for each in inner for value in each.operands):
+            if any(value in known for value in read_by(op)):
                 found.append(op)
                 known.update(op.results)
         return found

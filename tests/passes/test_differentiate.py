@@ -333,6 +333,23 @@ def test_an_operator_without_a_gradient_is_named_with_its_node():
         after(text, {"arg0": np.ones(4, F32)})
 
 
+@pytest.mark.parametrize("end", ["bitcast", "cast"])
+def test_the_bits_of_a_float_do_not_lose_its_gradient_as_integers(end: str):
+    """As bits it would be lost; but an integer that is made a number has none."""
+    text = f"""
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+      %0 = nn.bitcast %x : (tensor<4xf32>) -> tensor<4xi32>
+      %1 = nn.neg %0 : (tensor<4xi32>) -> tensor<4xi32>
+      %2 = nn.{end} %1 : (tensor<4xi32>) -> tensor<4xf32> loc("back")
+      func.return %2 : tensor<4xf32>
+    }}"""
+    if end == "cast":
+        assert after(text, {"arg0": np.ones(4, F32)})["grad.arg0"].tolist() == [0, 0, 0, 0]
+    else:
+        with pytest.raises(InputError, match="^nn.bitcast at back looks at the bits of numbers"):
+            after(text, {})
+
+
 @pytest.mark.parametrize("order", ["", "exclusive", "reverse", "exclusive reverse"])
 @pytest.mark.parametrize("combiner", ["sum", "max", "min", "prod"])
 def test_a_scan_has_the_gradient_of_its_definition(combiner: str, order: str):
