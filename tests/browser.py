@@ -1,5 +1,6 @@
 """Starts Chromium for tests of HTML pages."""
 
+import json
 import os
 import shutil
 import time
@@ -61,3 +62,11 @@ def texts(browser: WebDriver, selector: str) -> list[str]:
     """The texts of the elements that a CSS selector finds."""
     script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
     return browser.execute_script(script, selector)
+
+
+def network_urls(browser: WebDriver) -> list[str]:
+    """What the browser has asked of a network since `open_page`."""
+    log = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
+    sent = [each["params"] for each in log if each["method"] == "Network.requestWillBeSent"]
+    urls = [each["request"]["url"] for each in sent]
+    return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))]

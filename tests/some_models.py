@@ -41,6 +41,13 @@ def relu() -> onnx.ModelProto:
     return model([node("Relu", "x", "y")], {"x": [2, 3]}, ["y"])
 
 
+def products() -> onnx.ModelProto:
+    """Two products of matrices: y = x w v."""
+    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h v", "y")]
+    weights = {"w": random((256, 64)), "v": random((64, 32), 1)}
+    return model(nodes, {"x": [16, 256]}, ["y"], weights)
+
+
 def convolutions(opset: int = 17) -> onnx.ModelProto:
     """Convolutions with strides, dilations, groups and uneven padding, then pooling."""
     nodes = [

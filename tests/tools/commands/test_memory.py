@@ -9,7 +9,7 @@ from shlex import split
 
 import onnx
 import pytest
-from some_models import model, node, random
+from some_models import model, node, products, random
 from training import training_step
 from typer.testing import CliRunner
 
@@ -36,9 +36,7 @@ SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 @pytest.fixture(autouse=True)
 def _a_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    nodes = [node("MatMul", "x w", "h"), node("MatMul", "h v", "y")]
-    weights = {"w": random((256, 64)), "v": random((64, 32), 1)}
-    onnx.save(model(nodes, {"x": [16, 256]}, ["y"], weights), "net.onnx")
+    onnx.save(products(), "net.onnx")
 
 
 def memory(*arguments: str):

@@ -1,12 +1,11 @@
 """The page in a browser: opened from its file, without a network."""
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import IN_BROWSER, chromium, open_page, texts, until
+from browser import IN_BROWSER, chromium, network_urls, open_page, texts, until
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -59,13 +58,7 @@ def until_said(browser: WebDriver, selector: str, text: str) -> None:
 def test_it_opens_from_its_file_without_network_and_without_errors(browser, page):
     opened(browser, page)
     assert browser.get_log("browser") == []
-    sent = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
-    urls = [
-        each["params"]["request"]["url"]
-        for each in sent
-        if each["method"] == "Network.requestWillBeSent"
-    ]
-    assert [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+    assert network_urls(browser) == []
 
 
 def test_passes_are_listed_in_order_and_those_that_changed_nothing_are_dimmed(browser, page):

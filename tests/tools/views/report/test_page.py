@@ -1,11 +1,10 @@
 """The page of a report in a browser: opened from its file, without a network."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import IN_BROWSER, chromium, open_page, texts, until
+from browser import IN_BROWSER, chromium, network_urls, open_page, texts, until
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -96,13 +95,7 @@ def test_every_view_opens_without_network_and_without_errors(browser, page, view
     assert view_of(browser) == view
     assert any(texts(browser, "#view > *"))
     assert browser.get_log("browser") == []
-    sent = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
-    urls = [
-        each["params"]["request"]["url"]
-        for each in sent
-        if each["method"] == "Network.requestWillBeSent"
-    ]
-    assert [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:"))] == []
+    assert network_urls(browser) == []
 
 
 @pytest.mark.parametrize("tab", ["tiles", "time", "addresses", "variables"])

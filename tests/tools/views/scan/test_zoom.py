@@ -1,14 +1,13 @@
 """The page in a browser: opened from its file, without a network."""
 
 import errno
-import json
 import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import IN_BROWSER, chromium, open_page, texts, until
+from browser import IN_BROWSER, chromium, network_urls, open_page, texts, until
 from layered_graph import LayeredGraph
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -136,14 +135,7 @@ class TestInABrowser:
         assert opened(browser, page) < 10
         until(browser, lambda each: not pixels(each).startswith("0,"))
         assert browser.get_log("browser") == []
-        sent = [json.loads(each["message"])["message"] for each in browser.get_log("performance")]
-        urls = [
-            each["params"]["request"]["url"]
-            for each in sent
-            if each["method"] == "Network.requestWillBeSent"
-        ]
-        allowed = ("file:", "data:", "blob:", "about:")
-        assert [url for url in urls if not url.startswith(allowed)] == []
+        assert network_urls(browser) == []
 
     def test_names_with_markup_are_shown_as_text(self, browser, page):
         opened(browser, page)
