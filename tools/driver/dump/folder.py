@@ -13,7 +13,7 @@ PAGE = "index.html"
 KIND = "a dump of abele"
 
 MARK = "<!-- abele: what every pass did -->"
-"""The first bytes of every page."""
+"""The comment at the beginning of every page."""
 
 
 def check_dump(folder: Path, source: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib.resources import files
 from typing import Any
 
 from xdsl.ir import Operation
@@ -18,12 +17,13 @@ from ....ir.listing import Line
 from ....ir.provenance import origin_names, place
 from ....ir.rewriting import Source
 from ....ir.upstream import LocationAttr
-from ..html_page import Html, filled
-from ..page.assets import packed, script, style
+from ..page.assets import Assets
 from ..shown_text import shown
 from .folder import MARK
 from .nodes import node_names, nodes_of, without_folders
 from .price_each import Figures
+
+ASSETS = Assets(__package__ or "", MARK, "page.html", "page.css", ("page.js",))
 
 COSTS = ("exchange_cycles", "compute_cycles", "exchange_bytes", "tile_bytes", "times")
 """The figures of an operation that its card shows."""
@@ -44,17 +44,7 @@ def page(
     """
     title = os.path.basename(title)
     data = _Data().of(stages, figures, seconds, costs) | {"title": shown(title), "target": target}
-    package = __package__ or ""
-    return filled(
-        files(package).joinpath("page.html").read_text(encoding="utf-8"),
-        {
-            "MARK": Html(MARK),
-            "TITLE": title,
-            "CSS": style(package, "page.css"),
-            "JS": script(package, "page.js"),
-            "DATA": packed(data),
-        },
-    )
+    return ASSETS.page(title, data)
 
 
 @dataclass

@@ -1,1 +1,1 @@
-"""What abele's pages share: a style sheet, the core of their scripts, and how data is packed."""
+"""What abele's pages share: a template, a style sheet, and the core of their scripts."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
-from ...driver.html_page import Html, filled
-from ...driver.page.assets import packed, script, style
+from ...driver.page.assets import Assets
 from .blocks import repeated_blocks
 from .collect import Report
 from .columns import Table
@@ -20,7 +18,7 @@ from .warnings import warnings_of
 PAGE = "index.html"
 
 MARK = "<!-- abele: the report of a program -->"
-"""The first bytes of every page."""
+"""The comment at the beginning of every page."""
 
 SCRIPTS = (
     "draw.js",
@@ -35,6 +33,8 @@ SCRIPTS = (
     "view_compare.js",
     "start.js",
 )
+
+ASSETS = Assets(__package__ or "", MARK, "report.html", "report.css", SCRIPTS)
 
 LEFT_OUT = ("superstep_tiles", "lives", "alternatives", "links")
 """Tables that the page has in another form, or does not need."""
@@ -68,17 +68,7 @@ def page_text(
         "compared": compared,
         "links": dict(links or {}),
     }
-    package = __package__ or ""
-    return filled(
-        files(package).joinpath("report.html").read_text(encoding="utf-8"),
-        {
-            "MARK": Html(MARK),
-            "TITLE": str(program["name"]),
-            "CSS": style(package, "report.css"),
-            "JS": script(package, *SCRIPTS),
-            "DATA": packed(data),
-        },
-    )
+    return ASSETS.page(f"{program['name']}: report", data)
 
 
 def _graph(report: Report) -> dict[str, Any] | None:

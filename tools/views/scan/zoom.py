@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import zlib
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +13,8 @@ from PIL import Image
 
 from ....ir.phases import several
 from ....ir.whole_folder import check_whole_folder, whole_folder
-from ...driver.html_page import Html, filled
 from ...driver.on_step import OnStep, ignore_step
-from ...driver.page.assets import packed, script, style
+from ...driver.page.assets import BESIDE, Assets
 from .colours import COLOURINGS, Colouring, screen
 from .progress import within
 from .pyramid import OVERLAP, TILE, levels_of, write_pyramid
@@ -25,12 +23,14 @@ from .scan import Laid, check_drawn, developed, legend
 from .tone import Picture
 
 MARK = "<!-- abele: a scan to zoom into -->"
-"""The first line of a page."""
+"""The comment at the beginning of every page."""
 
 KIND = "a scan of abele"
 
 PAGE = "index.html"
-ASSETS = {
+ASSETS = Assets(__package__ or "", MARK, "zoom.html", "zoom.css", ("zoom.js",), BESIDE)
+
+INSERTED = {
     "OSD": "openseadragon.min.js",
     "LICENCE": "openseadragon.LICENSE.txt",
 }
@@ -91,29 +91,11 @@ def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
         "grid": GRID,
         "cells": _packed_columns(_cells(laid, x / np.float32(size), y / np.float32(size))),
     }
-    return page(data, laid.subject.network)
+    return ASSETS.page(f"{laid.subject.network}: scan", data, INSERTED)
 
 
 def _image(picture: Picture) -> Image.Image:
     return Image.fromarray(picture)
-
-
-def page(data: dict[str, Any], title: str) -> str:
-    """The text of a page. data: plain values, shown as text."""
-    package = __package__ or ""
-    folder = files(package)
-    text = folder.joinpath("zoom.html").read_text(encoding="utf-8")
-    values: dict[str, str] = {
-        key: Html(folder.joinpath(file).read_text(encoding="utf-8")) for key, file in ASSETS.items()
-    }
-    values |= {
-        "MARK": Html(MARK),
-        "TITLE": title,
-        "CSS": style(package, "zoom.css"),
-        "JS": script(package, "zoom.js"),
-        "DATA": packed(data),
-    }
-    return filled(text, values)
 
 
 def _key(name: str, colouring: Colouring) -> dict[str, Any]:
