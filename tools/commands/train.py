@@ -129,6 +129,8 @@ def train_command(
         curves = curve or []
         for each in curves:
             check_curve(each)
+        if save_onnx is not None and save_onnx.suffix != ".onnx":
+            raise InputError(f"{save_onnx}: --save-onnx; need a file that ends in .onnx")
         check_files(
             {
                 "the model": Path(model),

@@ -345,6 +345,7 @@ def test_dropout_drops_in_training_only_and_goes_on_to_the_same_bits(tmp_path: P
         (["--steps", "1", "--validation", "nan"], "nan of 10 samples; need one or more"),
         (["--steps", "1", "--validation", "inf"], "inf of 10 samples; need one or more"),
         (["--steps", "1", "--curve", "loss.txt"], "unknown kind of curve; need .csv or .png"),
+        (["--steps", "1", "--save-onnx", "o.txt"], "o.txt: --save-onnx; need a file that ends"),
         (["--steps", "1", "--schedule", "cosin"], "no schedule 'cosin'; did you mean cosine?"),
         (["--steps", "1", "--schedule", ""], "no schedule ''; there are constant"),
         (["--steps", "1", "--schedule", "step"], "need step:N or step:N:FACTOR"),
