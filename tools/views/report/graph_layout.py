@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +17,11 @@ from .columns import Table
 
 SWEEPS = 6
 """Times that nodes move to the mean place of their neighbours, up and down."""
+
+MOST_BENDS = 100
+"""Rows that an edge passes beside the nodes there. A longer one goes straight, and takes no room: a
+value that every layer reads would else take room in all rows once for each reader. Assumed: a
+window shows fewer rows, however small they are."""
 
 BEND_WIDTH = 0.3
 """The room of an edge that passes through a row, compared with that of a node. Assumed."""
@@ -27,10 +32,9 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
 
     groups: the layers of each phase, with row, place in the row, phase, and the operations inside.
     rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
-    each pair of groups, the places of its edge in the rows between; inner_bends: of pairs of
-    operations of a group. Places are in widths of a node. An operation that does nothing, and has
-    no edge, is left out, such as the wait of the program for the host.
-    Raises ModuleNotFoundError if networkx is missing.
+    each pair of groups, the places of its edge in the rows between, unless it goes straight;
+    inner_bends: of pairs of operations of a group. Places are in widths of a node. An operation
+    that does nothing, and has no edge, is left out, such as the wait of the program for the host.
     """
     edges = _edges(links)
     joined = {node for source, destination, _ in edges for node in (source, destination)}
@@ -153,14 +157,14 @@ def _ranks(
 
     Edges to what runs earlier do not count, so that there is no cycle: a loop carries them.
     """
-    graph = _networkx().DiGraph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from(
-        (a, b) for a, b in edges if (times[a], a) < (times[b], b) and a in graph and b in graph
-    )
-    found: dict[int, int] = {}
-    for node in cast(Iterable[int], _networkx().topological_sort(graph)):
-        found[node] = max((found[p] + 1 for p in graph.predecessors(node)), default=0)
+    found = dict.fromkeys(nodes, 0)
+    before: dict[int, list[int]] = {node: [] for node in found}
+    for a, b in edges:
+        if a in found and b in found and (times[a], a) < (times[b], b):
+            before[b].append(a)
+    # What an edge comes from runs earlier, so its row is known.
+    for node in sorted(found, key=lambda n: (times[n], n)):
+        found[node] = max((found[each] + 1 for each in before[node]), default=0)
     return found
 
 
@@ -168,20 +172,22 @@ def _places(
     rows: Mapping[int, int], edges: Iterable[tuple[int, int]]
 ) -> tuple[dict[int, float], dict[tuple[int, int], list[float]]]:
     """The place of each node in its row, and of each edge in the rows that it passes."""
-    graph = _networkx().Graph()
+    joined: dict[Any, list[Any]] = {node: [] for node in rows}
     by_row: dict[int, list[Any]] = {}
     for node, row in rows.items():
         by_row.setdefault(row, []).append(node)
-        graph.add_node(node)
     passing: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
     for a, b in sorted(edges):
         step = 1 if rows[b] > rows[a] else -1
-        bent = [(a, b, row) for row in range(rows[a] + step, rows[b], step)]
+        between = range(rows[a] + step, rows[b], step)
+        if rows[a] == rows[b] or len(between) > MOST_BENDS:
+            continue
+        bent = passing[a, b] = [(a, b, row) for row in between]
         for each in bent:
             by_row.setdefault(each[2], []).append(each)
-        if rows[a] != rows[b]:
-            _networkx().add_path(graph, [a, *bent, b])
-        passing[a, b] = bent
+        for one, next_one in pairwise([a, *bent, b]):
+            joined.setdefault(one, []).append(next_one)
+            joined.setdefault(next_one, []).append(one)
     at: dict[Any, float] = {}
     for row in by_row.values():
         _set_apart(row, dict(zip(row, map(float, range(len(row))), strict=True)), at)
@@ -190,16 +196,17 @@ def _places(
         for rows_of_sweep in (order, order[::-1]):
             for row in rows_of_sweep:
                 nodes = by_row[row]
-                wanted = {
-                    n: float(np.mean([at[m] for m in graph[n]])) if graph[n] else at[n]
-                    for n in nodes
-                }
-                _set_apart(nodes, wanted, at)
+                _set_apart(nodes, {n: _mean_place(n, joined[n], at) for n in nodes}, at)
     middle = (min(at.values(), default=0.0) + max(at.values(), default=0.0)) / 2
     return (
         {node: at[node] - middle for node in rows},
         {key: [at[each] - middle for each in bent] for key, bent in passing.items()},
     )
+
+
+def _mean_place(node: Any, joined: Sequence[Any], at: Mapping[Any, float]) -> float:
+    """The mean place of what a node is joined to; its own place if that is nothing."""
+    return sum(at[each] for each in joined) / len(joined) if joined else at[node]
 
 
 def _set_apart(nodes: list[Any], wanted: Mapping[Any, float], at: dict[Any, float]) -> None:
@@ -214,9 +221,3 @@ def _set_apart(nodes: list[Any], wanted: Mapping[Any, float], at: dict[Any, floa
     left = np.minimum.accumulate(free[::-1])[::-1]
     for n, place in zip(nodes, (right + left) / 2 + offset, strict=True):
         at[n] = float(place)
-
-
-def _networkx() -> Any:
-    import networkx  # noqa: PLC0415
-
-    return networkx

@@ -51,32 +51,22 @@ def page_text(
 ) -> str:
     """The text of a page. compared: the comparison with a baseline. links: other pages by name, in
     which {} stands for a node."""
-    program = dict(report.program)
+    program, tables = dict(report.program), report.tables
     data = {
         "program": program,
         "tables": {
-            name: plain_columns(found)
-            for name, found in report.tables.items()
-            if name not in LEFT_OUT
+            name: plain_columns(found) for name, found in tables.items() if name not in LEFT_OUT
         },
         "absent": dict(report.absent),
-        "alternatives": _alternatives(report.tables["alternatives"]),
+        "alternatives": _alternatives(tables["alternatives"]),
         "work": _work(report),
         "warnings": warnings_of(report),
-        "graph": _graph(report),
-        "blocks": repeated_blocks(report.tables["operations"], report.tables["plans"]),
+        "graph": graph_of(*(tables[name] for name in ("operations", "links", "parts"))),
+        "blocks": repeated_blocks(tables["operations"], tables["plans"]),
         "compared": compared,
         "links": dict(links or {}),
     }
     return ASSETS.page(f"{program['name']}: report", data)
-
-
-def _graph(report: Report) -> dict[str, Any] | None:
-    """The graph of operations as it is drawn; None without the library that orders it."""
-    try:
-        return graph_of(*(report.tables[name] for name in ("operations", "links", "parts")))
-    except ModuleNotFoundError:
-        return None
 
 
 def _work(report: Report) -> dict[str, Any]:

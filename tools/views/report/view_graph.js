@@ -9,7 +9,6 @@ const FIGURES = {
 };
 view("graph", "Graph", host => {
   const G = data.graph;
-  if (!G) { host.append(make("p", { className: "note", textContent: "The graph needs networkx when the report is made: pip install 'abele[graph]'." })); return; }
   if (!G.groups.length) { host.append(make("p", { className: "note", textContent: "The program has no operations." })); return; }
   const W = 188, H = 40, GAP = 26, SIDE = 20, HEAD = 26, PAD = 14;
   const groupOfOp = [];
@@ -71,10 +70,14 @@ view("graph", "Graph", host => {
     }
     edges = [...found.values()];
     const middle = place => place * (W + SIDE) - least;
+    const passes = (row, other, bends, key) => Math.abs(row - other) > 1 && !bends.has(key);
     for (const edge of edges) {
       const a = nodes[edge.from], b = nodes[edge.to], from = boxes[a.group], to = boxes[b.group];
       const inside = a.group === b.group, down = a.y + a.h <= b.y, up = b.y + b.h <= a.y;
-      edge.side = !down && !up; edge.far = !inside && G.groups[a.group].phase !== G.groups[b.group].phase;
+      edge.side = !down && !up;
+      // What goes to another phase, or straight through many rows, is faint: it would cover the rest.
+      edge.far = inside ? passes(G.rows[a.ops[0]], G.rows[b.ops[0]], innerBends, `${a.ops[0]} ${b.ops[0]}`)
+        : G.groups[a.group].phase !== G.groups[b.group].phase || passes(from.row, to.row, bends, `${a.group} ${b.group}`);
       const points = [[a.x, up ? a.y : a.y + a.h]];
       if (edge.side) { const right = b.x > a.x; edge.points = [[a.x + (right ? W : -W) / 2, a.y + H / 2], [b.x + (right ? -W : W) / 2, b.y + H / 2]]; continue; }
       if (!inside) {

@@ -1,13 +1,10 @@
 """Where operations are drawn: rows follow the data, and nothing overlaps."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-pytest.importorskip("networkx", reason="networkx is not installed")
-
-from abele.tools.views.report.graph_layout import BEND_WIDTH, graph_of
+from abele.tools.views.report.graph_layout import BEND_WIDTH, MOST_BENDS, graph_of
 
 PHASES = ("forward", "backward", "update")
 
@@ -62,6 +59,29 @@ def test_an_edge_over_a_row_passes_beside_its_nodes():
     assert (source, destination) == (0, 2)
     room = (1 + BEND_WIDTH) / 2
     assert abs(place - found["groups"][1]["place"]) >= room - 1e-9
+
+
+def chain(layers: int, *readers: int):
+    """Layers that follow each other; some read what the first one makes, too."""
+    edges = [(k, k + 1) for k in range(layers - 1)] + [(0, k) for k in readers]
+    return graph([f"layer{k}" for k in range(layers)], edges)
+
+
+def test_an_edge_over_very_many_rows_goes_straight_and_takes_no_room():
+    count = MOST_BENDS + 3
+    bent = chain(count, MOST_BENDS + 1)
+    ((source, destination, *places),) = bent["bends"]
+    assert (source, destination, len(places)) == (0, MOST_BENDS + 1, MOST_BENDS)
+    straight = chain(count, MOST_BENDS + 2)
+    assert [0, MOST_BENDS + 2, 4] in straight["edges"]
+    assert straight["bends"] == []
+    assert straight["groups"] == chain(count)["groups"]
+
+
+def test_what_is_drawn_grows_with_the_edges():
+    few, many = (chain(n, *range(2, n)) for n in (500, 1000))
+    places = [sum(len(at) for _, _, *at in found["bends"]) for found in (few, many)]
+    assert places[0] == places[1] == MOST_BENDS * (MOST_BENDS + 1) // 2
 
 
 def test_the_bytes_of_several_values_are_added():
