@@ -9,6 +9,8 @@ function short(n) {
 const bytes = n => short(n) + (Math.abs(n) >= 1e3 ? "B" : " B");
 const percent = (n, places = 1) => n === null || Number.isNaN(n) ? "–" : `${(100 * n).toFixed(places)} %`;
 const sum = (values, of = x => x) => values.reduce((total, each) => total + of(each), 0);
+/** The largest of many values, at least `least`. A call such as Math.max(...values) takes some 100,000 values at most. */
+const highest = (values, of = x => x, least = 0) => values.reduce((most, each) => Math.max(most, of(each)), least);
 /** The rows of a table that is given as columns. */
 function rowsOf(columns) {
   const names = Object.keys(columns), length = names.length ? columns[names[0]].length : 0;

@@ -17,7 +17,7 @@ function viewCompare() {
     const filter = make("input", { className: "field", type: "search", placeholder: "Filter: operation, plan" }), only = make("input", { type: "checkbox", checked: true }), total = make("span", { className: "note" });
     filter.setAttribute("aria-label", "Filter differences");
     host.append(make("div", { className: "tools" }, filter, make("label", {}, only, " only differences"), total, make("span", { className: "note push", textContent: "the largest differences in cycles first" })));
-    const most = Math.max(1, ...C.rows.map(row => Math.abs(row.cycles - row.was_cycles)));
+    const most = highest(C.rows, row => Math.abs(row.cycles - row.was_cycles), 1);
     const table = grid(host, [
       { name: "name", label: "operation", width: "minmax(180px, 2fr)", value: row => row.name },
       { name: "now", label: "cycles", width: "84px", num: true, value: row => row.cycles, text: row => row.operation < 0 ? "–" : digits(row.cycles) },

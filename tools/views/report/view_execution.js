@@ -29,7 +29,7 @@ view("execution", "Execution", host => {
   function zoom(by, around = (span[0] + span[1]) / 2) { move(around - (around - span[0]) * by, around + (span[1] - around) * by); }
   const chart = canvas(panel, () => HEAD + PHASE + 10 + LANE * (lanes().length + 1) + MEMORY + 34, (pen, width, tall) => {
     const mine = lanes(), from = first(span[0]), yLane = HEAD + PHASE + 10, yMemory = yLane + LANE * (mine.length + 1) + 8;
-    const most = Math.max(P.bytes_per_tile - P.reserved_bytes, ...STEPS.map(step => step.live_bytes));
+    const most = highest(STEPS, step => step.live_bytes, P.bytes_per_tile - P.reserved_bytes);
     pen.save(); pen.beginPath(); pen.rect(left, 0, width - left - right, tall); pen.clip();
     let drawn = -1;
     for (let k = from; k < N && E.start[k] < span[1]; k++) {

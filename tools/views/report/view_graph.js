@@ -99,8 +99,7 @@ view("graph", "Graph", host => {
       points.push([b.x, up ? b.y + b.h : b.y]);
       edge.points = points;
     }
-    const bent = edges.flatMap(edge => edge.points.map(point => point[0]));
-    size = [Math.max(...nodes.map(n => n.x + n.w / 2), ...bent) + PAD, y];
+    size = [highest(edges, edge => highest(edge.points, point => point[0]), highest(nodes, n => n.x + n.w / 2)) + PAD, y];
   }
   /** Middles of boxes, given as [row, place, width], that do not overlap in their rows. */
   function apart(items) {
@@ -141,7 +140,7 @@ view("graph", "Graph", host => {
     arranged();
     for (const [node, name] of tabs) node.setAttribute("aria-selected", String(name === graphFigure));
     const value = node => sum(node.ops, op => of(OPS[op]));
-    const most = Math.max(1, ...nodes.filter(node => node.kind !== "frame").map(value));
+    const most = highest(nodes.filter(node => node.kind !== "frame"), value, 1);
     low.textContent = "0"; high.textContent = text(most);
     const thick = edges.reduce((a, edge) => Math.max(a, edge.bytes), 1);
     const marker = svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 7, markerHeight: 7, markerUnits: "userSpaceOnUse", orient: "auto" });

@@ -105,7 +105,7 @@ function memoryOverTime(host) {
     for (let m = each.first; m <= each.last; m++) own[m] += each.bytes;
   }
   const stays = sum(always, each => each.bytes), capacity = P.bytes_per_tile - P.reserved_bytes;
-  const peak = M.peak_tile_bytes.indexOf(Math.max(...M.peak_tile_bytes));
+  const peak = M.peak_tile_bytes.indexOf(highest(M.peak_tile_bytes));
   const colour = k => `--c${[1, 3, 4, 5, 6, 7, 8, 9, 2][k]}`;
   const panel = make("section", { className: "panel" }, make("h2", {}, `Bytes of tile ${P.fullest_tile} over time`, make("small", { textContent: "click a moment, or use ← and →, to see what is in memory then" })),
     key([["--c0", "always live", bytes(stays)], ...layers.map((name, k) => [colour(k), name]), [colour(layers.length), "others"]]));
@@ -114,7 +114,7 @@ function memoryOverTime(host) {
   const at = (x, width) => Math.max(0, Math.min(moments - 1, Math.floor((x - left) / (width - left - right) * moments)));
   const pick = m => { go({ moment: m }); chart.redraw(); contents(); };
   const chart = canvas(panel, 270, (pen, width, tall) => {
-    const w = width - left - right, h = tall - up - low, most = Math.max(capacity, ...M.max_bytes) * 1.02, y = v => up + h - v / most * h, dx = w / moments;
+    const w = width - left - right, h = tall - up - low, most = highest(M.max_bytes, x => x, capacity) * 1.02, y = v => up + h - v / most * h, dx = w / moments;
     yAxis(pen, left, up, w, h, most, bytes);
     pen.fillStyle = css("--c0"); pen.fillRect(left, y(stays), w, stays / most * h);
     const base = new Float64Array(moments).fill(stays);
@@ -147,6 +147,7 @@ function memoryOverTime(host) {
       return { ...v, here: each.bytes, until: each.last, since: each.first, reads: v.kind !== "value" ? "always live" : each.first === m || touched.has(v.name) ? "made here" : each.last === m ? "used last here" : "" };
     });
     const bytesNow = M.peak_tile_bytes[m], over = Math.max(0, bytesNow - capacity);
+    const largest = highest(live, each => each.here, 1);
     const head = make("h2", {}, `In memory at moment ${m}${m === peak ? " (the peak)" : ""}`, make("small", {}, linkish(step.label, () => go({ view: "execution", step: step.superstep })), ` ${digits(bytesNow)} B in ${count(live.length, "variable")}`));
     below.replaceChildren(head);
     if (over || !P.fits) {
@@ -158,7 +159,7 @@ function memoryOverTime(host) {
       { name: "name", label: "variable", width: "minmax(200px, 2fr)", value: row => row.name },
       { name: "operation", label: "operation", width: "minmax(160px, 1.4fr)", value: row => row.operation < 0 ? "" : opName(row.operation) },
       { name: "kind", label: "kind", width: "80px", value: row => row.kind },
-      { name: "here", label: "bytes here", width: "92px", num: true, value: row => row.here, text: row => digits(row.here), share: row => row.here / Math.max(...live.map(each => each.here)) },
+      { name: "here", label: "bytes here", width: "92px", num: true, value: row => row.here, text: row => digits(row.here), share: row => row.here / largest },
       { name: "shape", label: "shape", width: "130px", value: row => `${row.dtype} ${row.shape}` },
       { name: "since", label: "from", width: "60px", num: true, value: row => row.since }, { name: "until", label: "until", width: "60px", num: true, value: row => row.until },
       { name: "reads", label: "", width: "110px", value: row => row.reads },
@@ -171,7 +172,7 @@ function memoryOverTime(host) {
 
 function memoryByAddress(host) {
   const moments = Math.max(T.moments.moment.length, 1), layout = rowsOf(T.layout);
-  const top = Math.max(P.bytes_per_tile, ...layout.map(each => each.address + each.bytes));
+  const top = highest(layout, each => each.address + each.bytes, P.bytes_per_tile);
   const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${P.fullest_tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers; arrows move, Enter opens" })));
   host.append(panel);
   const left = 60, right = 10, up = 22, low = 22;
@@ -234,7 +235,7 @@ function memoryByVariable(host) {
   const only = make("input", { type: "checkbox", checked: place.op >= 0 });
   const total = make("span", { className: "note" });
   host.append(make("div", { className: "tools" }, filter, kinds, ...(place.op >= 0 ? [make("label", {}, only, ` only of ${opName(place.op)}`)] : []), total));
-  const most = Math.max(1, ...VARIABLES.map(each => each.bytes));
+  const most = highest(VARIABLES, each => each.bytes, 1);
   const table = grid(host, [
     { name: "name", label: "variable", width: "minmax(220px, 2fr)", value: row => row.name },
     { name: "operation", label: "operation", width: "minmax(180px, 1.6fr)", value: row => row.operation < 0 ? "" : opName(row.operation) },

@@ -8,7 +8,7 @@ view("operations", "Operations", host => {
   const groups = make("div", { className: "tabs" });
   const total = make("span", { className: "note", id: "filtered" });
   host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"));
-  const most = Math.max(1, ...OPS.map(op => op.cycles));
+  const most = highest(OPS, op => op.cycles, 1);
   const columns = [
     { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
     { name: "kind", label: "kind", width: "104px", value: row => row.kind.replace(/^nn\./, "") },

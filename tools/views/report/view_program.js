@@ -60,7 +60,7 @@ view("program", "Program", host => {
     about.replaceChildren(make("h2", { textContent: title(node) }), pairs([["kind", node.kind], ["executions", digits(node.times)], ["inclusive", `${digits(node.inclusive_cycles)} (${share(node.inclusive_cycles)})`], ["exclusive", digits(node.exclusive_cycles)], ["inside", count(within[chosen].length, "node")],
       ["operation", node.operation < 0 ? "" : linkish(opName(node.operation), () => go({ op: node.operation }))], ["superstep", node.superstep < 0 ? "" : linkish(STEPS[node.superstep].label, () => go({ view: "execution", step: node.superstep }))]]));
     list.replaceChildren(make("h2", { textContent: "What is inside, in order" }));
-    const rows = within[chosen].map(k => N[k]), most = Math.max(1, ...rows.map(each => each.inclusive_cycles));
+    const rows = within[chosen].map(k => N[k]), most = highest(rows, each => each.inclusive_cycles, 1);
     const table = grid(list, [
       { name: "name", label: "what", width: "minmax(200px, 2fr)", value: row => title(row) },
       { name: "kind", label: "kind", width: "80px", value: row => row.kind },

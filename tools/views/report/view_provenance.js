@@ -9,7 +9,7 @@ view("provenance", "Provenance", host => {
   host.append(box); box.append(left, right);
   left.append(make("div", { className: "tools" }, make("h2", {}, "From source to cycles"), filter, total), ...lacks("provenance"));
   const of = (row, name) => { const op = opOf(row.operation); return op ? op[name] : 0; };
-  const most = Math.max(1, ...OPS.map(op => op.cycles));
+  const most = highest(OPS, op => op.cycles, 1);
   const table = grid(left, [
     { name: "node", label: "node of the framework", width: "minmax(170px, 1.8fr)", value: row => row.node },
     { name: "line", label: "line", width: "minmax(70px, .8fr)", value: row => row.line },

@@ -98,6 +98,13 @@ def test_every_view_opens_without_network_and_without_errors(browser, page, view
     assert network_urls(browser) == []
 
 
+def test_figures_of_very_many_rows_have_a_largest_one(browser, page):
+    opened(browser, page)
+    script = "return highest(Array.from({ length: 1e6 }, (_, k) => k % 999983), x => 2 * x, 5)"
+    assert browser.execute_script(script) == 2 * 999982
+    assert browser.execute_script("return highest([], x => x, 5)") == 5
+
+
 @pytest.mark.parametrize("tab", ["tiles", "time", "addresses", "variables"])
 def test_every_tab_of_memory_opens(browser, page, tab):
     opened(browser, page, "memory")
