@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from ....backends.graph import Graph, VertexSet
+from ....backends.graph import Graph, Link, VertexSet
 
 
 def graph_summary(graph: Graph) -> Table:
@@ -28,9 +28,12 @@ def graph_summary(graph: Graph) -> Table:
     for name in ("vertices", "edges", "connections", "loop edges"):
         table.add_column(name, justify="right")
 
+    into: dict[int, list[Link]] = {}
+    for link in graph.links:
+        into.setdefault(link.consumer, []).append(link)
+
     def row(name: str, layer: str, codelets: str, sets: Sequence[VertexSet]) -> None:
-        own = {each.index for each in sets}
-        links = [link for link in graph.links if link.consumer in own]
+        links = [link for each in sets for link in into.get(each.index, ())]
         in_phases = "; ".join(phase for phase in phases if phase in {s.phase for s in sets})
         table.add_row(
             name,
@@ -43,8 +46,11 @@ def graph_summary(graph: Graph) -> Table:
             f"{sum(link.count for link in links if link.loop):,}",
         )
 
+    members: dict[int, list[VertexSet]] = {}
+    for each in graph.sets:
+        members.setdefault(each.compute_set, []).append(each)
     for number, name in enumerate(graph.compute_sets):
-        sets = [each for each in graph.sets if each.compute_set == number]
+        sets = members[number]
         row(name, sets[0].layer, "; ".join(dict.fromkeys(each.codelet for each in sets)), sets)
     table.add_section()
     for phase in phases:
