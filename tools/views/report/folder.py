@@ -46,8 +46,8 @@ def write_report(
     """Write the tables of a report, its database and its facts, all or nothing.
 
     pages: the contents of further files by name. more: writers of further folders, each called with
-    the folder of the report. Raises InputError if the folder cannot be written or
-    contains other files, or if a library is missing.
+    the folder of the report. Raises InputError if the folder cannot be written or contains other
+    files, or if a library is missing.
     """
     needs_libraries()
     check_report_folder(folder)

@@ -146,7 +146,7 @@ function showCard() {
   if (op.first_superstep >= 0) button("in time", () => go({ view: "execution", step: dearestStep(op) }));
   button("in memory", () => { memoryTab = "variables"; shownView = ""; go({ view: "memory" }); });
   button("in the program", () => go({ view: "program", step: op.first_superstep }));
-  button("in the graph", () => { openGroups.add(data.graph?.groups.findIndex(group => group.operations.includes(op.operation))); go({ view: "graph" }); });
+  if (data.graph.groups.some(group => group.operations.includes(op.operation))) button("in the graph", () => go({ view: "graph" }));
   button("source", () => go({ view: "provenance" }));
   for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{layer}", encodeURIComponent(op.name.split("+")[0])).replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
   card.replaceChildren(

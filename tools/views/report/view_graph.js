@@ -15,7 +15,14 @@ view("graph", "Graph", host => {
   G.groups.forEach((group, k) => group.operations.forEach(op => { groupOfOp[op] = k; }));
   const folds = k => G.groups[k].operations.length > 1;
   const isOpen = k => !folds(k) || openGroups.has(k);
-  if (place.op >= 0) openGroups.add(groupOfOp[place.op]);
+  /** Unfold the layer of an operation. Returns whether it was folded; no, if the operation is not drawn. */
+  const unfold = op => {
+    const k = groupOfOp[op];
+    if (k === undefined || isOpen(k)) return false;
+    openGroups.add(k);
+    return true;
+  };
+  unfold(place.op);
   const [bends, innerBends] = [G.bends, G.inner_bends].map(every => new Map(every.map(([a, b, ...at]) => [`${a} ${b}`, at])));
   const titleOf = group => group.phase && group.phase !== "forward" && !group.layer.split("/").includes(group.phase) ? `${group.layer} · ${group.phase}` : group.layer;
 
@@ -244,6 +251,6 @@ view("graph", "Graph", host => {
     (nodes.find(isChosen) || nodes[0]).it.scrollIntoView({ block: "center", inline: "center" });
   });
   VIEWS.find(each => each.name === "graph").update = () => {
-    if (place.op >= 0 && !isOpen(groupOfOp[place.op])) { openGroups.add(groupOfOp[place.op]); draw(); nodes.find(isChosen)?.it.scrollIntoView({ block: "center" }); } else chosen();
+    if (unfold(place.op)) { draw(); nodes.find(isChosen)?.it.scrollIntoView({ block: "center" }); } else chosen();
   };
 });

@@ -215,6 +215,21 @@ def names_in(browser: WebDriver, selector: str) -> list[str]:
     return browser.execute_script(script, f".graph {selector} .name")
 
 
+def test_an_operation_that_the_graph_leaves_out_has_details_there_too(browser, layers):
+    opened(browser, layers, "operations")
+    names = column(browser, 1)
+    number = browser.execute_script("return OPS.find(op => op.name === 'main').operation")
+    assert "main" in names
+    opened(browser, layers, "graph")
+    drawn = browser.execute_script("return data.graph.groups.flatMap(each => each.operations)")
+    assert number not in drawn
+    search = browser.find_element(By.ID, "query")
+    search.send_keys("main", Keys.ENTER)
+    assert browser.find_element(By.CSS_SELECTOR, "#card h2").text.startswith("main")
+    assert "in the graph" not in texts(browser, "#card .go button")
+    assert browser.get_log("browser") == []
+
+
 def test_the_graph_unfolds_layers_and_opens_details_by_keyboard(browser, layers):
     opened(browser, layers, "graph")
     assert names_in(browser, ".node.group") == ["▸ first", "▸ second"]
