@@ -309,6 +309,7 @@
     Escape: () => { kept = false; $("here").classList.remove("kept"); show(-1); mark(-1); },
   };
   data.colourings.forEach((_, index) => { KEYS[index + 1] = () => colour(index); });
+  $("last").textContent = data.colourings.length;
   viewer.innerTracker.keyDownHandler = null;
   viewer.innerTracker.keyHandler = null;
   document.addEventListener("keydown", (event) => {

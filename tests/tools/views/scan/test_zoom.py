@@ -335,6 +335,10 @@ class TestInABrowser:
         until(browser, lambda each: pixels(each) != before)
         assert browser.get_log("browser") == []
 
+    def test_the_keys_of_all_colours_are_told(self, browser, page):
+        opened(browser, page)
+        assert texts(browser, "#last") == [str(len(texts(browser, "#colours [role=radio]")))]
+
     def test_keys_zoom_and_themes_change(self, browser, page):
         opened(browser, page)
         body = browser.find_element(By.TAG_NAME, "body")
