@@ -101,16 +101,24 @@ class MemoryReport:
 
     @property
     def over_bytes(self) -> int:
-        """Bytes that the fullest tile lacks; 0 if the program fits."""
+        """Bytes that the fullest tile lacks; 0 if its memory is large enough."""
         return max(self.max_tile_bytes - self.target.bytes_per_tile, 0)
+
+    @property
+    def shortage(self) -> str:
+        """What the target lacks for the program, in a few words; "" if the program fits."""
+        if self.tiles > self.target.tiles:
+            return f"it needs {self.tiles:,} tiles, and the target has {self.target.tiles:,}"
+        if self.over_bytes:
+            return f"tile {self.fullest_tile} needs {self.over_bytes:,} bytes more than it has"
+        return ""
 
     def problem(self) -> DoesNotFit | None:
         """The error to raise if the program does not fit; None if it fits."""
-        used = np.flatnonzero(self.tile_bytes)
-        if len(used) and used[-1] >= self.target.tiles:
+        if self.tiles > self.target.tiles:
             return DoesNotFit(
                 "the program",
-                int(used[-1]) + 1,
+                self.tiles,
                 self.target.tiles,
                 units="tiles",
                 remedy="plan it again for this target",

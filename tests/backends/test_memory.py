@@ -112,6 +112,7 @@ def test_a_program_that_does_not_fit_says_which_tile_which_variables_and_how_man
     assert isinstance(problem, DoesNotFit)
     assert (problem.tile, problem.needed, problem.available) == (1, 262_144 + 48, 262_144)
     assert found.over_bytes == 48
+    assert found.shortage == "tile 1 needs 48 bytes more than it has"
     text = str(problem)
     for part in ("tile 1", "big 48 B", "@big 48 B", "w 24 B", "48 bytes too large", "--advise"):
         assert part in text
@@ -122,10 +123,13 @@ def test_a_program_that_does_not_fit_says_which_tile_which_variables_and_how_man
 def test_a_program_that_fits_has_no_problem():
     assert report().problem() is None
     assert report().over_bytes == 0
+    assert report().shortage == ""
 
 
 def test_too_few_tiles_are_a_problem_of_tiles():
-    problem = report(target="tiny:3").problem()
+    found = report(target="tiny:3")
+    assert found.shortage == "it needs 4 tiles, and the target has 3"
+    problem = found.problem()
     assert problem is not None
     assert (problem.needed, problem.available, problem.units) == (4, 3, "tiles")
 

@@ -57,7 +57,8 @@ class MemoryMap:
     once_always_live: the same without replicas; narrow_always_live: the same if float32 had half
     its width. level: the program's level. is_wide: whether any of it is float32. layers: largest
     first. steps: the supersteps with the most live bytes on any tile, and that tile. phases: of a
-    step of training; empty for any other program.
+    step of training; empty for any other program. shortage: what the target lacks, in a few words;
+    "" if the program fits.
     """
 
     target: Target
@@ -75,6 +76,7 @@ class MemoryMap:
     steps: tuple[tuple[str, int, int], ...]
     phases: tuple[PhaseMemory, ...]
     cycles: int
+    shortage: str
 
     @property
     def variable_bytes(self) -> int:
@@ -88,8 +90,8 @@ class MemoryMap:
 
     @property
     def fits(self) -> bool:
-        """Whether the variables fit beside the bytes that the target reserves."""
-        return self.variable_bytes <= self.target.usable_bytes_per_tile
+        """Whether the program fits: its variables, beside the bytes that the target reserves."""
+        return not self.shortage
 
     @property
     def chips(self) -> int:
@@ -139,6 +141,7 @@ def memory_map(exe: Executable) -> MemoryMap:
         ),
         phases=tuple(_phases(exe)),
         cycles=int(exe.profile["cycles"]),
+        shortage=report.shortage,
     )
 
 

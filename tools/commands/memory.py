@@ -85,11 +85,9 @@ def memory_command(
             _write(output, found, tried)
         _tell_overheads(found)
         if not found.fits:
-            over = found.variable_bytes - found.target.usable_bytes_per_tile
-            print_error_line(
-                f"error: does not fit: tile {found.tile} needs {over:,} bytes more than it has"
-                + ("" if advise else "; --advise tries changes that free memory")
-            )
+            frees = found.variable_bytes > found.target.usable_bytes_per_tile and not advise
+            hint = "; --advise tries changes that free memory" if frees else ""
+            print_error_line(f"error: does not fit: {found.shortage}{hint}")
             raise typer.Exit(TOO_LARGE)
 
 

@@ -177,7 +177,10 @@ def report_command(
         if failed := [text for text, bad in verdicts.items() if bad]:
             print_error_line(f"check failed: {'; '.join(failed)}")
         if not report.program["fits"]:
-            print_error_line(_too_large(report.program["over_bytes"], exe.memory.fullest_tile))
+            shortage = report.program["shortage"]
+            print_error_line(
+                f"error: does not fit: {shortage}; the report says what fills the tiles"
+            )
             raise typer.Exit(TOO_LARGE)
         if failed:
             raise typer.Exit(CHECK_FAILED)
@@ -228,10 +231,3 @@ def _scan(exe: Executable, model: str, on_step: OnStep, folder: Path) -> None:
     laid = laid_out(graph, subject_of(exe, Path(model).stem), SCAN_PIXELS, 0, 1, on_step)
     write_zoom(laid, folder / SCAN, SCAN_PIXELS, on_step)
     (folder / SCAN / MANIFEST).unlink()
-
-
-def _too_large(over: int, tile: int) -> str:
-    return (
-        f"error: does not fit: tile {tile} needs {over:,} bytes more than it has; "
-        "the report says what they are"
-    )

@@ -9,7 +9,7 @@ from shlex import split
 
 import onnx
 import pytest
-from some_models import model, node, products, random
+from some_models import model, node, random
 from training import training_step
 from typer.testing import CliRunner
 
@@ -33,10 +33,7 @@ NARROW = "narrow-floats,nn,partition,tile,exchange"
 SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 
 
-@pytest.fixture(autouse=True)
-def _a_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    onnx.save(products(), "net.onnx")
+pytestmark = pytest.mark.usefixtures("net")
 
 
 def memory(*arguments: str):
@@ -47,6 +44,12 @@ def written(*arguments: str) -> dict:
     result = memory("--json", "out.json", *arguments)
     assert result.exit_code in (0, 3), result.output
     return json.loads(Path("out.json").read_text())
+
+
+def test_a_program_with_more_tiles_than_the_target_does_not_fit(on_four_tiles: str):
+    result = CliRunner().invoke(app, ["memory", on_four_tiles, "--target", "tiny:2"])
+    assert result.exit_code == 3
+    assert "error: does not fit: it needs 4 tiles, and the target has 2\n" in result.output
 
 
 def test_categories_add_up_to_the_bytes_that_a_run_reports():

@@ -3,9 +3,7 @@
 import json
 from pathlib import Path
 
-import onnx
 import pytest
-from some_models import products
 from typer.testing import CliRunner
 
 from abele.tools.cli import app
@@ -13,10 +11,7 @@ from abele.tools.cli import app
 SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 
 
-@pytest.fixture(autouse=True)
-def _a_net(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.chdir(tmp_path)
-    onnx.save(products(), "net.onnx")
+pytestmark = pytest.mark.usefixtures("net")
 
 
 def report(*arguments: str):
@@ -40,6 +35,14 @@ def test_a_program_that_does_not_fit_is_reported_and_exits_with_3():
     assert "bytes more than it has" in result.output
     assert not facts()["fits"]
     assert facts()["over_bytes"] > 0
+
+
+def test_a_program_with_more_tiles_than_the_target_says_how_many(on_four_tiles: str):
+    arguments = ["report", on_four_tiles, "-o", "out", "--target", "tiny:2"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 3, result.output
+    assert "does not fit: it needs 4 tiles, and the target has 2" in result.output
+    assert (facts()["fits"], facts()["over_bytes"]) == (False, 0)
 
 
 def test_a_condition_that_holds_is_said_of_a_program_that_does_not_fit_as_well():

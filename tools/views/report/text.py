@@ -22,10 +22,10 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
         f"{program['compute_cycles']:,}, exchange {program['exchange_cycles']:,}, sync "
         f"{program['sync_cycles']:,}"
     )
-    fits = "fits" if program["fits"] else f"{program['over_bytes']:,} bytes too large"
     yield (
         f"fullest tile {program['fullest_tile']}: {program['max_tile_bytes']:,} of "
-        f"{program['bytes_per_tile']:,} bytes, {fits}"
+        f"{program['bytes_per_tile']:,} bytes; "
+        + ("it fits" if program["fits"] else f"it does not fit: {program['shortage']}")
     )
     cycles = np.asarray(operations["cycles"])
     for k in np.argsort(-cycles, kind="stable")[:3]:

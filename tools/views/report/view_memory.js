@@ -13,8 +13,8 @@ view("memory", "Memory", host => {
     node.addEventListener("click", () => { memoryTab = name; shownView = ""; go({ view: "memory" }); });
     tabs.append(node);
   }
-  const over = P.over_bytes, state = make("span", { className: over ? "greater" : "note" });
-  state.textContent = over ? `tile ${P.fullest_tile} needs ${digits(over)} bytes more than it has` : `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`;
+  const state = make("span", { className: P.fits ? "note" : "greater" });
+  state.textContent = P.shortage || `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`;
   host.append(make("div", { className: "tools" }, tabs, state));
   VIEWS.find(each => each.name === "memory").update = null;
   MEMORY_TABS.find(each => each[0] === memoryTab)[2](host);
@@ -150,7 +150,7 @@ function memoryOverTime(host) {
     const largest = highest(live, each => each.here, 1);
     const head = make("h2", {}, `In memory at moment ${m}${m === peak ? " (the peak)" : ""}`, make("small", {}, linkish(step.label, () => go({ view: "execution", step: step.superstep })), ` ${digits(bytesNow)} B in ${count(live.length, "variable")}`));
     below.replaceChildren(head);
-    if (over || !P.fits) {
+    if (over || P.over_bytes) {
       const movable = live.filter(each => each.kind === "value").toSorted((a, b) => b.here - a.here);
       let gone = 0, k = 0; while (gone < over && k < movable.length) gone += movable[k++].here;
       below.append(make("p", { className: "greater", textContent: !over ? "It fits at this moment." : gone >= over ? `${digits(over)} bytes have to go: the ${k === 1 ? "largest value" : `${k} largest values`} would do (${digits(gone)} B).` : `${digits(over)} bytes have to go, more than all values here: weights must go to more tiles or become narrower.` }), make("p", { className: "note", textContent: "`abele memory MODEL --advise` tries what frees memory, and what each change costs." }));

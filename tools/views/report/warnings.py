@@ -32,11 +32,8 @@ def _warning(text: str, advice: str, *, bad: bool = False, **go: Any) -> dict[st
 def _memory(report: Report) -> Iterator[dict[str, Any]]:
     program, tiles = report.program, report.tables["tiles"]
     if not program["fits"]:
-        over, tile = program["over_bytes"], program["fullest_tile"]
         yield _warning(
-            f"It does not fit: tile {tile} needs {over:,} bytes more than it has"
-            if over
-            else "It does not fit: it uses more tiles than the target has",
+            f"It does not fit: {program['shortage']}",
             "Memory over time shows what is there at the peak; `abele memory MODEL --advise` tries "
             "changes that free memory.",
             bad=True,
