@@ -36,10 +36,12 @@ VALID: dict[str, tuple[str, ...]] = {
     "bisect": (MODULE,),
     "explain": ("reshape_of_reshape", MODULE),
     "scan": (MODULE, "-o", "scan.png", "--size", "64"),
-    # These run for minutes, so they get something that they refuse.
-    "bench": ("no such benchmark",),
-    "mutate": ("no-such-pass",),
-    "fuzz": ("no-such-pass",),
+    "report": (MODULE, "-o", "folder"),
+    # These run for minutes, so they get something that they refuse, twice: an option before it may
+    # take the first for its value.
+    "bench": ("--target=no such target", "no such benchmark"),
+    "mutate": ("--seed=0", "no-such-pass"),
+    "fuzz": ("--seed=0", "no-such-pass"),
     "demo": ("--target", "no such target"),
 }
 """Valid arguments of each command; of slow ones, some that they refuse."""
@@ -47,8 +49,11 @@ VALID: dict[str, tuple[str, ...]] = {
 LAST = ("bench", "mutate", "fuzz", "demo")
 """Commands whose refused arguments come last, because the last value of an option counts."""
 
-HARMFUL = ("--hostile", "--interrupt", "--replay", "--jobs", "--advise")
-"""Options that start processes, or take minutes."""
+HARMFUL = (
+    *("--open", "--hostile", "--interrupt", "--replay", "--jobs", "--advise"),
+    "--mlir-print-ir-tree-dir",
+)
+"""Options that start browsers or processes, take minutes, or write into any folder as asked."""
 
 
 def options(random: np.random.Generator, commands: TyperGroup) -> Case:
