@@ -428,6 +428,10 @@ class BodyAttr(_Value[Body]):
         return f"{text} then {stages_text(body.then)}" if body.then else text
 
 
+MOST_PARTS = 1 << 31
+"""Parts of one dimension. Prices multiply them with other counts, in 64-bit integers."""
+
+
 @hash_once
 @dataclass(frozen=True)
 class Plan:
@@ -462,6 +466,8 @@ class Plan:
         ):
             if any(p < 1 for p in parts):
                 raise ValueError(f"{what} {list(parts)}; need 1 or more parts of each dimension")
+            if any(p > MOST_PARTS for p in parts):
+                raise ValueError(f"{what} {list(parts)}; need at most {MOST_PARTS} parts")
         if any(d < 0 for d in self.order) or self.first_tile < 0:
             raise ValueError(f"order {list(self.order)} at {self.first_tile}; need 0 or more")
 

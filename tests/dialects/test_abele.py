@@ -49,6 +49,7 @@ def test_every_layout_parses_back_equal(cutting: Cutting):
         ("#abele.layout<[3] (d0, d0) of [3]>", "2 axes of a shape of 1"),
         ("#abele.plan<split [2, 0]>", r"split .2, 0.; need 1 or more parts"),
         ("#abele.plan<split [2] workers [0]>", r"workers .0.; need 1 or more parts"),
+        (f"#abele.plan<split [2] workers [{10**40}]>", "need at most 2147483648 parts"),
         ("#abele.plan<split [2] at -8>", "at -8; need 0 or more"),
         ("#abele.body<exp then >", "a scalar function"),
         ("#abele.body<exp then mod>", "function 'mod' in a chain; need one of abs, .*add, "),
