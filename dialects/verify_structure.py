@@ -8,6 +8,7 @@ from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Attribute
 
 from ..ir.geometry.space import AccessMap
+from ..ir.limits import POINTS, short
 from ..ir.upstream import VerifyException
 from .abele import stages_text, verify_chain
 from .combiners import MEMBERS
@@ -33,6 +34,9 @@ def verify_structure(structure: Structure) -> None:
             f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
             f"{structure.arity} and {parameters}"
         )
+    # A lookup does not walk through the points that its indices choose from.
+    if not structure.space.relations and structure.space.points > POINTS.most:
+        raise VerifyException(POINTS.refusal(f"a space of {short(structure.space.points)} points"))
     _verify_results(structure)
     _verify_coordinates(structure)
     _verify_relations(structure)

@@ -100,6 +100,12 @@ LISTED_SUPERSTEPS = Limit(
     "Beyond it, the variables of a function count as live from its first call to its last.",
 )
 
+POINTS = Limit(
+    "points",
+    1 << 42,
+    "Points of an operation's space, such as the products of a matmul. Lookups may have more.",
+)
+
 LIMITS = (
     TURNS,
     NESTED_CALLS,
@@ -110,6 +116,7 @@ LIMITS = (
     LIST_ITEMS,
     MATCH_STEPS,
     LISTED_SUPERSTEPS,
+    POINTS,
 )
 """All limits, in the order of the documentation."""
 

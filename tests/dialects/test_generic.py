@@ -109,6 +109,12 @@ WRONG = [
         "operand 1, of a relation, has elements f32; need integers",
     ),
     (
+        "[m = 8, k = 1152921504606846976 reduction] (m) of [8] -> (m) of [8]",
+        "identity sum",
+        [((8,), f32)],
+        "space of 9,223,372,036,854,775,808 points; at most 4,398,046,511,104 points are allowed",
+    ),
+    (
         "[m = 8, k = 4 reduction] (m, k) of [8, 4] -> (m) of [8], (m) of [8]",
         "identity argmax",
         [EIGHT],
