@@ -22,13 +22,13 @@ from ..views.layer_names import names_in
 from ..views.report.collect import Report, collect
 from ..views.report.compare import compared, markdown_lines
 from ..views.report.condition import Condition, figures_of, read_condition
+from ..views.report.files import files_of
 from ..views.report.folder import (
     check_report_folder,
     needs_libraries,
     read_report,
     write_report,
 )
-from ..views.report.model_explorer import explorer_files
 from ..views.report.page import PAGE, page_text
 from ..views.report.perfetto_trace import check_tiles, needs_perfetto, trace_bytes
 from ..views.report.text import comparison_lines, report_lines
@@ -164,7 +164,7 @@ def report_command(
                 on_step("write")
                 facts = None if beside is None else beside.to_dict()
                 page = page_text(report, facts, links)
-                write_report(report, output, {PAGE: page, **explorer_files(report)}, more)
+                write_report(report, output, files_of(exe, report, page), more)
             if perfetto is not None:
                 write_bytes(perfetto, trace)
             if markdown is not None and beside is not None:

@@ -27,6 +27,8 @@ def test_it_says_where_the_report_is_and_its_first_figures():
     assert result.exit_code == 0, result.output
     assert "net.onnx on tiny" in result.output
     assert f"{facts()['cycles']:,} cycles" in result.output
+    levels = [path.name for path in Path("out/levels").iterdir()]
+    assert sorted(levels) == ["exchange.onnx", "nn.onnx", "partition.onnx", "tile.onnx"]
 
 
 def test_a_program_that_does_not_fit_is_reported_and_exits_with_3():

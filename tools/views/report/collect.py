@@ -51,18 +51,23 @@ from .schema import SCHEMA
 from .tree import tree_table
 from .vertices import MOST_VERTICES, vertex_tables
 
+MOST_NODES = 20_000
+"""Operations of a level that is written as ONNX. Assumed: more than a viewer can draw."""
+
 
 @dataclass(frozen=True, eq=False)
 class Report:
     """The data of a report.
 
     program: facts of the whole program by name, as report.json has them. tables: by name, with the
-    columns of the schema. absent: for each view that lacks data, which and why.
+    columns of the schema. absent: for each view that lacks data, which and why. nodes: which
+    operation everything belongs to; None if the report was read from a folder.
     """
 
     program: Mapping[str, Any]
     tables: Mapping[str, Table]
     absent: Mapping[str, str]
+    nodes: Nodes | None = None
 
 
 def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
@@ -116,6 +121,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         program=_program(exe, steps, planned),
         tables={each.name: tables[each.name] for each in SCHEMA},
         absent=absent,
+        nodes=nodes,
     )
 
 
@@ -325,5 +331,12 @@ def _absent(exe: Executable) -> dict[str, str]:
     if exe.levels[0] != LEVELS[0].name:
         found["provenance"] = (
             f"the program begins at {exe.levels[0]}: names of nodes are those of its locations"
+        )
+    counts = exe.profile["ops"]
+    large = [f"{level} has {n:,}" for level, n in counts.items() if n > MOST_NODES]
+    if large:
+        found["levels"] = (
+            f"no file for viewers of ONNX shows more than {MOST_NODES:,} operations: "
+            f"{', '.join(large)}"
         )
     return found

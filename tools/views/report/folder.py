@@ -45,7 +45,7 @@ def write_report(
 ) -> None:
     """Write the tables of a report, its database and its facts, all or nothing.
 
-    pages: the contents of further files by name. more: writers of further folders, each called with
+    pages: the contents of further files by path. more: writers of further folders, each called with
     the folder of the report. Raises InputError if the folder cannot be written or contains other
     files, or if a library is missing.
     """
@@ -58,6 +58,7 @@ def write_report(
         (made / FACTS).write_text(facts_text(report), encoding="utf-8")
         for name, content in (pages or {}).items():
             data = content.encode() if isinstance(content, str) else content
+            (made / name).parent.mkdir(exist_ok=True)
             (made / name).write_bytes(data)
         for write in more:
             write(made)

@@ -13,8 +13,9 @@ from ...driver.executable import Executable
 from ...driver.html_page import escaped
 from ..layer_names import names_in
 from .collect import Report, collect
+from .files import files_of
 from .folder import write_report
-from .page import PAGE, page_text
+from .page import page_text
 from .schema import TABLES
 
 if TYPE_CHECKING:
@@ -27,10 +28,11 @@ HEIGHT = 720
 class NotebookReport:
     """The report of a program: a notebook shows its page, and each table is a frame.
 
-    data: the tables as arrays. Each table is an attribute, such as `operations`.
+    exe: the program. data: the tables as arrays. Each table is an attribute, such as `operations`.
     """
 
-    def __init__(self, data: Report) -> None:
+    def __init__(self, exe: Executable, data: Report) -> None:
+        self.exe = exe
         self.data = data
 
     def __repr__(self) -> str:
@@ -56,7 +58,7 @@ class NotebookReport:
 
         Raises InputError.
         """
-        write_report(self.data, Path(folder), {PAGE: self.page})
+        write_report(self.data, Path(folder), files_of(self.exe, self.data, self.page))
 
     def table(self, name: str) -> pd.DataFrame:
         """A table as a pandas frame. Raises InputError if there is none, or without pandas."""
@@ -89,4 +91,4 @@ class NotebookReport:
 def notebook_report(exe: Executable) -> NotebookReport:
     """The report of a compiled program. Raises InputError as `collect` does."""
     names = names_in(exe.path) if os.path.isfile(exe.path) else {}
-    return NotebookReport(collect(exe, names))
+    return NotebookReport(exe, collect(exe, names))

@@ -1,0 +1,144 @@
+"""What each operation of each level costs, for files that show the levels as graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from xdsl.ir import Operation
+
+from ....backends.price_operations import Priced
+from ....dialects.levels import EXCHANGE, LEVELS, PARTITION
+from ....dialects.partition import ComputeOp, RelayoutOp
+from ....dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ....ir.upstream import ModuleOp
+from ...driver.shown_text import shown
+from .collect import Report
+from .folder import rows_of
+from .nodes import Nodes, origin_text
+
+Costs = dict[str, int | float | str]
+"""Figures of a run by name."""
+
+Row = dict[str, Any]
+
+KINDS: Mapping[type[Operation], str] = {
+    ComputeOp: "compute",
+    VerticesOp: "compute",
+    RelayoutOp: "copy",
+    CopyOp: "copy",
+}
+"""The kind of the parts that operations become, as the table of parts has it."""
+
+OF_OPERATIONS = (
+    *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes", "vertices"),
+    *("macs", "utilisation", "limited_by", "resident_bytes", "peak_bytes", "plan", "runner_up"),
+)
+"""Columns of operations that the operators of nn have."""
+
+OF_SUPERSTEPS = ("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
+"""Columns of supersteps that are multiplied by their executions."""
+
+OF_ONE_SUPERSTEP = ("times", "balance", "busy_tiles", "critical_tile", "live_bytes")
+
+COUNTED = "counted_in"
+"""The figure of an operation whose cycles another one has: the origin of that one."""
+
+
+def level_costs(
+    level: str, module: ModuleOp, report: Report, nodes: Nodes
+) -> dict[Operation, Costs]:
+    """The costs of the operations of one level.
+
+    nn: of operations of the report; one operator has the costs of those that were fused with it.
+    Other levels: of copies and compute sets, without sync. exchange: of supersteps as well.
+    """
+    if level == LEVELS[0].name:
+        return _of_operations(module, rows_of(report.tables["operations"]), nodes)
+    column = "origin" if level == PARTITION.name else "writes"
+    found = _of_parts(module, rows_of(report.tables["parts"]), column)
+    if level == EXCHANGE.name:
+        found |= _of_supersteps(module, rows_of(report.tables["supersteps"]))
+    return found
+
+
+def _of_operations(module: ModuleOp, rows: list[Row], nodes: Nodes) -> dict[Operation, Costs]:
+    members: dict[int, list[Operation]] = {}
+    for op in module.walk():
+        number = nodes.known_operation(op)
+        if number >= 0 and op.results:
+            members.setdefault(number, []).append(op)
+    found: dict[Operation, Costs] = {}
+    for number, ops in members.items():
+        row = rows[number]
+        # The operator that was planned stands for what was fused with it.
+        first = next((op for op in ops if op.name == row["kind"]), ops[0])
+        found |= _counted(ops, first)
+        found[first] = {n: row[n] for n in OF_OPERATIONS if row[n] not in (None, "")}
+    return found
+
+
+def _counted(ops: Iterable[Operation], first: Operation) -> dict[Operation, Costs]:
+    return {op: {COUNTED: origin_text(first)} for op in ops if op is not first}
+
+
+# Parts: copies and compute sets
+
+
+def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation, Costs]:
+    """The sums of the parts of each operation. column: of parts, which says what they belong to.
+
+    Equally many operations and parts of a kind and a value of the column belong together, in their
+    order. If their numbers differ, the first operation has all.
+    """
+    ops: dict[tuple[str, str], list[Operation]] = {}
+    for op in module.walk():
+        kind = KINDS.get(type(op))
+        if kind is not None:
+            text = shown(op.destination) if isinstance(op, Priced) else origin_text(op)
+            ops.setdefault((kind, text), []).append(op)
+    parts: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        parts.setdefault((row["kind"], row[column]), []).append(row)
+    found: dict[Operation, Costs] = {}
+    for key, own in ops.items():
+        theirs = parts.get(key, [])
+        if len(own) == len(theirs):
+            found |= {op: _sum([row]) for op, row in zip(own, theirs, strict=True)}
+        elif theirs:
+            found |= _counted(own, own[0])
+            found[own[0]] = _sum(theirs)
+    return found
+
+
+def _sum(rows: list[Row]) -> Costs:
+    compute = sum(row["times"] * row["charged_compute"] for row in rows)
+    exchange = round(sum(row["times"] * row["charged_exchange"] for row in rows))
+    costs: Costs = {
+        "cycles": compute + exchange,
+        "compute_cycles": compute,
+        "exchange_cycles": exchange,
+        "exchange_bytes": sum(row["times"] * row["exchange_bytes"] for row in rows),
+        "vertices": sum(row["vertices"] for row in rows),
+        "tiles": max(row["tiles"] for row in rows),
+    }
+    times = max(row["times"] for row in rows)
+    return costs | {"times": times} if times > 1 else costs
+
+
+def _of_supersteps(module: ModuleOp, rows: list[Row]) -> dict[Operation, Costs]:
+    steps = [op for op in module.walk() if isinstance(op, SuperstepOp)]
+    return {
+        op: {name: row["times"] * row[name] for name in OF_SUPERSTEPS}
+        | {name: row[name] for name in OF_ONE_SUPERSTEP}
+        for op, row in zip(steps, rows, strict=True)
+    }
+
+
+def operation_texts(report: Report) -> Mapping[int, Mapping[str, str]]:
+    """What is said of the operation that something belongs to, by its number."""
+    told = ("name", "layer", "phase", "line")
+    return {
+        row["operation"]: {("operation" if n == "name" else n): row[n] for n in told if row[n]}
+        for row in rows_of(report.tables["operations"])
+    }
