@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
@@ -40,11 +41,22 @@ class Decompose(ModulePass):
 def replace_by_parts(whole: Operation) -> tuple[list[Operation], list[SSAValue]]:
     """Replace a composite by its parts. Returns the parts, and the values of the results."""
     assert isinstance(whole, Composite)
-    with Edit(_source(type(whole)), whole) as edit:
+    return replace_by_built(whole, whole.decompose, _source(type(whole)))
+
+
+def replace_by_built(
+    whole: Operation, build: Callable[[Builder], Sequence[SSAValue]], source: Source
+) -> tuple[list[Operation], list[SSAValue]]:
+    """Replace an operation by others that compute the same.
+
+    build: builds them, and returns one value per result. source: where they are defined. Returns
+    the new operations, and the values of the results.
+    """
+    with Edit(source, whole) as edit:
         builder = Builder(InsertPoint.before(whole))
         made: list[Operation] = []
         builder.operation_insertion_handler += [made.append, edit.inserted]
-        values = whole.decompose(builder)
+        values = build(builder)
         for part in made:
             if not is_known(part.location):
                 locate(part, at(whole, part.name.rpartition(".")[2]))

@@ -19,7 +19,7 @@ from fractions import Fraction
 from itertools import product
 from math import gcd, lcm
 
-from .space import AccessMap, AxisMap, Dim, Outside, Space
+from .space import AccessMap, AxisMap, Dim, Outside, Relation, Space
 
 Affine = Mapping[int, Fraction]
 """A sum of factors times dimensions; CONSTANT is the key of the number that is added."""
@@ -48,9 +48,10 @@ def transposed(
 ) -> tuple[Transposed, ...]:
     """The transpose of an operator with respect to an operand, as parts whose sum it is.
 
-    space: of the operator; only its dimensions are read. operand: the map of the operand. reads:
-    the maps, over the same dimensions, of what the transpose reads; first that of the result's
-    gradient. An element of the operand that no point reads has the gradient 0.
+    space: of the operator; only its dimensions and relations are read. operand: the map of the
+    operand. reads: the maps, over the same dimensions, of what the transpose reads; first that of
+    the result's gradient, last those of the operands of relations, in order. An element of the
+    operand that no point reads has the gradient 0.
     Raises ValueError for a space without points, or an operand without elements.
     """
     sizes = space.sizes
@@ -179,7 +180,8 @@ def _part(
     ]
     checks: list[AxisMap] = []
     unsolved: list[tuple[AxisMap, dict[int, Fraction]]] = []
-    bounds = _bounding(space, reads[0])
+    related = tuple(AccessMap((relation.axis,)) for relation in space.relations)
+    bounds = _bounding(space, (reads[0], *related))
     for i, (axis, each) in enumerate(zip(operand.axes, chosen, strict=True)):
         reached: dict[int, Fraction] = {CONSTANT: Fraction(each.offset)}
         _add(reached, elements[i], Fraction(each.factor))
@@ -220,7 +222,7 @@ def _part(
         )
     )
     starts = tuple(each.start for each in chosen)
-    made = _numbered(part, mapped, result)
+    made = _numbered(part, mapped, result, [_substituted(part, each) for each in related])
     return Transposed(made, starts, tuple(space.dims[d].size for d in repeated))
 
 
@@ -229,10 +231,11 @@ def _name(space: Space, axis: AxisMap, i: int) -> str:
     return space.dims[axis.terms[0][0]].name if len(axis.terms) == 1 else f"x{i}"
 
 
-def _bounding(space: Space, read: AccessMap) -> frozenset[int]:
+def _bounding(space: Space, reads: Sequence[AccessMap]) -> frozenset[int]:
     """The dimensions that are an axis of their own, so that their points end where it ends."""
     return frozenset(
         axis.terms[0][0]
+        for read in reads
         for axis in read.axes
         if len(axis.terms) == 1
         and axis.terms[0][1] == 1
@@ -261,7 +264,7 @@ def _substituted(part: _Part, access: AccessMap) -> AccessMap:
         outside = "fill" if axis.outside == "none" else axis.outside
         division = "exact" if axis.divisor == 1 else axis.division
         axes.append(_axis(axis.size, form, part, axis.divisor, division, outside))
-    fills = any(axis.outside == "fill" for axis in axes)
+    fills = any(axis.outside == "fill" or axis.division == "exact" for axis in axes)
     return AccessMap(tuple(axes), access.fill if fills else 0.0)
 
 
@@ -285,8 +288,13 @@ def _axis(
     return axis
 
 
-def _numbered(part: _Part, reads: Sequence[AccessMap], result: AccessMap) -> Space:
-    """A space of the dimensions that are left: first those of the result, then merged ones."""
+def _numbered(
+    part: _Part, reads: Sequence[AccessMap], result: AccessMap, related: Sequence[AccessMap]
+) -> Space:
+    """A space of the dimensions that are left: first those of the result, then merged ones.
+
+    related: the axis of each relation; the last reads are their operands.
+    """
     old = len(part.old)
     kept = [old + i for i, dim in enumerate(part.new) if dim.kind == "parallel"]
     kept += [d for d, dim in enumerate(part.old) if d not in part.solved and dim.size != 1]
@@ -298,8 +306,18 @@ def _numbered(part: _Part, reads: Sequence[AccessMap], result: AccessMap) -> Spa
         Dim(name, part.size(d), "parallel" if d in parallel else "reduction")
         for name, d in zip(names, kept, strict=True)
     )
+    if related and not dims:
+        # A relation needs a point to hold at.
+        dims = (Dim("point", 1, "reduction"),)
     index = {d: i for i, d in enumerate(kept)}
-    return Space(dims, tuple(each.renamed(index) for each in reads), (result.renamed(index),))
+    first = len(reads) - len(related)
+    relations = tuple(
+        Relation(axis, first + i)
+        for i, each in enumerate(related)
+        for axis in each.renamed(index).axes
+    )
+    operands = tuple(each.renamed(index) for each in reads)
+    return Space(dims, operands, (result.renamed(index),), relations)
 
 
 def _distinct(names: Iterator[str]) -> list[str]:

@@ -148,23 +148,26 @@ class Emitter:
         reads: Sequence[tuple[SSAValue, AccessMap]],
         gradient: int,
         named: Sequence[nn.ChainableOp] = (),
+        related: Sequence[tuple[SSAValue, AccessMap]] = (),
     ) -> SSAValue:
         """What the points of a space pass back to an operand, summed.
 
         operand, shape: the map and the shape of the operand. function, parameters: of what each
         point passes back. reads: its operands, each with its map. gradient: which of them is 0
         where nothing is passed back. named: operations that may be the same; one that is replaces
-        the space.
+        the space. related: the operands of the relations of the space, each with its map.
         """
         if 0 in space.sizes or 0 in operand.shape:
             return self.constant(0.0, reads[gradient][0], shape)
+        reads = (*reads, *related)
         order = [gradient, *(i for i in range(len(reads)) if i != gradient)]
         parts = transposed(space, operand, [reads[i][1] for i in order])
         back = [order.index(i) for i in range(len(reads))]
         total: list[SSAValue] = []
         for part in parts:
             found = part.space
-            found = Space(found.dims, tuple(found.operands[i] for i in back), found.results)
+            operands = tuple(found.operands[i] for i in back)
+            found = Space(found.dims, operands, found.results, found.relations)
             body = _body(function, parameters, found)
             same = _same(named, found, body) if len(parts) == 1 and not part.repeats else None
             if same is not None:
@@ -180,7 +183,7 @@ class Emitter:
 
     def compute(self, values: Sequence[SSAValue], space: Space, body: Body) -> SSAValue:
         """A space and a body on values; as a reduction or a repetition if it is one."""
-        if body == Body("identity", "sum") or body == Body("identity"):
+        if body in (Body("identity", "sum"), Body("identity")) and not space.relations:
             plain = self._plain(values[0], space)
             if plain is not None:
                 return plain
@@ -235,7 +238,7 @@ def _is_of_rows(value: SSAValue) -> bool:
 
 
 def _body(function: str, parameters: Sequence[float], space: Space) -> Body:
-    merged = "sum" if space.of_kind("reduction") else None
+    merged = "sum" if space.of_kind("reduction") or space.relations else None
     return Body(function, merged, tuple(parameters))
 
 
@@ -271,4 +274,4 @@ def points(space: Space, result: AccessMap) -> tuple[Space, AccessMap]:
     access = AccessMap(
         tuple(AxisMap(dims[d].size, ((d, 1),) if dims[d].size != 1 else ()) for d in order)
     )
-    return Space(dims, space.operands, (access,)), access
+    return Space(dims, space.operands, (access,), space.relations), access

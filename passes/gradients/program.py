@@ -19,6 +19,7 @@ from ...ir.upstream import InsertPoint, ModuleOp
 from ..convert_partition_to_tile import ENTRY
 from ..decompose import replace_by_parts
 from .reverse import first_composites
+from .steps import has_steps, replace_by_steps
 from .way import is_float
 
 
@@ -75,7 +76,7 @@ def drop_groups(module: ModuleOp) -> None:
 def decompose_on_the_way(
     main: FuncOp, start: Sequence[SSAValue], end: Sequence[SSAValue]
 ) -> dict[SSAValue, SSAValue]:
-    """Decompose the composites between values that have no rule of their own.
+    """Decompose what is between values and has no rule of its own.
 
     Returns the values of `end` that were replaced, with what replaces them.
     """
@@ -86,7 +87,7 @@ def decompose_on_the_way(
             if not may_rewrite():
                 return replaced
             old = list(op.results)
-            _, new = replace_by_parts(op)
+            _, new = replace_by_steps(op) if has_steps(op) else replace_by_parts(op)
             for before, after in zip(old, new, strict=True):
                 if before in end:
                     end[end.index(before)] = replaced[before] = after

@@ -17,6 +17,7 @@ from .control_flow import Flow, Passed, Through, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .rules import has_rule, passed_back
+from .steps import has_steps
 from .turns import narrowed
 from .way import is_float, on_the_way
 
@@ -24,9 +25,10 @@ from .way import is_float, on_the_way
 def first_composites(
     block: Block, start: Collection[SSAValue], end: Collection[SSAValue]
 ) -> list[Operation]:
-    """The composites on the way that have no rule of their own: they must be decomposed first.
+    """The operations on the way that must be decomposed first: their parts have rules.
 
-    Those in the regions and in the called functions of operations on the way are among them.
+    They are composites that have no rule of their own, and operations of several steps. Those in
+    the regions and in the called functions of operations on the way are among them.
     """
     found: dict[Operation, None] = {}
     module = module_of(block)
@@ -47,7 +49,7 @@ def module_of(block: Block) -> ModuleOp:
 
 def _composites_in(module: ModuleOp, op: Operation, called: set[FuncOp]) -> Iterator[Operation]:
     for each in op.walk():
-        if isinstance(each, Composite) and not has_rule(each):
+        if has_steps(each) or (isinstance(each, Composite) and not has_rule(each)):
             yield each
         function = function_of(module, each) if isinstance(each, CallOp) else None
         if function is not None and function not in called:

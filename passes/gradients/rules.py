@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import nn
-from ...dialects.combiners import Extreme
-from ...dialects.structured import Body, Movement, Structure, Structured
+from ...dialects.structured import Movement, Structured
 from ...ir.blob import Blob
-from ...ir.geometry.space import Space
 from .emit import Emitter
 from .errors import NoGradient
 from .structured import differentiated
+from .summaries import summarized
 from .turns import narrowed
 
 Gradients = Sequence[SSAValue | None]
@@ -36,6 +34,8 @@ def passed_back(
     rule = RULES.get(type(op))
     if rule is not None:
         return rule(emit, op, gradients, wanted)
+    if isinstance(op, Structured) and op.structure().body.member_kinds:
+        return summarized(emit, op, gradients) if 0 in wanted else {}
     if len(gradients) != 1:
         raise NoGradient("has several results, and no rule for them")
     gradient = _only(gradients)
@@ -236,34 +236,68 @@ def _scatter(
     gradient, combiner = _only(gradients), op.combiner.data
     if combiner == "sum":
         return {0: looked_up(gradient)}
-    if combiner == "prod":
-        return {0: _product_of_updates(emit, op, gradient, looked_up)}
-    # A row shares its gradient among the updates that equal it.
-    there = looked_up(op.result)
-    one = emit.constant(1.0, gradient)
-    equal = emit(nn.MatchOp(op.updates, there, one))
     size = op.size.value.data
-    count = emit(type(op)(equal, op.indices, "sum", op.table_axis, size))
-    share = looked_up(emit(nn.DivOp(gradient, count)))
-    return {0: emit(nn.MatchOp(op.updates, there, share))}
+
+    def merged(combiner: str, updates: SSAValue, _: SSAValue | None) -> SSAValue:
+        return emit(type(op)(updates, op.indices, combiner, op.table_axis, size))
+
+    passed = _of_product if combiner == "prod" else _of_extreme
+    return {0: passed(emit, op.result, gradient, op.updates, None, merged, looked_up)[0]}
 
 
-def _product_of_updates(
+Merged = Callable[[str, SSAValue, "SSAValue | None"], SSAValue]
+"""A table that merges updates by a combiner, with one of the numbers that a table has before."""
+
+LookedUp = Callable[[SSAValue], SSAValue]
+"""The rows of a table that the indices name."""
+
+
+def _of_extreme(
     emit: Emitter,
-    op: nn.ScatterOp | nn.ScatterAlongOp,
+    result: SSAValue,
     gradient: SSAValue,
-    looked_up: Callable[[SSAValue], SSAValue],
-) -> SSAValue:
-    """Each update gets the product of the others of its row, which is 0 if one of them is 0."""
+    updates: SSAValue,
+    table: SSAValue | None,
+    merged: Merged,
+    looked_up: LookedUp,
+) -> list[SSAValue]:
+    """A row shares its gradient among the updates, and the row before, that equal it.
+
+    Returns what goes to the updates, and to the table, if there is one.
+    """
+    there, one = looked_up(result), emit.constant(1.0, gradient)
+    own = None if table is None else emit(nn.MatchOp(table, result, one))
+    share = emit(nn.DivOp(gradient, merged("sum", emit(nn.MatchOp(updates, there, one)), own)))
+    found = [emit(nn.MatchOp(updates, there, looked_up(share)))]
+    return found if table is None else [*found, emit(nn.MatchOp(table, result, share))]
+
+
+def _of_product(
+    emit: Emitter,
+    result: SSAValue,
+    gradient: SSAValue,
+    updates: SSAValue,
+    table: SSAValue | None,
+    merged: Merged,
+    looked_up: LookedUp,
+) -> list[SSAValue]:
+    """Each factor gets the product of the others of its row, which is 0 if one of them is 0.
+
+    Returns what goes to the updates, and to the table, if there is one.
+    """
     zero, one = emit.zero(gradient), emit.constant(1.0, gradient)
-    own, size = emit(nn.MatchOp(op.updates, zero, one)), op.size.value.data
-    whole = emit(nn.SelectOp(emit(nn.EqualOp(op.updates, zero)), one, op.updates))
-    product = emit(type(op)(whole, op.indices, "prod", op.table_axis, size))
-    zeros = looked_up(emit(type(op)(own, op.indices, "sum", op.table_axis, size)))
-    others = emit(nn.DivOp(looked_up(product), whole))
-    # A zero among the others.
-    left = emit(nn.MatchOp(emit(nn.SubOp(zeros, own)), zero, others))
-    return emit(nn.MulOp(looked_up(gradient), left))
+    factors = [updates] if table is None else [updates, table]
+    # How many zeros a factor is, and the factor without them.
+    zeros = [emit(nn.MatchOp(each, zero, one)) for each in factors]
+    others = [emit(nn.SelectOp(emit(nn.EqualOp(each, zero)), one, each)) for each in factors]
+    product = merged("prod", others[0], others[1] if table is not None else None)
+    count = merged("sum", zeros[0], zeros[1] if table is not None else None)
+    found: list[SSAValue] = []
+    for own, factor, seen in zip(zeros, others, (looked_up, lambda value: value), strict=False):
+        rest = emit(nn.DivOp(seen(product), factor))
+        left = emit(nn.MatchOp(emit(nn.SubOp(seen(count), own)), zero, rest))
+        found.append(emit(nn.MulOp(seen(gradient), left)))
+    return found
 
 
 def _update(
@@ -272,8 +306,6 @@ def _update(
     """Updates pass back the rows that they were merged into; a replaced element passes nothing."""
     assert isinstance(op, nn.UpdateOp)
     gradient, combiner, axis = _only(gradients), op.combiner.data, op.table_axis
-    if combiner not in ("sum", "last"):
-        raise NoGradient(f"merges updates by {combiner}, which has no rule")
     shape = nn.shape_of(op.updates)
     indices, places = op.indices, nn.shape_of(op.indices)
 
@@ -282,6 +314,14 @@ def _update(
             return emit(nn.GatherOp(table, emit.reshaped(indices, (places[axis],)), axis))
         return emit(nn.GatherAlongOp(table, emit.expanded(indices, shape), axis))
 
+    def merged(combiner: str, updates: SSAValue, table: SSAValue | None) -> SSAValue:
+        assert table is not None
+        return emit(nn.UpdateOp(updates, indices, table, combiner, axis))
+
+    if combiner not in ("sum", "last"):
+        passed = _of_product if combiner == "prod" else _of_extreme
+        both = passed(emit, op.result, gradient, op.updates, op.table, merged, rows)
+        return {k: each for k, each in zip((0, 2), both, strict=True) if k in wanted}
     found = {0: rows(gradient)} if 0 in wanted else {}
     if combiner == "sum":
         return {**found, 2: gradient}
@@ -391,66 +431,6 @@ def _sort(
     return {0: emit(nn.ScatterAlongOp(_only(gradients), order, "sum", axis, size))}
 
 
-# Reductions of several values
-
-
-def _summarize(
-    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
-) -> dict[int, SSAValue]:
-    assert isinstance(op, nn.SummarizeOp)
-    combiner, x = op.combiner.data, op.operands[0]
-    shape, axes = nn.shape_of(x), nn.values_of(op.axes)
-    kept = [1 if i in axes else n for i, n in enumerate(shape)]
-
-    def spread(value: SSAValue) -> SSAValue:
-        return emit.reshaped(value, kept)
-
-    first, second = gradients[0], gradients[1]
-    if combiner == "moments":
-        # mean' = 1 / n, variance' = 2 (x - mean) / n
-        count = max(prod(shape[i] for i in axes), 1)
-        found: list[SSAValue] = []
-        if first is not None:
-            found.append(emit(nn.ScaleOp(spread(first), 1.0 / count)))
-        if second is not None:
-            deviation = emit(nn.SubOp(x, spread(op.results[0])))
-            factor = emit(nn.ScaleOp(spread(second), 2.0 / count))
-            found.append(emit(nn.MulOp(deviation, factor)))
-        return {0: emit.expanded(emit.add(found), shape)}
-    if combiner == "exp_sum":
-        # sum' = exp(x - max); max' is that of the sum, taken away where x is the largest.
-        largest, total = (spread(value) for value in op.results)
-        found = []
-        owed = None if first is None else spread(first)
-        if second is not None:
-            power = emit(nn.ExpOp(emit(nn.SubOp(x, largest))))
-            found.append(emit(nn.MulOp(power, spread(second))))
-            lost = emit(nn.NegOp(emit(nn.MulOp(total, spread(second)))))
-            owed = lost if owed is None else emit(nn.AddOp(owed, lost))
-        assert owed is not None
-        tied = emit(nn.MatchOp(x, largest, emit.constant(1.0, x)))
-        count = emit(nn.ReduceOp(tied, "sum", axes, keep_dims=True))
-        found.append(emit(nn.MatchOp(x, largest, emit(nn.DivOp(owed, count)))))
-        return {0: emit.expanded(emit.add(found), shape)}
-    return _extreme(emit, op, gradients, wanted)
-
-
-def _extreme(
-    emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
-) -> dict[int, SSAValue]:
-    """The value of an extreme passes back what a maximum or minimum does; its index nothing."""
-    assert isinstance(op, nn.CombiningOp)
-    kind, gradient = op.kind, gradients[0]
-    if not isinstance(kind, Extreme) or gradient is None:
-        raise NoGradient(f"summarizes by {kind.name}, which has no rule here")
-    own = op.structure().space
-    body = Body("identity", "max" if kind.largest else "min")
-    space = Space(own.dims, own.operands, own.results[:1])
-    return differentiated(
-        emit, Structure(space, body), op.operands, op.results[0], gradient, wanted
-    )
-
-
 # Composites that are differentiated as a whole
 
 
@@ -506,8 +486,6 @@ RULES: dict[type[Operation], Rule] = {
     nn.UpdateOp: _update,
     nn.ScanOp: _scan,
     nn.SortOp: _sort,
-    nn.SummarizeOp: _summarize,
-    nn.SummarizeWindowsOp: _extreme,
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _log_softmax,
 }

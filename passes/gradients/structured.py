@@ -53,25 +53,26 @@ def differentiated(
         )
         return {places[place]: value for place, value in found.items()}
     space, body = structure.space, structure.body
-    if body.then or body.along is not None or space.relations or body.member_kinds:
-        raise NoGradient("has a body without a rule")
-    if body.combiner not in (None, "sum", "prod", *EXTREMES):
-        raise NoGradient(f"merges by {body.combiner}, which has no rule")
+    steps = body.then or body.along or body.member_kinds or body.resumes
+    assert not steps, "operations of several steps have been decomposed"
     slopes = FUNCTIONS[body.function].slopes
     if not slopes:
         raise NoGradient(f"computes {body.function}, which has no slope")
     at_result = space.results[0]
     reads: dict[str, Read] = {
         name: (value, access)
-        for name, value, access in zip(OPERANDS, operands, space.operands, strict=False)
+        for name, value, access in zip(
+            OPERANDS[: body.function_arity], operands, space.operands, strict=False
+        )
     }
+    related = related_by(space, operands)
     reads |= {"y": (result, at_result), "g": (gradient, at_result)}
     found: dict[int, SSAValue] = {}
     shares = body.combiner in EXTREMES and body.function == "identity"
     if shares:
-        reads["g"] = _share(emit, space, reads["a"], reads)
-    elif body.combiner is not None and (body.combiner != "sum" or _reads_result(body, wanted)):
-        reads = _at_points(emit, structure, reads)
+        reads["g"] = share(emit, space, reads["a"], reads, related)
+    elif body.combiner in (*EXTREMES, "prod") or (body.combiner and _reads_result(body, wanted)):
+        reads = _at_points(emit, structure, reads, related)
     for k in wanted:
         term = MATCHED if shares else slopes[k](Values(body.parameters))
         shape, operand = nn.shape_of(operands[k]), space.operands[k]
@@ -85,7 +86,7 @@ def differentiated(
                 )
                 continue
         if not _is_direct(term):
-            term = _with_calls_at_points(emit, space, term, reads)
+            term = with_calls_at_points(emit, space, term, reads)
         function, given = _call(term)
         chosen = [_read(emit, name, reads) for name in given]
         place = given.index("g") if "g" in given else given.index(PASSED)
@@ -98,8 +99,14 @@ def differentiated(
             chosen,
             place,
             (named or {}).get(k, ()),
+            related,
         )
     return found
+
+
+def related_by(space: Space, operands: Sequence[SSAValue]) -> list[Read]:
+    """The operands of the relations of a space."""
+    return [(operands[each.operand], space.operands[each.operand]) for each in space.relations]
 
 
 def _count(structure: Structure) -> int:
@@ -170,8 +177,8 @@ def _read(emit: Emitter, name: str, reads: Mapping[str, Read]) -> Read:
     return reads[name] if name in reads else (emit.zero(reads["g"][0]), AccessMap(()))
 
 
-def _with_calls_at_points(emit: Emitter, space: Space, term: Term, reads: dict[str, Read]) -> Term:
-    """Compute a term at all points, and return the value that it became."""
+def with_calls_at_points(emit: Emitter, space: Space, term: Term, reads: dict[str, Read]) -> Term:
+    """Compute a term at all points, and return the value that it became, among the reads."""
     every, access = points(space, space.results[0])
     made: dict[Term, Read] = {}
 
@@ -180,14 +187,14 @@ def _with_calls_at_points(emit: Emitter, space: Space, term: Term, reads: dict[s
             return _read(emit, each.name, reads)
         if each not in made:
             given = [read(operand) for operand in each.operands]
-            made[each] = (_computed(emit, every, access, each.name, each.parameters, given), access)
+            made[each] = (computed(emit, every, access, each.name, each.parameters, given), access)
         return made[each]
 
     reads[PASSED] = read(term)
     return Term(PASSED)
 
 
-def _computed(
+def computed(
     emit: Emitter,
     every: Space,
     access: AccessMap,
@@ -201,7 +208,26 @@ def _computed(
     return emit(nn.ComputeOp([value for value, _ in given], structure))
 
 
-def _at_points(emit: Emitter, structure: Structure, reads: Mapping[str, Read]) -> dict[str, Read]:
+def merged(
+    emit: Emitter, space: Space, body: Body, given: Sequence[Read], related: Sequence[Read]
+) -> SSAValue:
+    """A body at the points that meet the relations of a space, merged where its result is.
+
+    related: the operands of the relations.
+    """
+    if space.of_kind("reduction") or related:
+        first = len(given)
+        relations = tuple(replace(r, operand=first + i) for i, r in enumerate(space.relations))
+    else:
+        relations, body = (), replace(body, combiner=None)
+    given = (*given, *related)
+    own = replace(space, operands=tuple(each for _, each in given), relations=relations)
+    return emit(nn.ComputeOp([value for value, _ in given], Structure(own, body)))
+
+
+def _at_points(
+    emit: Emitter, structure: Structure, reads: Mapping[str, Read], related: Sequence[Read]
+) -> dict[str, Read]:
     """What slopes read where points are merged: y becomes the value of a point, g its gradient."""
     space, body = structure.space, structure.body
     every, access = points(space, space.results[0])
@@ -209,44 +235,48 @@ def _at_points(emit: Emitter, structure: Structure, reads: Mapping[str, Read]) -
     if body.function == "identity":
         value = given[0]
     else:
-        made = _computed(emit, every, access, body.function, body.parameters, given)
+        made = computed(emit, every, access, body.function, body.parameters, given)
         value = (made, access)
     found = dict(reads) | {"y": value}
     if body.combiner in EXTREMES:
-        found["g"] = _shared(emit, space, value, reads)
+        found["g"] = _shared(emit, space, value, reads, related)
     elif body.combiner == "prod":
-        found["g"] = _by_the_others(emit, space, value, reads["g"])
+        found["g"] = _by_the_others(emit, space, value, reads["g"], related)
     return found
 
 
-def _share(emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read]) -> Read:
+def share(
+    emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read], related: Sequence[Read]
+) -> Read:
     """The gradient of an extreme, divided by the number of points that equal it."""
-    at_result = space.results[0]
-    ties = Space(space.dims, (value[1], at_result, AccessMap(())), (at_result,))
     one = emit.constant(1.0, value[0])
-    given = [value[0], reads["y"][0], one]
-    body = Body("match", "sum" if space.of_kind("reduction") else None)
-    count = emit(nn.ComputeOp(given, Structure(ties, body)))
+    given = [value, reads["y"], (one, AccessMap(()))]
+    count = merged(emit, space, Body("match", "sum"), given, related)
     own = reads["g"][0]
-    return emit(nn.DivOp(own, emit.reshaped(count, nn.shape_of(own)))), at_result
+    return emit(nn.DivOp(own, emit.reshaped(count, nn.shape_of(own)))), space.results[0]
 
 
-def _shared(emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read]) -> Read:
+def _shared(
+    emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read], related: Sequence[Read]
+) -> Read:
     """The gradient of an extreme at each point: an equal share where the point equals it."""
     every, access = points(space, space.results[0])
-    passed = [value, reads["y"], _share(emit, space, value, reads)]
-    return _computed(emit, every, access, "match", (), passed), access
+    passed = [value, reads["y"], share(emit, space, value, reads, related)]
+    return computed(emit, every, access, "match", (), passed), access
 
 
-def _by_the_others(emit: Emitter, space: Space, value: Read, gradient: Read) -> Read:
+def _by_the_others(
+    emit: Emitter, space: Space, value: Read, gradient: Read, related: Sequence[Read]
+) -> Read:
     """The gradient of a product at each point: times the product of all other points."""
     every, access = points(space, space.results[0])
-    spread = _computed(emit, every, access, "identity", (), [value])
+    # A point that does not meet the relations is a factor of 1.
+    spread = merged(emit, every, Body("identity", "prod"), [value], related)
     sizes = nn.shape_of(spread)
     kept = len([axis for axis in space.results[0].axes if axis.terms])
     flat = emit.reshaped(spread, (*sizes[:kept], prod(sizes[kept:])))
     before = emit(nn.ScanOp(flat, "prod", kept, exclusive=True))
     after = emit(nn.ScanOp(flat, "prod", kept, exclusive=True, reverse=True))
     others = emit.reshaped(emit(nn.MulOp(before, after)), sizes)
-    passed = _computed(emit, every, access, "mul", (), [gradient, (others, access)])
+    passed = computed(emit, every, access, "mul", (), [gradient, (others, access)])
     return passed, access

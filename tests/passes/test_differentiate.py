@@ -7,13 +7,15 @@ from random import Random
 
 import numpy as np
 import pytest
-from xdsl.dialects.builtin import AnyFloat, ModuleOp, TensorType, f64, i32, i64
+from xdsl.dialects.builtin import AnyFloat, ModuleOp, StringAttr, TensorType, f64, i32, i64
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from abele.backends.reference import run_reference, tensor_kind
 from abele.dialects import nn
 from abele.dialects.levels import NN as NN_LEVEL
+from abele.dialects.scalar_functions import ARITHMETIC
+from abele.dialects.structured import Structured
 from abele.ir.errors import InputError
 from abele.ir.instances import Instances
 from abele.ir.provenance import named
@@ -110,16 +112,28 @@ def check_gradient(module: ModuleOp, inputs: Arrays, rng: np.random.Generator) -
     assert abs(found - expected) <= NEAR * size, (found, expected, size)
 
 
+def form_of(op: Operation) -> object:
+    """What tells the forms of an operator apart that have different rules."""
+    if not isinstance(op, Structured):
+        return None
+    structure = op.structure()
+    body, space = structure.body, structure.space
+    return body.combiner, body.along, bool(body.then), len(space.relations), len(space.positions)
+
+
 def instances(cls: type[Operation]) -> list[Operation]:
-    """A few operations of a class that compute floats of floats."""
-    made: list[Operation] = []
-    for seed in range(12):
+    """A few operations of a class that compute floats of floats: up to three of each form."""
+    made: dict[object, list[Operation]] = {}
+    for seed in range(150 if cls is nn.ComputeOp else 12):
         elements = (f64,) if seed % 2 else (f64, i32, i64)
         op = INSTANCES.make(cls, Random(seed), (1, 2, 3, 4), elements=elements)
-        floats = op is not None and any(map(is_float, op.operands))
-        if op is not None and floats and any(map(is_float, op.results)):
-            made.append(op)
-    return made[:3]
+        if op is None:
+            continue
+        if issubclass(cls, nn.ScatterOp | nn.ScatterAlongOp | nn.UpdateOp):
+            op.properties["combiner"] = StringAttr(ARITHMETIC[seed % 4])
+        if any(map(is_float, op.operands)) and any(map(is_float, op.results)):
+            made.setdefault(form_of(op), []).append(op)
+    return [op for each in made.values() for op in each[:3]]
 
 
 OPERATORS = [cls for cls in nn.NN.operations if cls not in nn.STATE]
@@ -128,6 +142,7 @@ OPERATORS = [cls for cls in nn.NN.operations if cls not in nn.STATE]
 @pytest.mark.parametrize("cls", OPERATORS, ids=lambda cls: cls.name)
 def test_the_gradient_of_an_operator_is_the_limit_of_differences(cls: type[Operation]):
     for seed, op in enumerate(instances(cls)):
+        function = op.body.data.function if isinstance(op, nn.ComputeOp) else ""
         module, rng = program(op), np.random.default_rng(seed)
         tried = (drawn(module, rng, draw) for draw in DRAWS)
         inputs = next((each for each in tried if np.isfinite(value_of(module, each))), None)
@@ -136,6 +151,7 @@ def test_the_gradient_of_an_operator_is_the_limit_of_differences(cls: type[Opera
         try:
             check_gradient(module, inputs, rng)
         except InputError as error:
+            assert cls is nn.BitCastOp or function == "bitcast"
             assert str(error).startswith(f"{cls.name} at node ")
 
 
@@ -406,6 +422,111 @@ def test_updates_that_are_multiplied_get_the_product_of_the_others(zeros: tuple[
     x[list(zeros)] = 0
     indices = np.array([0, 1, 1, 2, 1, 0], np.int32)
     check_gradient(module, {"arg0": x, "arg1": rng.normal(size=(4, 2)), "arg2": indices}, rng)
+
+
+LOOKUP = """
+    func.func @main(%x: tensor<6x2xf64>, %b: tensor<6xf64>, %w: tensor<4x2xf64>, %i: tensor<6xi32>)
+        -> tensor<f64> {{
+      %0 = nn.compute(%x, %b, %i) space <[row = 4, k = 2, j = 6 reduction] (j, k) of [6, 2],
+          (j) of [6], (j) of [6] -> (row, k) of [4, 2] where operand 2 is (row) of [4]>
+        body <{body}> : (tensor<6x2xf64>, tensor<6xf64>, tensor<6xi32>) -> tensor<4x2xf64>
+      %1 = nn.atan %0 : (tensor<4x2xf64>) -> tensor<4x2xf64>
+      %2 = nn.mul %1, %w : (tensor<4x2xf64>, tensor<4x2xf64>) -> tensor<4x2xf64>
+      %3 = nn.reduce "sum" %2 axes [0, 1] : (tensor<4x2xf64>) -> tensor<f64>
+      func.return %3 : tensor<f64>
+    }}"""
+"""Rows of a table merge a function of what is sent to them."""
+
+
+@pytest.mark.parametrize("combiner", ["sum", "prod", "max", "min"])
+@pytest.mark.parametrize("function", ["mul", "sub", "div"])
+def test_a_function_where_relations_hold_has_a_gradient(function: str, combiner: str):
+    module = text_program(LOOKUP.format(body=f"{function} {combiner}"))
+    rng = np.random.default_rng(0)
+    inputs = {f"arg{i}": rng.normal(size=s) for i, s in enumerate([(6, 2), (6,), (4, 2)])}
+    # Each row gets an update, so that none is infinite.
+    inputs["arg3"] = np.array([0, 1, -1, 2, 1, 0], np.int32)
+    check_gradient(module, inputs, rng)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "mul sum then tanh",
+        "mul sum then relu, add, sigmoid",
+        "mul max then add, exp",
+        "sub prod then sin, sub",
+    ],
+)
+def test_the_functions_that_follow_have_gradients(body: str):
+    extra = "add" in body or body.endswith("sub")
+    further = ", (y) of [3]" if extra else ""
+    operand, kind = (", %b", ", tensor<3xf64>") if extra else ("", "")
+    module = text_program(f"""
+    func.func @main(%x: tensor<3x4xf64>, %v: tensor<4xf64>, %b: tensor<3xf64>) -> tensor<f64> {{
+      %0 = nn.compute(%x, %v{operand}) space <[y = 3, k = 4 reduction] (y, k) of [3, 4], (k) of [4]
+        {further} -> (y) of [3]> body <{body}>
+        : (tensor<3x4xf64>, tensor<4xf64>{kind}) -> tensor<3xf64>
+      %1 = nn.reduce "sum" %0 axes [0] : (tensor<3xf64>) -> tensor<f64>
+      func.return %1 : tensor<f64>
+    }}""")
+    rng = np.random.default_rng(1)
+    inputs = {f"arg{i}": rng.normal(size=s) for i, s in enumerate([(3, 4), (4,), (3,)])}
+    check_gradient(module, inputs, rng)
+
+
+@pytest.mark.parametrize("combiner", ["sum", "prod", "max", "min"])
+def test_an_update_shares_its_gradient_with_the_table(combiner: str):
+    kind, rows, index = "tensor<4x2xf64>", "tensor<6x2xf64>", "tensor<6x1xi32>"
+    module = text_program(f"""
+    func.func @main(%x: {rows}, %t: {kind}, %w: {kind}, %i: {index}) -> tensor<f64> {{
+      %0 = nn.update "{combiner}" %x, %i into %t axis 0 : ({rows}, {index}, {kind}) -> {kind}
+      %1 = nn.mul %0, %w : ({kind}, {kind}) -> {kind}
+      %2 = nn.reduce "sum" %1 axes [0, 1] : ({kind}) -> tensor<f64>
+      func.return %2 : tensor<f64>
+    }}""")
+    rng = np.random.default_rng(0)
+    inputs = {f"arg{i}": rng.normal(size=s) for i, s in enumerate([(6, 2), (4, 2), (4, 2)])}
+    inputs["arg3"] = np.array([[0], [1], [-3], [2], [1], [0]], np.int32)
+    check_gradient(module, inputs, rng)
+    if combiner == "prod":
+        inputs["arg0"][1] = inputs["arg1"][2] = 0
+        check_gradient(module, inputs, rng)
+
+
+def test_equal_updates_and_the_element_before_share_a_maximum():
+    text = """
+    func.func @main(%x: tensor<3xf32>, %t: tensor<2xf32>, %i: tensor<3xi32>) -> tensor<2xf32> {
+      %0 = nn.update "max" %x, %i into %t axis 0
+        : (tensor<3xf32>, tensor<3xi32>, tensor<2xf32>) -> tensor<2xf32>
+      func.return %0 : tensor<2xf32>
+    }"""
+    given = {"arg0": np.array([5, 5, 1], F32), "arg1": np.array([5, 1], F32)}
+    found = after(text, given | {"arg2": np.array([0, 0, 1], np.int32)})
+    assert found["grad.arg0"].tolist() == pytest.approx([1 / 3, 1 / 3, 1 / 2])
+    assert found["grad.arg1"].tolist() == pytest.approx([1 / 3, 1 / 2])
+
+
+@pytest.mark.parametrize("combiner", ["moments", "exp_sum", "argmax"])
+@pytest.mark.parametrize("pad", [0, 1])
+def test_a_window_of_several_results_has_the_gradients_of_them_all(combiner: str, pad: int):
+    """Windows overlap; with padding, those at the edge have fewer elements."""
+    index = combiner == "argmax"
+    first, shape = "tensor<1x2x5x4xf64>", f"tensor<1x2x{4 + 2 * pad}x{3 + 2 * pad}xf64>"
+    second = shape.replace("f64", "i32") if index else shape
+    module = text_program(f"""
+    func.func @main(%x: {first}, %v: {shape}, %w: {shape}) -> tensor<f64> {{
+      %0, %1 = nn.summarize_windows "{combiner}" %x window [2, 2] stride [1, 1] dilation [1, 1]
+        pad [{pad}, {pad}] to [{pad}, {pad}] : ({first}) -> ({shape}, {second})
+      %2 = nn.mul %0, %v : ({shape}, {shape}) -> {shape}
+      %3 = nn.{"abs %2 : (" if index else "mul %1, %w : (" + shape + ", "}{shape}) -> {shape}
+      %4 = nn.add %2, %3 : ({shape}, {shape}) -> {shape}
+      %5 = nn.reduce "sum" %4 axes [0, 1, 2, 3] : ({shape}) -> tensor<f64>
+      func.return %5 : tensor<f64>
+    }}""")
+    rng = np.random.default_rng(2)
+    sizes = [(1, 2, 5, 4), *2 * [(1, 2, 4 + 2 * pad, 3 + 2 * pad)]]
+    check_gradient(module, {f"arg{i}": rng.normal(size=s) for i, s in enumerate(sizes)}, rng)
 
 
 def test_names_that_the_program_does_not_have_are_refused():
