@@ -19,6 +19,7 @@ import mmap
 import os
 import re
 import struct
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -56,6 +57,7 @@ Its digest takes time for each of them.
 """
 
 _MEMBER = re.compile(r"meta\.json|[a-z]+\.mlir|blobs/[0-9a-f]{24}\.bin")
+_BLOB_DIGEST = re.compile(r"[0-9a-f]{24}")
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
 _PADDING = 0xD935
 """The kind of extra field that aligns a member. Source: Android's zipalign."""
@@ -75,7 +77,7 @@ class Program:
     """A program read from a file, not yet parsed or run.
 
     texts: the module at each level that was saved. blobs: the arrays that they name, read from
-    the file. profile: the figures that the compiler reported.
+    the file, or those of one level. profile: the figures that the compiler reported.
     """
 
     path: str
@@ -169,15 +171,15 @@ def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[
 # Reading
 
 
-def load(path: str | os.PathLike[str]) -> Program:
-    """Read a program.
+def load(path: str | os.PathLike[str], level: str = "") -> Program:
+    """Read a program. level: read only the arrays of this level; "" for those of all levels.
 
     Raises InputError for a file that is missing, damaged, of another kind or of another version.
     """
     name = os.fspath(path)
     try:
         with open(name, "rb") as stream:
-            return _Reader(name, stream).program()
+            return _Reader(name, stream).program(level)
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from None
     except BadZipFile as error:
@@ -201,7 +203,7 @@ class _Reader:
         if not self.size:
             raise _refused(path, "an empty file")
 
-    def program(self) -> Program:
+    def program(self, level: str) -> Program:
         with ZipFile(self.stream) as archive:
             members = self._members(archive)
             meta = self._meta(archive, members)
@@ -211,11 +213,15 @@ class _Reader:
             }
             if MACHINE not in texts:
                 raise _refused(self.path, f"no {MACHINE}.mlir")
-            blobs = self._blobs(members, _mapping(meta, "blobs"))
+            kinds = _mapping(meta, "blobs")
             unnamed = set(members) - {"meta.json"} - {f"{level}.mlir" for level in texts}
-            unnamed -= {f"blobs/{blob.digest}.bin" for blob in blobs}
+            unnamed -= {f"blobs/{digest}.bin" for digest in kinds}
             if unnamed:
                 raise _refused(self.path, f"damaged: {min(unnamed)} is named nowhere")
+            if level:
+                named = set(_BLOB_DIGEST.findall(texts[level]))
+                kinds = {digest: kind for digest, kind in kinds.items() if digest in named}
+            blobs = self._blobs(members, kinds)
             return Program(
                 self.path,
                 Target.from_toml(str(meta["target"]), f"{self.path}: target"),
@@ -267,7 +273,7 @@ class _Reader:
 
     def _blobs(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> BlobStore:
         store = BlobStore()
-        content = self._content()
+        content = self._content(members, kinds)
         for digest, kind in kinds.items():
             name = f"blobs/{digest}.bin"
             if name not in members:
@@ -279,16 +285,23 @@ class _Reader:
             store.add(blob)
         return store
 
-    def _content(self) -> mmap.mmap:
-        """The bytes of the file, in memory of this process, which begins at a page.
+    def _content(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> mmap.mmap:
+        """The bytes of the file, as far as the arrays need them, at their places in memory.
 
         They are not mapped from the file: if it were cut or changed in place later, a read would
         end the process by a signal, or would see bytes that no digest was compared with.
         """
         content = mmap.mmap(-1, self.size)
-        self.stream.seek(0)
+        begins = sorted(info.header_offset for info in members.values())
         # A shorter file leaves zeros, which have another digest.
-        cast(io.BufferedReader, self.stream).readinto(content)
+        for digest in kinds:
+            info = members.get(f"blobs/{digest}.bin")
+            if info is not None:
+                begin = info.header_offset
+                after = bisect_right(begins, begin)
+                end = begins[after] if after < len(begins) else self.size
+                self.stream.seek(begin)
+                cast(io.BufferedReader, self.stream).readinto(memoryview(content)[begin:end])
         return content
 
     def _array(self, content: mmap.mmap, info: ZipInfo, kind: Mapping[str, Any]) -> NDArray[Any]:

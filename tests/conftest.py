@@ -85,6 +85,8 @@ def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ABELE_CACHE", str(folder / "abele-cache"))
+        # A program of another test could hide a mistake in compiling.
+        patch.setenv("ABELE_CACHE_BYTES", "0")
         yield
 
 

@@ -54,6 +54,7 @@ COMMANDS: dict[str, Command] = {
         "report:report_command", "Write a report: where memory and cycles go, and why."
     ),
     "scan": Command("scan:scan_command", "Draw the vertices and edges of a program."),
+    "cache": Command("cache:cache_command", "Show, explain or clear the kept compiled programs."),
     "bisect": Command(
         "bisect:bisect_command", "Find the first pass, rewrite and value that are wrong."
     ),

@@ -23,7 +23,7 @@ import numba
 from numba.core import config
 from numba.core.caching import FunctionCache, NullCache
 
-from .private_folder import intrusion, private_folder
+from ...ir.private_folder import intrusion, private_folder
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""

@@ -38,7 +38,7 @@ def without(passes: Sequence[str]) -> str:
 
 def figures(path: Path, target: str, passes: str) -> dict[str, Any]:
     """The FIGURES of a network that is compiled with a pipeline."""
-    profile = compile_model(path, target, passes=passes).profile
+    profile = compile_model(path, target, passes=passes, cache=False).profile
     return {name: profile[name] for name in FIGURES}
 
 

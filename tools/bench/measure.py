@@ -58,7 +58,7 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
     with threadpool_limits(1):
         before = _peak_gigabytes()
         start = perf_counter()
-        exe = compile_model(path, target)
+        exe = compile_model(path, target, cache=False)
         compiled = perf_counter() - start
         start = perf_counter()
         results = exe.run(inputs)
@@ -95,7 +95,7 @@ def growth(path: Path, target: str) -> dict[str, Any]:
     found: dict[int, dict[str, Any]] = {}
     with threadpool_limits(1):
         for tiles in GROWTH_TILES:
-            exe = compile_model(path, _with_tiles(target, tiles, many))
+            exe = compile_model(path, _with_tiles(target, tiles, many), cache=False)
             (seconds,) = medians(partial(exe.run, inputs))
             found[tiles] = {"ops": exe.profile["ops"], "run_seconds": seconds}
     ratios = {
@@ -116,7 +116,7 @@ def scaling(target: str) -> list[dict[str, Any]]:
     with threadpool_limits(1):
         for tiles in SCALING_TILES:
             proto, inputs = _images(tiles)
-            exe = compile_model(proto, f"{target}:{tiles}")
+            exe = compile_model(proto, f"{target}:{tiles}", cache=False)
             (seconds,) = medians(partial(exe.run, inputs))
             macs, moved = tiles * IMAGE_MACS, tiles * IMAGE_BYTES
             rows.append(

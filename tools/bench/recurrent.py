@@ -74,7 +74,7 @@ def layer(steps: int) -> onnx.ModelProto:
 def measured(steps: int, target: str) -> Result:
     """The figures of a sequence of some steps. Times are the least of several runs."""
     model = layer(steps)
-    exe = compile_model(model, target=target)
+    exe = compile_model(model, target=target, cache=False)
     given = {"x": np.random.default_rng(1).standard_normal((steps, 1, UNITS), np.float32)}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recurrent.onnx"

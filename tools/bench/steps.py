@@ -67,7 +67,7 @@ def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
         model = without_dropout(seeded(name))
         start = process_time()
         training = Training(learning_rate=RATE)
-        exe = compile_model(model, target, batch=batch, train=training)
+        exe = compile_model(model, target, batch=batch, train=training, cache=False)
         compiled = process_time() - start
         random = np.random.default_rng(0)
         image, label = exe.inputs

@@ -108,7 +108,7 @@ def trace(
         table.add_column(name, justify="left" if name in ("network", "lost") else "right")
     for network in filter(None, networks.split(",")):
         model = seeded(network)
-        for each in traceability(compile_model(model, target), model):
+        for each in traceability(compile_model(model, target, cache=False), model):
             table.add_row(
                 network,
                 each.level,

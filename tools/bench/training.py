@@ -92,6 +92,7 @@ def measured(
         train=TRAINING,
         # It is counted, whether it fits its target or not.
         unbounded=True,
+        cache=False,
     )
     seconds = process_time() - start
     graph = graph_of_program(exe, names_in(model))

@@ -150,6 +150,13 @@ ListOps = Annotated[
         help="Only print which operators an ONNX model uses, and why some are not supported.",
     ),
 ]
+NoCache = Annotated[
+    bool,
+    typer.Option(
+        "--no-cache",
+        help="Compile the model even if the cache has its program, and do not keep it there.",
+    ),
+]
 Verbose = Annotated[
     bool,
     typer.Option("--verbose", help="Print what each stage does, and how many seconds it takes."),

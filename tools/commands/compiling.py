@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -11,6 +11,8 @@ from typing import Any, cast, get_type_hints
 
 from ...ir.instruments.reproducer import fresh_folder
 from ...passes.train import Train
+from ..driver.arrays import Tensor
+from ..driver.cache.key import Request
 from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
@@ -26,6 +28,7 @@ from .arguments import (
     ListOps,
     Load,
     MemoryProportion,
+    NoCache,
     Pipeline,
     Samples,
     TargetName,
@@ -66,6 +69,7 @@ class Compilation:
     optimizer: OptimizerName = None
     training: TrainingNumbers = None
     dump_ir: DumpFolder = None
+    no_cache: NoCache = False
     verbose: Verbose = False
 
     def progress(self, extensions: Extensions) -> AbstractContextManager[OnStep]:
@@ -85,29 +89,57 @@ class Compilation:
         *,
         unbounded: bool = False,
         on_read: Callable[[Program], None] | None = None,
+        on_inputs: Callable[[Sequence[Tensor]], None] | None = None,
+        cache: bool = True,
         train: Train | None = None,
     ) -> Executable:
-        """Compile a model. unbounded, on_read: as for compile_model. train: how it is trained, if
-        the options do not say it. Raises what compile_model raises."""
+        """Compile a model, or take it from the cache, unless the options or `cache` forbid it.
+
+        unbounded, on_read, on_inputs: as for compile_model. train: how it is trained, if the
+        options do not say it. Raises what compile_model raises.
+        """
+        asked = self.request(model, train)
         return compile_model(
-            model,
-            self.target,
-            dims=sizes(self.dim),
-            values=given_values(self.value),
-            batch=self.batch,
-            keep=kept(self.keep),
-            passes=self.passes,
+            asked.model,
+            asked.target,
+            dims=asked.dims,
+            values=asked.values,
+            batch=asked.batch,
+            keep=asked.keep,
+            passes=asked.passes,
             load=extensions,
-            constraints=self.constraints,
-            memory_proportion=self.memory_proportion,
-            vertices_per_tile=self.vertices_per_tile,
+            constraints=asked.constraints,
+            memory_proportion=asked.memory_proportion,
+            vertices_per_tile=asked.vertices_per_tile,
             unbounded=unbounded,
-            lenient=self.lenient,
-            train=train or self.asked,
+            lenient=asked.lenient,
+            train=asked.train,
             on_read=on_read,
+            on_inputs=on_inputs,
+            cache=cache and not self.no_cache,
             dump_ir=self.dump_ir,
             reproducers=fresh_folder,
             watch=on_step,
+        )
+
+    def request(self, model: str, train: Train | None = None) -> Request:
+        """The options that decide what a model is compiled to. train: as for compiled.
+
+        Raises InputError.
+        """
+        return Request(
+            model,
+            self.target,
+            sizes(self.dim),
+            given_values(self.value),
+            self.batch,
+            kept(self.keep),
+            self.passes,
+            self.constraints,
+            self.memory_proportion,
+            self.vertices_per_tile,
+            self.lenient,
+            train or self.asked,
         )
 
 

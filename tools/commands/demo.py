@@ -53,6 +53,7 @@ def demo(
                 dump_ir=dump_ir,
                 reproducers=fresh_folder,
                 watch=on_step,
+                cache=False,
             )
             on_step("run")
             results = exe.run(values)

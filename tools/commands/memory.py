@@ -104,7 +104,7 @@ def _compiled(how: Compilation, model: str, extensions: Extensions, other: Way) 
         how.progress(extensions) as tell,
     ):
         changed = replace(changed, constraints=constraints)
-        return changed.compiled(model, extensions, tell, unbounded=True)
+        return changed.compiled(model, extensions, tell, unbounded=True, cache=False)
 
 
 def _told(tried: Trial) -> Trial:

@@ -138,12 +138,13 @@ def report_command(
         if passes_page:
             how = replace(how, dump_ir=dump)
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step, unbounded=True)
+            # What the passes did, and what other plans cost, only compiling knows.
+            exe = how.compiled(model, extensions, on_step, unbounded=True, cache=False)
             on_step("collect")
             report = collect(exe, names_in(model))
             if baseline and before is None:
                 other = replace(how, dump_ir=None).compiled(
-                    baseline, extensions, on_step, unbounded=True
+                    baseline, extensions, on_step, unbounded=True, cache=False
                 )
                 before = collect(other, names_in(baseline))
             beside = None if before is None else compared(report, before, baseline)

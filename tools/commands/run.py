@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -11,12 +12,11 @@ from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ...dialects.random_states import MOST_SEED
 from ..debug.check import check_run
-from ..driver.arrays import Array, checked, listed, read_npz, seeded, write_npz
+from ..driver.arrays import Array, Tensor, checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
-from ..driver.program import Program, signature
 from ..views.trace import trace_text
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
@@ -71,12 +71,12 @@ def run(
             refuse_too_little_to_map(resolve_target(how.target))
         given: dict[str, Array] = {}
 
-        def read_inputs(program: Program) -> None:
+        def read_inputs(wanted: Sequence[Tensor]) -> None:
             if inputs is not None:
-                given.update(read_npz(inputs, signature(program.module, program.path).inputs))
+                given.update(read_npz(inputs, wanted))
 
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step, on_read=read_inputs)
+            exe = how.compiled(model, extensions, on_step, on_inputs=read_inputs)
             exe.module_at(at)
             exe.seed_random(seed & MOST_SEED)
             if outputs is not None:

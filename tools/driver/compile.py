@@ -27,6 +27,9 @@ from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.train import Train
 from ..importers.huge_weights import refusing_huge_weights
+from .arrays import Tensor
+from .cache.key import Request, parts_of
+from .cache.programs import cached
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable, Stages, load_executable
@@ -38,7 +41,7 @@ from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .on_step import CallOnStep, OnStep, ignore_step
-from .program import Model, Program, plan_target, read_program
+from .program import Model, Program, plan_target, read_program, signature
 from .reduce import reduce_module
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
@@ -67,6 +70,8 @@ def compile_model(
     verify_each: bool = True,
     watch: OnStep | None = None,
     on_read: Callable[[Program], None] | None = None,
+    on_inputs: Callable[[Sequence[Tensor]], None] | None = None,
+    cache: bool = True,
 ) -> Executable:
     """Compile a model, or load a compiled program.
 
@@ -87,7 +92,10 @@ def compile_model(
     folder for the program after each pass, and for a page that shows what each pass did.
     reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
     the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
-    program before any pass runs, so that its inputs can be checked first; it may raise.
+    program before any pass runs; it may raise. on_inputs: called with the program's inputs before
+    any pass runs, so that values for them can be checked first; it may raise. cache:
+    take the program from the cache if it was compiled before, and keep it there otherwise; not with
+    dump_ir, nor with an extension in Python, which may import anything.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
@@ -105,37 +113,87 @@ def compile_model(
             )
         on_step("read")
         return load_executable(os.fspath(model), target, extensions.context)
-    context = extensions.context()
+    request = Request(
+        model,
+        target,
+        dict(dims or {}),
+        dict(values or {}),
+        batch,
+        dict(keep or {}),
+        passes,
+        constraints,
+        memory_proportion,
+        vertices_per_tile,
+        lenient,
+        train,
+    )
+    anew = partial(
+        _compiled,
+        request,
+        extensions,
+        unbounded=unbounded,
+        dump_ir=dump_ir,
+        reproducers=reproducers,
+        verify_each=verify_each,
+        on_step=on_step,
+    )
+
+    def tell(program: Program) -> None:
+        if on_read is not None:
+            on_read(program)
+        if on_inputs is not None:
+            on_inputs(signature(program.module, program.path).inputs)
+
+    first = partial(anew, on_read=tell)
+    if not cache or dump_ir is not None:
+        return first()
+    parts = partial(parts_of, request, extensions)
+    exe = cached(parts, first, anew, request.path, extensions.context, on_step)
+    if exe.anew is not None:
+        if on_read is not None:
+            on_read(_read(request, extensions.context()))
+        if on_inputs is not None:
+            on_inputs(exe.inputs)
+    return exe
+
+
+def _heard(_: Program) -> None:
+    """Do nothing with a program."""
+
+
+def _compiled(
+    request: Request,
+    extensions: Extensions,
+    *,
+    unbounded: bool,
+    dump_ir: str | os.PathLike[str] | None,
+    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None,
+    verify_each: bool,
+    on_step: OnStep,
+    on_read: Callable[[Program], None] = _heard,
+) -> Executable:
+    """The program of a request, compiled now. The parameters are those of compile_model."""
+    context, train = extensions.context(), request.train
     folder = None if dump_ir is None else Path(dump_ir)
     failures = folder if folder is not None or reproducers is None else _folder(reproducers)
     if folder is not None:
-        check_dump(folder, os.fspath(model) if isinstance(model, str | os.PathLike) else "")
+        check_dump(
+            folder, os.fspath(request.model) if isinstance(request.model, str | os.PathLike) else ""
+        )
     elif isinstance(failures, Path):
         check_folder(failures)
     collect_if_grown()
     with collection_paused():
         on_step("read")
         start = perf_counter()
-        check = refusing_huge_weights(target)
-        program = read_program(
-            model,
-            context,
-            dict(dims or {}),
-            check,
-            values=values,
-            batch=batch if train is None else part_of_batch(train, batch),
-            lenient=lenient,
-            training=train is not None and train.update,
-        )
-        keep_states(program.module, keep or {}, program.path)
-        if on_read is not None:
-            on_read(program)
-        machine = plan_target(program.module, target, program.path)
+        program = _read(request, context)
+        on_read(program)
+        machine = plan_target(program.module, request.target, program.path)
         pipeline = limited(
-            checked_pipeline(passes, program.level, machine.spelling(), extensions),
-            constraints,
-            memory_proportion,
-            vertices_per_tile,
+            checked_pipeline(request.passes, program.level, machine.spelling(), extensions),
+            request.constraints,
+            request.memory_proportion,
+            request.vertices_per_tile,
         )
         asked = asked_training(train, program)
         if asked is not None:
@@ -175,6 +233,23 @@ def compile_model(
     if not unbounded:
         _ = exe.addresses
     return exe
+
+
+def _read(request: Request, context: AbeleContext) -> Program:
+    """The program of a request's model, before any pass."""
+    train = request.train
+    program = read_program(
+        request.model,
+        context,
+        dict(request.dims),
+        refusing_huge_weights(request.target),
+        values=request.values,
+        batch=request.batch if train is None else part_of_batch(train, request.batch),
+        lenient=request.lenient,
+        training=train is not None and train.update,
+    )
+    keep_states(program.module, request.keep, program.path)
+    return program
 
 
 def _refuse_for_program(

@@ -74,7 +74,8 @@ class Executable:
 
     modules: a function per level that returns its module, called once; the machine runs the last.
     path: the name of the program in messages. reported: the profile from when it was compiled; the
-    sizes in it are not computed again.
+    sizes in it are not computed again. anew: compiles the program again, if it was not compiled
+    here; reports need what only compiling knows.
     State (weights, counters) keeps its values from one run to the next. Each level has its own
     state, and so has the strict machine.
     """
@@ -86,9 +87,11 @@ class Executable:
         path: str = "<program>",
         stages: Stages | None = None,
         reported: Mapping[str, object] = MappingProxyType({}),
+        anew: Callable[[], Executable] | None = None,
     ) -> None:
         self.target = target
         self.path = path
+        self.anew = anew
         self.stages = stages or Stages()
         self._reported = reported
         self._loaders = dict(modules)
@@ -349,20 +352,24 @@ class Executable:
         """
         # A room above this one draws it, and most programs are never drawn.
         view = import_module("...views.report.notebook", __name__)
-        return view.notebook_report(self)
+        return view.notebook_report(self if self.anew is None else self.anew())
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the program with all its levels to an .abele file.
 
         Equal programs make equal files: seconds of compiling are left out. Raises InputError.
         """
-        others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
         try:
-            program_file.save(
-                path, self.module_at(MACHINE), self.target, levels=others, profile=self._figures
-            )
+            self.write(path)
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+    def write(self, path: str | os.PathLike[str]) -> None:
+        """As save. Raises OSError if the system refuses, and InputError."""
+        others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
+        program_file.save(
+            path, self.module_at(MACHINE), self.target, levels=others, profile=self._figures
+        )
 
 
 def load_executable(
@@ -381,7 +388,7 @@ def load_executable(
     program = program_file.load(path)
     count_held(OPEN_FILE_BYTES)
     check_target(program.target, target, path)
-    loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
+    loaders = {level: partial(parsed_level, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile)
     with collection_paused():
         exe.check_memory()
@@ -390,9 +397,10 @@ def load_executable(
     return exe
 
 
-def _parsed(
+def parsed_level(
     program: program_file.Program, level: str, context: Callable[[], AbeleContext]
 ) -> ModuleOp:
+    """The module at a level of a program file, verified. Raises InputError."""
     module = program.module_at(level, context())
     found = verified_level(module, f"{program.path}:{level}.mlir")
     if found.name != level:

@@ -70,7 +70,7 @@ class Prepared:
                 return self._compiled[key]
             model = with_constants(self._model, dict(zip(self.fixed, arrays, strict=True)))
             try:
-                self._compiled[key] = compile_model(model, self._target)
+                self._compiled[key] = compile_model(model, self._target, cache=False)
             except NotConstantError as error:
                 # What one input decides may show that another one decides as well.
                 more = [name for name in error.inputs if name not in self.fixed]
@@ -130,7 +130,7 @@ class AbeleBackend:
             # How many tensors there are, and of which shapes, is only known for a run.
             return Prepared(model, TARGET, (), None)
         try:
-            return Prepared(model, TARGET, (), compile_model(model, TARGET))
+            return Prepared(model, TARGET, (), compile_model(model, TARGET, cache=False))
         except NotConstantError as error:
             if not set(error.inputs) <= set(input_names(model)):
                 raise

@@ -57,6 +57,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "graph": ("graph", "MODEL", "-o", "graph", "--graphml", "g.graphml"),
     "report": ("report", "MODEL", "-o", "report", "--markdown", "r.md", "--perfetto", "r.trace"),
     "bisect": ("bisect", "MODEL"),
+    "cache": ("cache", "explain", "MODEL"),
     "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
 }

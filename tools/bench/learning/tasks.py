@@ -139,7 +139,7 @@ def learn(task: Task, seed: int, target: str | None = None, epochs: int | None =
     training = Training(learning_rate=task.rate, schedule=True, **task.training)
     judged = Training(update=False, outputs=True, reduction="none")
     exe, judge = (
-        compile_model(model, target or task.target, batch=task.batch, train=each)
+        compile_model(model, target or task.target, batch=task.batch, train=each, cache=False)
         for each in (training, judged)
     )
     inputs = [each for each in exe.inputs if each.name != RATE]

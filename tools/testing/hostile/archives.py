@@ -41,7 +41,7 @@ def program_archive(number: int) -> bytes:
                 (root / name).parent.mkdir(exist_ok=True)
                 (root / name).write_bytes(data)
             try:
-                exe = compile_model(root / MODULE, files.program.target)
+                exe = compile_model(root / MODULE, files.program.target, cache=False)
                 exe.save(root / ARCHIVE)
             except (DoesNotFit, InputError):
                 continue

@@ -153,6 +153,7 @@ def _redirect(scratch: Path) -> None:
     os.environ |= {
         "HOME": str(scratch / HOME),
         "TMPDIR": str(scratch / TEMPORARY),
+        "ABELE_CACHE": str(scratch / HOME / "cache"),
         "COLUMNS": "100",
         "TERM": "dumb",
     }

@@ -37,6 +37,8 @@ VALID: dict[str, tuple[str, ...]] = {
     "explain": ("reshape_of_reshape", MODULE),
     "scan": (MODULE, "-o", "scan.png", "--size", "64"),
     "report": (MODULE, "-o", "folder"),
+    # child.py gives the command a cache folder of its own.
+    "cache": ("explain", MODULE),
     # These run for minutes, so they get something that they refuse, twice: an option before it may
     # take the first for its value.
     "bench": ("--target=no such target", "no such benchmark"),

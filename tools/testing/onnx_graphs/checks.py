@@ -354,7 +354,7 @@ def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
     Returns None if nothing is, or if the model does not fit on the machine.
     """
     try:
-        found = compile_model(graph.proto, target).run(graph.inputs, strict=True)
+        found = compile_model(graph.proto, target, cache=False).run(graph.inputs, strict=True)
     except DoesNotFit:
         return None
     except MemoryError:

@@ -1,7 +1,7 @@
 """Whether a folder is private: whether only this user and the superuser can put files into it.
 
-Compiled functions are read by unpickling, which can run code. So a folder of them that others can
-write to is as good as a program of theirs.
+Compiled functions are read by unpickling, which can run code, and a compiled program can compute
+anything. So a folder of them that others can write to is as good as a program of theirs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from functools import cache
 from pathlib import Path
 
 SUPERUSER = 0
+
+KERNELS = "*.nb[ci]"
+"""Files of compiled functions."""
 
 
 def private_folder(name: str) -> Path:
@@ -32,11 +35,11 @@ def private_folder(name: str) -> Path:
 
 
 @cache
-def intrusion(folder: Path) -> str:
-    """How others could have put compiled functions into an existing folder, or ""."""
+def intrusion(folder: Path, files: str = KERNELS) -> str:
+    """How others could have put files into an existing folder, or "". files: a pattern of names."""
     place = Path(os.path.realpath(folder))
     try:
-        for entry in sorted(place.glob("*.nb[ci]")):
+        for entry in sorted(place.glob(files)):
             if not _is_own(entry.stat()):
                 return f"{entry} belongs to another user"
         for each in (place, *place.parents):

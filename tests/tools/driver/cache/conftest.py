@@ -1,0 +1,22 @@
+"""A cache of its own for each test."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+from some_models import products
+
+from abele.ir.private_folder import intrusion
+from abele.tools.driver.cache import store
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of programs, which is empty. The working folder has the model net.onnx."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ABELE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("ABELE_CACHE_BYTES", "100000000")
+    monkeypatch.setattr(store, "warned", [])
+    intrusion.cache_clear()
+    onnx.save(products(), "net.onnx")
+    return tmp_path / "cache" / "programs"

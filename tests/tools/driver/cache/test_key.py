@@ -1,0 +1,146 @@
+"""Whatever decides a program is part of its key, and nothing else is."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from some_models import products
+
+from abele.passes.train import Train
+from abele.tools.driver.cache import key
+from abele.tools.driver.cache.key import Request, key_of, parts_of, without_parts
+from abele.tools.driver.extensions.loaded import Extensions
+
+PLAIN = Request("net.onnx", "tiny", {}, {}, None, {}, "", None, None, None, False, None)
+
+
+def parts(request: Request = PLAIN, extensions: Extensions | None = None) -> dict[str, str]:
+    found = parts_of(request, extensions or Extensions())
+    assert found is not None
+    return found
+
+
+def changed(request: Request, extensions: Extensions | None = None) -> set[str]:
+    """The parts in which a request differs from the plain one."""
+    before, after = parts(), parts(request, extensions)
+    assert (before == after) == (key_of(before) == key_of(after))
+    return {name for name in before if before[name] != after[name]}
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "part"),
+    [
+        ("target", "tiny:8", "target"),
+        ("target", None, "target"),
+        ("dims", {"N": 2}, "dims"),
+        ("values", {"x": 1.5}, "values"),
+        ("batch", 2, "batch"),
+        ("keep", {"x": "y"}, "keep"),
+        ("passes", "decompose,nn", "passes"),
+        ("memory_proportion", 0.5, "memory proportion"),
+        ("vertices_per_tile", 2, "vertices per tile"),
+        ("lenient", True, "lenient"),
+        ("train", Train(), "training"),
+    ],
+)
+def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
+    assert changed(replace(PLAIN, **{field: value})) == {part}
+
+
+def test_values_count_with_their_element_types(folder: Path):
+    ones = [replace(PLAIN, values={"x": np.ones(2, kind)}) for kind in ("f4", "i4")]
+    assert parts(ones[0])["values"] != parts(ones[1])["values"]
+
+
+def test_the_contents_of_a_model_count_and_the_name_of_its_file(folder: Path):
+    other = products()
+    other.graph.node[0].name = "other"
+    Path("more").mkdir()
+    onnx.save(other, "more/net.onnx")
+    onnx.save(products(), "same.onnx")
+    assert changed(replace(PLAIN, model="more/net.onnx")) == {"model"}
+    assert changed(replace(PLAIN, model=Path("same.onnx"))) == {"name"}
+    assert changed(replace(PLAIN, model=products())) == {"name"}
+
+
+def test_weights_in_other_files_count(folder: Path):
+    onnx.save(
+        products(), "far.onnx", save_as_external_data=True, location="far.bin", size_threshold=0
+    )
+    far = replace(PLAIN, model="far.onnx")
+    before = parts(far)
+    weights = bytearray(Path("far.bin").read_bytes())
+    weights[-1] ^= 1
+    Path("far.bin").write_bytes(weights)
+    assert parts(far)["model"] != before["model"]
+    Path("far.bin").unlink()
+    assert parts_of(far, Extensions()) is None
+
+
+def test_the_contents_of_constraints_and_of_a_target_file_count(folder: Path):
+    Path("c.json").write_text("{}")
+    Path("t.toml").write_text('base = "tiny"\ntiles = 4\n')
+    with_both = replace(PLAIN, constraints="c.json", target="t.toml")
+    before = parts(with_both)
+    Path("c.json").write_text("{ }")
+    Path("t.toml").write_text('base = "tiny"\ntiles = 5\n')
+    after = parts(with_both)
+    assert {n for n in before if before[n] != after[n]} == {"constraints", "target"}
+
+
+def test_the_contents_of_loaded_files_count(folder: Path):
+    Path("r.toml").write_text('base = "tiny"\ntiles = 3\n')
+    loaded = replace(Extensions(), load=("r.toml",))
+    assert changed(PLAIN, loaded) == {"loaded"}
+    before = parts(PLAIN, loaded)
+    Path("r.toml").write_text('base = "tiny"\ntiles = 2\n')
+    assert parts(PLAIN, loaded) != before
+
+
+def test_a_program_that_python_code_takes_part_in_has_no_key(folder: Path):
+    Path("more.py").write_text("from abele.ir.upstream import ModulePass\n")
+    extensions = replace(Extensions(), load=("more.py",))
+    assert parts_of(PLAIN, extensions) is None
+    assert without_parts(PLAIN, extensions) == "more.py may import anything"
+
+
+def test_a_pipe_is_not_read_for_a_key(folder: Path):
+    os.mkfifo("pipe.onnx")
+    os.mkfifo("pipe.json")
+    assert parts_of(replace(PLAIN, model="pipe.onnx"), Extensions()) is None
+    assert parts_of(replace(PLAIN, constraints="pipe.json"), Extensions()) is None
+
+
+def test_in_a_checkout_a_changed_source_counts(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    def version_in(root: Path) -> str:
+        monkeypatch.setattr(key, "ROOT", root)
+        key._abele.cache_clear()
+        return key._abele()
+
+    (folder / "ir").mkdir(parents=True)
+    source = folder / "ir" / "some.py"
+    source.write_text("one = 1\n")
+    wheel = version_in(folder)
+    source.write_text("one = 2\n")
+    assert version_in(folder) == wheel
+    (folder / "pyproject.toml").touch()
+    before = version_in(folder)
+    source.write_text("one = 1\n")
+    assert version_in(folder) != before
+    (folder / "ir" / "__pycache__").mkdir()
+    after = version_in(folder)
+    (folder / "ir" / "__pycache__" / "some.pyc").touch()
+    assert version_in(folder) == after
+    monkeypatch.undo()
+    key._abele.cache_clear()
+
+
+def test_nothing_of_the_host_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    before = parts()
+    for name, text in {"HOME": "/nowhere", "USER": "other", "ABELE_FAST": "0"}.items():
+        monkeypatch.setenv(name, text)
+    monkeypatch.setattr(os, "uname", lambda: ("other",) * 5)
+    assert parts() == before

@@ -1,0 +1,116 @@
+"""A compiled program: from the cache, or compiled now and kept there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import partial
+from time import perf_counter
+
+from ....backends import executable as program_file
+from ....ir.context import AbeleContext
+from ....ir.errors import InputError
+from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, count_held
+from ....ir.upstream import ModuleOp
+from ..executable import MACHINE, Executable, parsed_level
+from ..on_step import OnStep
+from .key import Parts, key_of
+from .lock import locked
+from .store import Store, usable_store, warn
+
+WAITING = "wait for another process that compiles it"
+
+
+def cached(
+    parts: Callable[[], Parts | None],
+    first: Callable[[], Executable],
+    anew: Callable[[], Executable],
+    path: str,
+    context: Callable[[], AbeleContext],
+    on_step: OnStep,
+) -> Executable:
+    """A program from the cache; if it is not there, it is compiled and kept.
+
+    parts: the parts of the program's key. They are asked for again once it is compiled: it is not
+    kept if a file has changed meanwhile. first: compiles the program. anew: compiles it for an
+    executable that needs more than the cache has. path: the model's name in messages. context: as
+    for load_executable. on_step: told what takes time.
+    Raises what first raises, and InputError for settings of the cache that make no sense.
+    """
+    store = usable_store()
+    before = None if store is None else parts()
+    if store is None or before is None:
+        return first()
+    key = key_of(before)
+    find = partial(_found, store, key, path, context, anew, on_step)
+    found = find()
+    if found is not None:
+        return found
+    with locked(store.lock(key), lambda: on_step(WAITING)) as problem:
+        if problem is not None:
+            warn(store, problem)
+            return first()
+        # Another process may have compiled it while this one waited for the lock.
+        found = find()
+        if found is None:
+            found = first()
+            _keep(store, key, before, parts, found)
+        return found
+
+
+def _keep(
+    store: Store, key: str, before: Parts, parts: Callable[[], Parts | None], exe: Executable
+) -> None:
+    """Write a program into the store, if it fits its target and its model is still the same."""
+    if MACHINE not in exe.levels or exe.memory.problem() is not None:
+        return
+    after = parts()
+    if after is None or key_of(after) != key:
+        return
+    try:
+        store.write_parts(key, before)
+        exe.write(store.program(key))
+    except OSError as error:
+        warn(store, error)
+        store.remove(key)
+        return
+    store.touch(store.program(key))
+    store.shrink()
+
+
+def _found(
+    store: Store,
+    key: str,
+    path: str,
+    context: Callable[[], AbeleContext],
+    anew: Callable[[], Executable],
+    on_step: OnStep,
+) -> Executable | None:
+    """The program of a key, if the store has it whole. A damaged one is removed."""
+    entry = store.program(key)
+    if not os.path.exists(entry):
+        return None
+    on_step("read")
+    collect_if_grown()
+    start = perf_counter()
+    try:
+        program = program_file.load(entry, MACHINE)
+    except InputError:
+        store.remove(key)
+        return None
+    count_held(OPEN_FILE_BYTES)
+    store.touch(entry)
+
+    def at(level: str) -> ModuleOp:
+        """A level, which is compiled again if the file is gone, or is damaged elsewhere."""
+        try:
+            read = program if level == MACHINE else program_file.load(entry)
+            return parsed_level(read, level, context)
+        except InputError:
+            store.remove(key)
+            return anew().module_at(level)
+
+    loaders = {level: partial(at, level) for level in program.texts}
+    exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew)
+    exe.stages.add("read", perf_counter() - start)
+    return exe

@@ -1,0 +1,201 @@
+"""The folder of compiled programs: one .abele file for each key, as `abele compile` writes it.
+
+Beside each program is a file with the parts of its key, from which `abele cache explain` says what
+has changed. Files are written under other names and then renamed, so a reader needs no lock: it
+finds a whole file or none. Files are removed in the order in which they were last used.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from time import time_ns
+from typing import cast
+
+from ....ir.beside import clean
+from ....ir.cache_folder import cache_folder
+from ....ir.errors import InputError
+from ....ir.private_folder import intrusion
+from ....ir.whole_file import whole_file
+from ..files import PROGRAM_FILE
+from .key import Parts
+
+LIMIT = "ABELE_CACHE_BYTES"
+"""The environment variable that sets how many bytes the programs may have; 0 for no cache."""
+
+MOST_BYTES = 8 << 30
+"""How many bytes the programs may have, unless LIMIT says otherwise."""
+
+PROGRAMS = "programs"
+"""The folder of the programs, in abele's cache folder."""
+
+PARTS_FILE = ".json"
+"""How the name of a file with the parts of a key ends."""
+
+_KEY = re.compile(r"[0-9a-f]{64}")
+_OWN = re.compile(r"[0-9a-f]{64}(\.abele|\.json|\.lock)")
+
+
+def most_bytes() -> int:
+    """How many bytes the programs may have. Raises InputError."""
+    text = os.environ.get(LIMIT)
+    if text is None:
+        return MOST_BYTES
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise InputError(f"{LIMIT}={text[:40]!r}; need a number of bytes; 0 turns the cache off")
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A kept program. used: when it was last used, in nanoseconds of the file system's clock."""
+
+    key: str
+    path: Path
+    size: int
+    used: int
+
+    @property
+    def parts(self) -> Parts:
+        """The parts of its key; none if their file is missing or damaged."""
+        return _read_parts(self.path.with_suffix(PARTS_FILE))
+
+
+@dataclass(frozen=True)
+class Store:
+    """A folder of compiled programs. most: how many bytes they may have."""
+
+    folder: Path
+    most: int
+
+    def program(self, key: str) -> Path:
+        """The path of a key's program, which may be missing."""
+        return self.folder / f"{key}{PROGRAM_FILE}"
+
+    def lock(self, key: str) -> Path:
+        """The path that a process locks while it compiles the program of a key."""
+        return self.folder / f"{key}.lock"
+
+    def create(self) -> None:
+        """Create the folder, which only its owner can use. Raises OSError."""
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def touch(self, path: Path) -> None:
+        """Make a program the one that was used last, if its time can be set.
+
+        If the clock goes backwards, the time continues from that of the newest program, so the
+        order stays right.
+        """
+        newest = max((each.used for each in self.entries() if each.path != path), default=0)
+        now = max(time_ns(), newest + 1)
+        with suppress(OSError):
+            os.utime(path, ns=(now, now))
+
+    def write_parts(self, key: str, parts: Parts) -> None:
+        """Keep the parts of a key beside its program. Raises OSError."""
+        with whole_file(self.folder / f"{key}{PARTS_FILE}") as stream:
+            stream.write(json.dumps(dict(parts), indent=1).encode())
+
+    def shrink(self) -> None:
+        """Remove the programs that were not used for longest, until the rest keeps the limit."""
+        size = 0
+        for each in sorted(self.entries(), key=lambda e: (-e.used, e.key)):
+            size += each.size
+            if size > self.most:
+                self.remove(each.key)
+
+    def remove(self, key: str) -> None:
+        """Remove a program and the parts of its key. A process that reads it is not disturbed."""
+        for path in (self.program(key), self.folder / f"{key}{PARTS_FILE}"):
+            with suppress(OSError):
+                path.unlink()
+
+    def entries(self) -> Iterator[Entry]:
+        """The programs in the folder, in any order."""
+        with suppress(OSError), os.scandir(self.folder) as found:
+            for each in found:
+                key, end = os.path.splitext(each.name)
+                if end == PROGRAM_FILE and _KEY.fullmatch(key):
+                    with suppress(OSError):
+                        stat = each.stat(follow_symlinks=False)
+                        yield Entry(key, Path(each.path), stat.st_size, stat.st_mtime_ns)
+
+    def clear(self) -> tuple[int, int]:
+        """Remove all that a cache writes, and nothing else. Returns the programs and their bytes.
+
+        Raises OSError for a folder that cannot be changed.
+        """
+        entries = list(self.entries())
+        clean(self.folder)
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            if _OWN.fullmatch(path.name):
+                path.unlink(missing_ok=True)
+        return len(entries), sum(each.size for each in entries)
+
+
+def store_here() -> Store:
+    """The store in this user's cache folder. Raises InputError for a limit that is no number."""
+    return Store(cache_folder() / PROGRAMS, most_bytes())
+
+
+def usable_store() -> Store | None:
+    """The store, if it is turned on and private; else None, with a warning if it is not private.
+
+    Raises InputError.
+    """
+    store = store_here()
+    if not store.most:
+        return None
+    try:
+        store.create()
+    except FileExistsError:
+        warn(store, f"{store.folder} is not a folder")
+        return None
+    except OSError as error:
+        # A folder that exists but cannot be written to may still hold the program.
+        if not store.folder.is_dir():
+            warn(store, _reason(error))
+            return None
+    problem = intrusion(store.folder, f"*{PROGRAM_FILE}")
+    if problem:
+        warn(store, problem)
+        return None
+    return store
+
+
+warned: list[str] = []
+"""What has kept programs from being cached in this process."""
+
+
+def warn(store: Store, problem: str | OSError) -> None:
+    """Say, once per process, why programs are not cached."""
+    text = _reason(problem) if isinstance(problem, OSError) else problem
+    if not warned:
+        print(
+            f"warning: {store.folder}: compiled programs are not kept: {text}; set ABELE_CACHE to "
+            f"a folder that only you can write to, or give --no-cache",
+            file=sys.stderr,
+            flush=True,
+        )
+    warned.append(text)
+
+
+def _reason(error: OSError) -> str:
+    return os.strerror(error.errno or errno.EIO)
+
+
+def _read_parts(path: Path) -> Parts:
+    try:
+        found: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    return {str(name): str(text) for name, text in cast("dict[object, object]", found).items()}
