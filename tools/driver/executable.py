@@ -17,7 +17,7 @@ from ...backends.addresses.prove import AddressProof, prove_addresses
 from ...backends.cost import host_cycles
 from ...backends.counts import Counts, PhaseCounts, counts
 from ...backends.levels import RUNNERS, Runner, initial_states
-from ...backends.memory import MemoryReport, memory_report
+from ...backends.memory import memory_report
 from ...backends.price import SuperstepPrice, price, totals
 from ...backends.price_operations import OperationPrice, Priced, price_operations
 from ...backends.target import Target
@@ -39,6 +39,7 @@ from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
 from .keep_plans import KeptPlans
 from .program import Signature, check_target, signature, verified_level
+from .program_memory import ProgramMemory
 from .training import Settings, check_loss, check_states, settings_of
 
 MACHINE = EXCHANGE.name
@@ -285,9 +286,22 @@ class Executable:
         return price_operations(self.module_at(MACHINE), self.target)
 
     @cached_property
-    def memory(self) -> MemoryReport:
-        """The contents of every tile's memory over time."""
-        return memory_report(self.module_at(MACHINE), self.target)
+    def memory(self) -> ProgramMemory:
+        """The contents of every tile's memory over time.
+
+        In a notebook, a frame of all tiles with a picture: `exe.memory["live_now"]`, `.plot()`.
+        """
+        found = memory_report(self.module_at(MACHINE), self.target)
+        return ProgramMemory.of(found, lambda: self.report().memory)
+
+    @property
+    def timeline(self) -> Any:
+        """Every execution of a superstep in order, as a frame with a picture.
+
+        `exe.timeline["cycles"]` is a column of the pandas frame `.frame`; `.plot()` is the picture.
+        Raises InputError as `report` does, and if pandas is not installed.
+        """
+        return self.report().timeline
 
     @cached_property
     def phases(self) -> Phases:
@@ -350,6 +364,10 @@ class Executable:
         every execution of a superstep, and `.save(DIR)` writes what `abele report` does.
         Raises InputError for a program that does not reach the machine.
         """
+        return self._report
+
+    @cached_property
+    def _report(self) -> Any:
         # A room above this one draws it, and most programs are never drawn.
         view = import_module("...views.report.notebook", __name__)
         return view.notebook_report(self if self.anew is None else self.anew())

@@ -16,6 +16,8 @@ from .collect import Report, collect
 from .files import files_of
 from .folder import write_report
 from .page import page_text
+from .plots import memory_plot, timeline_plot
+from .plotted import PlottedFrame
 from .schema import TABLES
 
 if TYPE_CHECKING:
@@ -71,15 +73,16 @@ class NotebookReport:
         return pd.DataFrame(dict(self.data.tables[name]))
 
     @property
-    def memory(self) -> pd.DataFrame:
-        """The memory of every tile."""
-        return self.table("tiles")
+    def memory(self) -> PlottedFrame:
+        """The memory of every tile, with a picture."""
+        return PlottedFrame(self.table("tiles"), lambda: memory_plot(self.data))
 
     @property
-    def timeline(self) -> pd.DataFrame:
-        """Every execution of a superstep, in order, with the superstep's own columns."""
+    def timeline(self) -> PlottedFrame:
+        """Every execution of a superstep, in order, with the superstep's own columns; a picture."""
         steps = self.table("supersteps").drop(columns=["cycles", "times"])
-        return self.table("executions").merge(steps, on="superstep", how="left")
+        frame = self.table("executions").merge(steps, on="superstep", how="left")
+        return PlottedFrame(frame, lambda: timeline_plot(self.data))
 
     def __getattr__(self, name: str) -> Any:
         """The table with this name."""
