@@ -51,6 +51,9 @@ def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list
         if event == "open":
             path, _, flags = arguments
             if isinstance(flags, int) and flags & WRITING:
+                # A file without a name is opened by the name of its folder, and leaves nothing.
+                if isinstance(path, str | bytes) and os.path.isdir(path):
+                    return
                 _note(path, "wrote", [*inside, *caches, *DEVICES])
             elif not _is_named(path):
                 _note(path, "read", readable)

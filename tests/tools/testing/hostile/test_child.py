@@ -3,6 +3,7 @@
 import os
 import sys
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,12 @@ def escape() -> None:
 
 
 @app.command()
+def probe() -> None:
+    with TemporaryFile(dir="../.."):
+        pass
+
+
+@app.command()
 def look() -> None:
     Path("/etc/passwd").read_text()
 
@@ -105,6 +112,7 @@ def outcome(*arguments: str, files: dict[str, bytes] | None = None) -> Outcome:
     ("command", "verdict", "site"),
     [
         ("accept", "accepted", ""),
+        ("probe", "accepted", ""),
         ("refuse", "refused", "InputError"),
         ("raises", "traceback", "KeyError"),
         ("crash", "crash", "exit -6"),
