@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -213,13 +213,7 @@ def _find_places(units: _Units, end: int) -> None:
                 readers = units.readers_of_elements(load)
                 # Nothing can stand behind what ends the block, and returns the old value.
                 behind[later] += [each for each in readers if not _ends(each.last)]
-    changed = True
-    while changed:
-        changed = False
-        for unit, earlier in behind.items():
-            place = max((each.place for each in earlier), default=-1)
-            if place > unit.place:
-                unit.place, changed = place, True
+    _push_behind(units, behind)
     for i, unit in reversed([*enumerate(units.every)]):
         if unit.update is None or isinstance(unit.last, nn.StoreOp):
             continue
@@ -228,6 +222,26 @@ def _find_places(units: _Units, end: int) -> None:
         if isinstance(unit.last, nn.LoadOp) and i <= unit.place:
             # A load costs nothing, so it stays where it is unless it must come earlier.
             unit.update, unit.place = None, i
+
+
+def _push_behind(units: _Units, behind: Mapping[_Unit, Sequence[_Unit]]) -> None:
+    """Let no unit stand before one that it is to stand behind.
+
+    The last places are passed on first, so that each unit is visited once.
+    """
+    after: dict[_Unit, list[_Unit]] = {}
+    for unit, earlier in behind.items():
+        for each in earlier:
+            after.setdefault(each, []).append(unit)
+    visited: set[_Unit] = set()
+    for last in sorted(units.every, key=lambda each: -each.place):
+        place, waiting = last.place, [last]
+        while waiting:
+            unit = waiting.pop()
+            if unit not in visited:
+                visited.add(unit)
+                unit.place = place
+                waiting += after.get(unit, ())
 
 
 def _late(units: _Units) -> set[int]:
