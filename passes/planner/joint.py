@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
+from xdsl.utils.disjoint_set import IntDisjointSet
+
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
@@ -67,37 +69,26 @@ def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) ->
 
 def _families(graph: Graph) -> list[_Family]:
     """The families of the weights of a program that a run changes."""
-    root: dict[int, int] = {}
-
-    def find(slot: int) -> int:
-        while slot in root:
-            slot = root[slot]
-        return slot
-
-    def join(a: int, b: int) -> None:
-        a, b = find(a), find(b)
-        if a != b:
-            root[b] = a
-
+    alike = IntDisjointSet(size=len(graph.itemsizes))
+    position = {node: i for i, node in enumerate(graph.nodes)}
     homes: dict[int, Operator] = {}
     for node in graph.nodes:
         if isinstance(node, Relayout):
-            join(node.source, node.destination)
+            alike.union(node.source, node.destination)
             continue
         homes |= dict.fromkeys(node.homes.values(), node)
         for i, slot in _slots(node).items():
             if _as_result(node, i):
-                join(slot, node.result)
+                alike.union(slot, node.result)
     stored = {n.destination for n in graph.nodes if isinstance(n, Relayout)}
     members: dict[int, list[int]] = {}
     for slot in range(len(graph.itemsizes)):
-        members.setdefault(find(slot), []).append(slot)
+        members.setdefault(alike[slot], []).append(slot)
     found: list[_Family] = []
     for slots in members.values():
         placed = [slot for slot in slots if slot in stored and slot in homes]
         if not placed or any(slot in graph.fixed for slot in slots):
             continue
-        position = {node: i for i, node in enumerate(graph.nodes)}
         home = min(placed, key=lambda slot: position[homes[slot]])
         own = frozenset(slots)
         nodes = [
