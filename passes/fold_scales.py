@@ -13,8 +13,9 @@ from .rules.own import own_rules
 class FoldScales(RulesPass):
     """Multiply weights by the factors that follow their convolution. nn -> nn.
 
-    A power of -0.75, that of response normalisations, becomes two roots. The products are
-    operations, which fold-constants computes. Rules: rules/fold_scales.rw.
+    The products are operations, which fold-constants computes. Powers of a quarter, a half or three
+    quarters, and their reciprocals, become square roots if the base cannot be negative. Rules:
+    rules/fold_scales.rw.
     """
 
     name = "fold-scales"

@@ -122,6 +122,50 @@ def is_float(value: SSAValue) -> bool:
     return isinstance(nn.element_of(value), AnyFloat)
 
 
+_UNSIGNED = (nn.AbsOp, nn.SquareOp, nn.ExpOp, nn.SigmoidOp)
+"""Operations whose results have no minus sign, whatever they read."""
+
+_KEEP_UNSIGNED = (
+    nn.AddOp,
+    nn.MulOp,
+    nn.ScaleOp,
+    nn.ShiftOp,
+    nn.SqrtOp,
+    nn.PoolOp,
+    nn.ReduceOp,
+    nn.ReshapeOp,
+    nn.TransposeOp,
+    nn.ExpandOp,
+)
+"""Operations whose results have no minus sign if nothing that they read has one."""
+
+
+@guard
+def unsigned(value: SSAValue) -> bool:
+    """Whether no element can be negative or -0. Some may be no numbers."""
+    pending, seen = [value], set[SSAValue]()
+    while pending:
+        each = pending.pop()
+        if each in seen:
+            continue
+        seen.add(each)
+        op = each.owner
+        if isinstance(op, nn.ConstantOp):
+            if np.signbit(op.value.array.astype(np.float64)).any():
+                return False
+        elif isinstance(op, _KEEP_UNSIGNED):
+            if isinstance(op, ParametrisedOp) and np.signbit(op.parameters).any():
+                return False
+            # Of no elements, a sum is 0, and a maximum minus infinity.
+            if isinstance(op, nn.PoolOp | nn.ReduceOp) and op.combiner.data != "sum":
+                return False
+            squares = isinstance(op, nn.MulOp) and op.lhs is op.rhs
+            pending += () if squares else op.operands
+        elif not isinstance(op, _UNSIGNED):
+            return False
+    return True
+
+
 # Shapes
 
 

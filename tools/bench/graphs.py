@@ -1,9 +1,9 @@
 """Measures the time, memory and disk space that the graph tables of whole networks need.
 
-python -m abele.tools.bench.graphs [--networks alexnet,alexnet:14:1536,...] [--target mk2]
+python -m abele.tools.bench.graphs [--networks alexnet,alexnet:14:2048,...] [--target mk2]
 
 A network is a name, optionally with a batch size and a number of vertices per tile:
-alexnet:14:1536. Each is measured in processes of its own. Seconds are CPU time of all threads: of
+alexnet:14:2048. Each is measured in processes of its own. Seconds are CPU time of all threads: of
 compiling, of counting the graph, of listing it with all columns in memory, and of writing its
 folder. Memory is the peak of resident memory, compiler and program included.
 """
@@ -35,7 +35,7 @@ from ..views.terminal import console
 from .measure import host
 from .own_process import in_own_process
 
-NETWORKS = ("alexnet", "resnet50", "alexnet:14:1536")
+NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

@@ -204,19 +204,35 @@ CASES = [
             ("scale_of_conv_in_a_batch", "t", "tensor<1x8x1x1xf32>"),
         ]
     ),
-    (
-        "fold-scales power_by_roots", [MATRIX], f"%1 : {MATRIX}",
-        f"%1 = nn.power %x to -0.75 : {ONE}",
-        f"""%0 = nn.sqrt %x : {ONE}
-            %2 = nn.sqrt %x : {ONE}
-            %3 = nn.sqrt %2 : {ONE}
-            %4 = nn.mul %0, %3 : {TWO}
-            %1 = nn.reciprocal %4 : {ONE}""",
+    *(
+        (f"fold-scales power_of_{rule}", [MATRIX], f"%1 : {MATRIX}",
+         f"%0 = nn.abs %x : {ONE}\n%1 = nn.power %0 to {exponent} : {ONE}",
+         f"%0 = nn.abs %x : {ONE}\n{roots}")
+        for rule, exponent, roots in [
+            ("a_half", 0.5, f"%1 = nn.sqrt %0 : {ONE}"),
+            ("a_quarter", 0.25, f"%2 = nn.sqrt %0 : {ONE}\n%1 = nn.sqrt %2 : {ONE}"),
+            ("three_quarters", 0.75,
+             f"""%2 = nn.sqrt %0 : {ONE}
+                 %3 = nn.sqrt %2 : {ONE}
+                 %1 = nn.mul %3, %2 : {TWO}"""),
+            ("minus_a_root", -0.5,
+             f"%2 = nn.sqrt %0 : {ONE}\n%1 = nn.reciprocal %2 : {ONE}"),
+            ("minus_a_root", -0.75,
+             f"""%2 = nn.sqrt %0 : {ONE}
+                 %3 = nn.sqrt %2 : {ONE}
+                 %4 = nn.mul %3, %2 : {TWO}
+                 %1 = nn.reciprocal %4 : {ONE}"""),
+        ]
     ),
 ]  # fmt: skip
 
 
-ROUNDED = ("power_by_roots",)
+ROUNDED = (
+    "power_of_a_half",
+    "power_of_a_quarter",
+    "power_of_three_quarters",
+    "power_of_minus_a_root",
+)
 """Rules that round more often than what they replace; all others keep every bit."""
 
 
@@ -265,6 +281,50 @@ def test_a_rule_makes_its_right_side_and_the_program_computes_the_same(
     for key, value in run_reference(module, inputs).outputs.items():
         rounded = 4 * np.finfo(np.float32).eps if rule in ROUNDED else 0.0
         np.testing.assert_allclose(value, expected[key], rtol=rounded, atol=0)
+
+
+SPECIAL = np.array([-np.inf, -1, -0.0, 0.0, 1e-45, 3e38, np.inf, np.nan], np.float32)
+
+OF_BASE = [
+    ("abs %x", True),
+    ("square %x", True),
+    ("mul %x, %x", True),
+    ("exp %x", True),
+    ("scale %positive by 2.0", True),
+    ("shift %positive by 1.0", True),
+    ('reduce "sum" %positive axes [0] keep_dims', True),
+    ("sqrt %x", False),
+    ("mul %x, %positive", False),
+    ("scale %positive by -1.0", False),
+    ("shift %positive by -1.0", False),
+    # Of no elements, it would be minus infinity.
+    ('reduce "max" %positive axes [0] keep_dims', False),
+]
+"""Operations that make the base of a power, and whether it has no minus sign."""
+
+
+@pytest.mark.parametrize("exponent", [-0.75, -0.5, -0.25, 0.25, 0.5, 0.75])
+@pytest.mark.parametrize(("base", "unsigned"), OF_BASE, ids=[each[0] for each in OF_BASE])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_roots_take_infinities_and_zeros_to_what_the_power_takes_them_to(
+    base: str, unsigned: bool, exponent: float
+):
+    kind = "tensor<8x1xf32>"
+    result = "tensor<1x1xf32>" if "reduce" in base else kind
+    operands = ", ".join([kind] * base.count("%"))
+    body = f"""%positive = nn.abs %x : ({kind}) -> {kind}
+        %0 = nn.{base} : ({operands}) -> {result}
+        %1 = nn.power %0 to {exponent} : ({result}) -> {result}"""
+    module = module_of(program([kind], f"%1 : {result}", body), context())
+    inputs = {"arg0": SPECIAL.reshape(8, 1)}
+    expected = run_reference(module, inputs).outputs["out0"]
+    for each in parse_pipeline("fold-scales", PASSES):
+        each.apply(context(), module)
+    assert ("nn.power" not in print_module(module)) == unsigned
+    found = run_reference(module, inputs).outputs["out0"]
+    np.testing.assert_allclose(found, expected, rtol=4 * np.finfo(np.float32).eps)
+    zeros = found == 0
+    np.testing.assert_array_equal(np.signbit(found[zeros]), np.signbit(expected[zeros]))
 
 
 OF_NN = ("canonicalize", "fold_scales")
