@@ -11,6 +11,7 @@ from pathlib import Path
 # everywhere: one thread each, decided before NumPy loads its BLAS.
 for _variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_variable] = "1"
+os.environ.setdefault("ABELE_THREADS", "1")
 
 # glibc returns freed memory to the system, which clears it when it is asked for again. With arrays
 # of megabytes that come and go, this took two fifths of the time of a large network's test.

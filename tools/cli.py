@@ -6,6 +6,7 @@ Nothing that a command needs is imported before the command is chosen, so that h
 from __future__ import annotations
 
 import io
+import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
 from dataclasses import dataclass
@@ -164,9 +165,23 @@ _UsageError: Any = typer.BadParameter.__base__
 """What typer raises for wrong usage: an option or a command that does not exist, a bad value."""
 
 
+BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+"""The environment variables that say how many threads the BLAS of NumPy uses."""
+
+
+def use_one_thread_of_blas() -> None:
+    """Leave the cores to abele's own threads. It must be called before NumPy is imported.
+
+    With several threads, the last bits of a product may depend on their number.
+    """
+    for variable in BLAS_THREADS:
+        os.environ.setdefault(variable, "1")
+
+
 def main() -> None:
     """Run the command abele."""
     end_by_exception()
+    use_one_thread_of_blas()
     with heap_frozen_after():
         _run(app)
 

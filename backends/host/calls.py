@@ -1,34 +1,75 @@
-"""Calls of compiled kernels."""
+"""Calls of compiled kernels, which several threads may do together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
+from numpy.typing import NDArray
 
-from ..codelets.calls import Array, address
+from ..codelets.calls import address
 from ..codelets.stamps import Table
+from .threads import THREADS
+
+SMALL_NANOSECONDS = 12_000.0
+"""Calls that take less are not shared. Sharing takes one or two microseconds, and the lines of
+cache that two threads write go back and forth."""
+
+MOST_UNITS = 64
+"""Units that a call is cut into, at most."""
+
+LEAST_NANOSECONDS = 3_000.0
+"""Nanoseconds of a unit, at least, if there are enough."""
 
 
 class KernelCall:
-    """A call of a kernel with its tables.
+    """A call of a kernel on units of work, which may be done in any order and at the same time.
 
-    kept: objects that must live as long as the call, such as the arrays that its tables hold the
-    addresses of.
+    code: the address of the kernel's code, which takes the address of a table, the first of some
+    parts of the work, their end, and the address of room. cuts: the first part of each unit, and
+    the end of the last one. kept: objects that must live as long as the call, such as the arrays
+    that its table holds the addresses of. room: bytes that each thread needs.
+
+    Two parts write no byte both, and none reads what another one writes.
     """
 
-    __slots__ = ("_arguments", "_kept", "_kernel")
+    __slots__ = ("_arguments", "_kept")
 
-    def __init__(
-        self, kernel: Callable[..., None], arguments: Sequence[Array | int], kept: Sequence[object]
-    ) -> None:
-        self._kernel = kernel
-        self._arguments = arguments
-        self._kept = kept
+    def __init__(self, code: int, table: Table, cuts: Table, kept: object, room: int = 0) -> None:
+        ends = int(cuts[0]), int(cuts[-1])
+        self._kept = table, cuts, kept
+        self._arguments = code, table_address(table), address(cuts), len(cuts) - 1, ends, room
 
     def __call__(self) -> None:
         """Run the kernel."""
-        self._kernel(*self._arguments)
+        THREADS.run(*self._arguments)
+
+
+def unit_cuts(nanoseconds: NDArray[np.float64], ends: Table | None = None) -> Table:
+    """Where to cut parts of a call, which take these times, into units that take about equally
+    long; a single unit if all take little time.
+
+    ends: the numbers of parts after which a cut may be; after any, if it is None.
+    """
+    total = np.r_[0.0, np.cumsum(nanoseconds)]
+    if ends is None:
+        ends = np.arange(1, len(total))
+    whole = np.array([0, len(nanoseconds)], np.int64)
+    if total[-1] < SMALL_NANOSECONDS or not len(ends):
+        return whole
+    each = max(total[-1] / MOST_UNITS, LEAST_NANOSECONDS)
+    unit = (total[ends] / each).astype(np.int64)
+    return np.unique(np.r_[whole, ends[np.r_[unit[1:] > unit[:-1], True]]]).astype(np.int64)
+
+
+def even_cuts(parts: int, nanoseconds: float, step: int = 1) -> Table:
+    """As unit_cuts, for parts that all take as long, and together so long. Cuts are at multiples of
+    the step."""
+    units = max(1, int(min(MOST_UNITS, nanoseconds // LEAST_NANOSECONDS)))
+    if nanoseconds < SMALL_NANOSECONDS:
+        units = 1
+    steps = -(-parts // step)
+    cuts = np.arange(units + 1, dtype=np.int64) * steps // units * step
+    cuts[-1] = parts
+    return np.unique(cuts) if parts else cuts[:2]
 
 
 def table_address(table: Table) -> int:

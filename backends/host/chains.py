@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
+from math import prod
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ..codelets.cells import Cells
 from ..codelets.chain import places_of, stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarFunction
 from ..codelets.stamps import Table
-from .calls import KernelCall, table_address
+from .calls import KernelCall, even_cuts, table_address
 from .cells import replica_calls
 from .kernels.tables import (
     ACROSS_CODE,
@@ -32,6 +33,7 @@ from .kernels.tables import (
     COLUMN,
     CONSTANT,
     COUNT,
+    CUTS_COLUMNS,
     DIV,
     EVERY_SECOND_FLOAT,
     FACTOR_COLUMN,
@@ -48,6 +50,14 @@ from .kernels.tables import (
     LANES,
     MAX,
     MEMORIES,
+    MERGE_CODE,
+    MERGE_COLUMNS,
+    MERGE_FIELDS,
+    MERGE_SPAN,
+    MERGE_STEP_COUNT,
+    MERGE_STEPS,
+    MERGE_TABLE_BYTES,
+    MERGE_TABLES,
     MIN,
     MUL,
     NO_OPERAND,
@@ -56,7 +66,6 @@ from .kernels.tables import (
     RAMPS,
     RANK,
     REVERSED,
-    ROOM,
     ROUND,
     SAVE,
     SAVED,
@@ -95,6 +104,19 @@ OPERATIONS: Mapping[Opcode, int] = {
 
 MERGES: Mapping[str, int] = {"sum": ADD, "prod": MUL, "max": MAX, "min": MIN}
 """The operation that merges two values, by combiner."""
+
+SPAN_OF_UNIT = LANES * CHAIN_VECTORS
+"""Elements of a row that a thread does at a time, if there are few rows."""
+
+FEW_ROWS = 128
+"""Threads share the elements of rows if there are fewer rows than this."""
+
+NANOSECONDS_TO_BEGIN, NANOSECONDS_PER_STEP = 25.0, 15.0
+NANOSECONDS_IF_STRIDED, NANOSECONDS_OF_FUNCTION = 90.0, 250.0
+"""Rough estimates for CHAIN_VECTORS vectors: of each step, and what it takes in addition."""
+
+MERGED_SPAN = 1024
+"""Elements of rows that a thread merges at a time, if there are few rows."""
 
 NEAR_BYTES = 1 << 13
 """Elements of one row are closer than this, if possible."""
@@ -244,8 +266,7 @@ class Steps:
         vectors = np.arange(CHAIN_VECTORS, dtype=np.int64)
         by_row, by_column = strides[-2:, :, None]
         ramps = np.concatenate([by_row * vectors, by_column * LANES * vectors], axis=1)
-        room = len(columns) * (ADDRESS_LINE_BYTES // 8 + 1) + len(sizes)
-        room = np.zeros(room, np.int64)
+        room = 8 * (len(columns) * (ADDRESS_LINE_BYTES // 8 + 1) + len(sizes))
         is_strided = any(_kind(a) in STRIDED.values() for a in arrays)
         compiled = kernels("chains")
         head = np.zeros(CHAIN_FIELDS, np.int64)
@@ -258,11 +279,29 @@ class Steps:
             STRIDES: strides,
             STARTS: starts,
             RAMPS: ramps,
-            ROOM: room,
         }
         head[list(tables)] = [table_address(each) for each in tables.values()]
-        kept = [*arrays, *tables.values(), places, head]
-        return KernelCall(compiled.chain, (table_address(head),), kept), ()
+        rows, spans = prod(sizes[:-1].tolist()), -(-int(sizes[-1]) // SPAN_OF_UNIT)
+        # Eight vectors are done at a time, however short their rows are.
+        vectors = -(-int(sizes[-1]) // LANES)
+        total = min(rows * -(-vectors // CHAIN_VECTORS), -(-rows // CHAIN_VECTORS) * vectors)
+        total *= _nanoseconds(table)
+        if rows < FEW_ROWS:
+            head[CUTS_COLUMNS] = 1
+            cuts = even_cuts(spans, total)
+        else:
+            cuts = even_cuts(rows, total, CHAIN_VECTORS)
+        kept = arrays, tables, places
+        return KernelCall(compiled.CHAIN, head, cuts, kept, room), ()
+
+
+def _nanoseconds(table: Table) -> float:
+    """A rough estimate of the time of all steps on CHAIN_VECTORS vectors."""
+    each = np.full(len(table), NANOSECONDS_PER_STEP)
+    for which in (KIND, FACTOR_KIND):
+        each += NANOSECONDS_IF_STRIDED * np.isin(table[:, which], [*STRIDED.values()])
+    each += NANOSECONDS_OF_FUNCTION * (table[:, FUNCTION_CODE] != 0)
+    return NANOSECONDS_TO_BEGIN + float(each @ np.maximum(table[:, COUNT], 1))
 
 
 def _read_later(stages: Sequence[Stage]) -> frozenset[int]:
@@ -398,16 +437,16 @@ def merge_call(
     addresses = np.zeros((groups, len(rows), ADDRESS_LINE_BYTES // 8), np.int64)
     by_group = rows.reshape(len(rows), groups, CHAIN_VECTORS).transpose(1, 0, 2)
     addresses[:, :, :CHAIN_VECTORS] = by_group
-    arguments = (
-        n,
-        table_address(table),
-        len(table),
-        table_address(addresses),
-        groups,
-        len(rows) * ADDRESS_LINE_BYTES,
-        compiled.CHAIN_STEPS,
-    )
-    return KernelCall(compiled.merge, arguments, [offsets, table, addresses, *memory]), ()
+    span = MERGED_SPAN if groups < FEW_ROWS else max(n, 1)
+    head = np.zeros(MERGE_FIELDS, np.int64)
+    head[[MERGE_COLUMNS, MERGE_SPAN]] = n, span
+    head[[MERGE_STEPS, MERGE_STEP_COUNT]] = table_address(table), len(table)
+    head[[MERGE_TABLES, MERGE_TABLE_BYTES]] = table_address(addresses), addresses[:1].nbytes
+    head[MERGE_CODE] = compiled.CHAIN_STEPS
+    total = groups * -(-n // LANES) * _nanoseconds(table)
+    cuts = even_cuts(groups * -(-n // span), total)
+    kept = offsets, table, addresses, *memory
+    return KernelCall(compiled.MERGE, head, cuts, kept), ()
 
 
 def has_floats(arrays: Sequence[Array]) -> bool:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 
 import numpy as np
 
 from ...ir.geometry.space import Space
-from ..codelets.calls import BYTE, Array, Call, Scratch, address, coalesced
+from ..codelets.calls import Array, Call, Scratch, address, coalesced
+from ..codelets.stamps import Table
 from ..evaluate import blocks as plain
 from ..evaluate.blocks import Blocks
-from .calls import KernelCall, table_address
-from .kernels.tables import RUNS, WORDS
+from .calls import KernelCall, even_cuts
+from .kernels.tables import COPY_HEAD, RUNS, WORDS
 from .load import kernels
 from .routes import bind_routes
 
@@ -21,6 +22,12 @@ UNITS = (1, 2, 4, 8)
 
 LONGEST_VECTOR_BYTES = 64
 """Longer runs are copied as bytes."""
+
+SHARED_BYTES, MOST_PIECES = 1 << 17, 32
+"""A copy of at least so many bytes is cut into pieces, at most so many."""
+
+BYTES_PER_NANOSECOND = 4.0
+"""A rough estimate of how fast an array is copied."""
 
 MOST_ROUTED = 1 << 24
 """Elements of the largest tensor whose runs are listed. The lists for a larger one may take several
@@ -36,7 +43,7 @@ class HostScratch(Scratch):
         """The calls that copy one array into another of its shape and dtype, bit for bit."""
         if target.size:
             found, into = coalesced(source, target)
-            call = copy_call(into, found, lambda size: self.take("block", (size,), BYTE))
+            call = copy_call(into, found)
             if call is not None:
                 return [(call, ())]
         return super().copy_calls(target, source)
@@ -67,13 +74,13 @@ def bind_copy(
     return plain.bind_copy(sources, moves, target, scratch)
 
 
-def copy_call(target: Array, source: Array, room: Callable[[int], Array]) -> KernelCall | None:
+def copy_call(target: Array, source: Array) -> KernelCall | None:
     """The call that copies an array into another of its shape and dtype; None if its elements have
     a size that the kernel does not know.
 
     Both are coalesced, in the order of the target's bytes. Dimensions along which the source
     repeats are replicas: a block is assembled once and copied to all of them while it is in the
-    cache. room: returns so many bytes to assemble it in.
+    cache.
     """
     unit = target.itemsize
     dims = [(n, s, t) for n, s, t in zip(target.shape, source.strides, target.strides, strict=True)]
@@ -85,8 +92,7 @@ def copy_call(target: Array, source: Array, room: Callable[[int], Array]) -> Ker
     elif unit not in UNITS:
         return None
     replicas = [dim for dim in dims if dim[1] == 0]
-    replica, kept = -1, [target, source]
-    block = np.empty(0, np.uint8)
+    replica, room = -1, 0
     if replicas:
         nearest = min(t for _, _, t in replicas)
         inner = [dim for dim in dims if dim[1] and dim[2] < nearest]
@@ -99,15 +105,32 @@ def copy_call(target: Array, source: Array, room: Callable[[int], Array]) -> Ker
             length *= n
         else:
             replica = len(outer)
-            block = room(length)
-            kept.append(block)
+            room = length
     if replica < 0:
         dims = _ordered(dims)
-    columns = [d for column in zip(*dims, strict=True) for d in column] if dims else []
-    head = [len(dims), run, replica, address(block), address(source), address(target), kind]
-    table = np.array([*head, *columns, *(0 for _ in dims)], np.int64)
     compiled = kernels("copies")
-    return KernelCall(compiled.copy, (table_address(table), compiled.COPY_RUNS), [*kept, table])
+    sizes, steps, strides = ([dim[i] for dim in dims] for i in range(3))
+    head = [len(dims), run, replica, compiled.COPY_RUNS, address(source), address(target), kind]
+    pieces = _pieces(sizes, target.nbytes)
+    table = np.array([*head, *sizes, *steps, *strides, *(0 for _ in dims)], np.int64)
+    tables = np.tile(table, (len(pieces), 1))
+    if len(pieces) > 1:
+        first, end = pieces.T
+        tables[:, COPY_HEAD] = end - first
+        tables[:, 4] += first * steps[0]
+        tables[:, 5] += first * strides[0]
+    nanoseconds = target.nbytes / BYTES_PER_NANOSECOND
+    cuts = even_cuts(len(pieces), nanoseconds)
+    return KernelCall(compiled.COPY, tables, cuts, (target, source), room)
+
+
+def _pieces(sizes: Sequence[int], size: int) -> Table:
+    """The stretches of the slowest dimension that threads may copy: the first index and the end."""
+    if not sizes or size < SHARED_BYTES:
+        return np.array([[0, sizes[0] if sizes else 1]], np.int64)
+    count = min(MOST_PIECES, sizes[0])
+    edges = np.arange(count + 1, dtype=np.int64) * sizes[0] // count
+    return np.stack([edges[:-1], edges[1:]], axis=1)
 
 
 def _ordered(dims: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:

@@ -22,7 +22,7 @@ from .array_functions import load_array_functions
 
 COMPILING = "abele: compiling kernels for this host, once"
 
-SHARES = ("routes", "products"), ("chains", "lookups", "functions")
+SHARES = ("routes", "products"), ("sharing", "chains", "lookups", "functions")
 """Tasks that take about equally long to compile, for one process each."""
 
 CHILD = """
@@ -36,8 +36,8 @@ compile_tasks({tasks!r})
 
 @cache
 def kernels(task: str) -> Any:
-    """The module of the kernels of a task: "copies", "chains", "functions", "routes", "products" or
-    "lookups".
+    """The module of the kernels of a task: "sharing", "copies", "chains", "functions", "routes",
+    "products" or "lookups".
 
     Says on stderr if they have to be compiled: in one line per process, or on a terminal in a line
     of progress, which is erased in the end.

@@ -15,13 +15,32 @@ from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.cells import Cells
 from ..codelets.lookup import axis_along, begin, lookup, varying_axes
 from ..codelets.stamps import Stamp, Table
-from .calls import KernelCall
+from .calls import KernelCall, even_cuts, table_address
 from .cells import HostCells, replica_calls
-from .kernels.tables import LOOKUP_COLUMNS
+from .kernels.tables import (
+    AXIS_SIZE,
+    INDEX_BYTES,
+    INDICES,
+    INTO,
+    LISTED_PIECE_COUNT,
+    LISTED_PIECES,
+    LISTED_POINT_COUNT,
+    LISTED_POINTS,
+    LOOKUP_COLUMNS,
+    LOOKUP_FIELDS,
+    PIECE_BYTES,
+    ROW_0,
+    ROW_STEP,
+    ROWS_OF_CELL,
+    ZEROS,
+)
 from .load import kernels
 
 CACHE_LINE = 64
 """Bytes that the host reads at once. Longer pieces of rows need no packing."""
+
+NANOSECONDS_PER_PIECE = 4.0
+"""A rough estimate of how long a piece of a row takes."""
 
 MOST_POINTS = 1 << 20
 """The most lookups, and the most pieces of a row, that are listed."""
@@ -119,10 +138,13 @@ def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | Non
         return None
     head, points, pieces, run = listed
     zeros = np.zeros(run, np.uint8)
-    head = np.array([*head, table.shape[along], table.strides[along], run, address(zeros)])
-    found = np.zeros(len(points), np.int64)
-    kept = (zeros, table, indices, cells.result)
-    return KernelCall(kernels("lookups").look_up, (head, points, pieces, found), kept), ()
+    head[[AXIS_SIZE, ROWS_OF_CELL]] = cells.axis_sizes[0], table.shape[along]
+    head[[ROW_STEP, ZEROS]] = table.strides[along], address(zeros)
+    kept = zeros, table, indices, cells.result, points, pieces
+    each = len(pieces) * NANOSECONDS_PER_PIECE
+    cuts = even_cuts(len(points), len(points) * each)
+    room = 8 * len(points)
+    return KernelCall(kernels("lookups").LOOK_UP, head, cuts, kept, room), ()
 
 
 def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
@@ -131,18 +153,21 @@ def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call
     listed = _listed(cells, operands, along)
     if listed is None:
         return None
-    head, points, pieces, run = listed
+    head, points, pieces, _ = listed
     result = cells.result
-    head = np.array([*head, result.shape[along], result.strides[along], run, 0])
-    kept = (updates, indices, result)
-    return KernelCall(kernels("lookups").replace_rows, (head, points, pieces), kept), ()
+    head[[AXIS_SIZE, ROWS_OF_CELL]] = cells.axis_sizes[0], result.shape[along]
+    head[ROW_STEP] = result.strides[along]
+    kept = updates, indices, result, points, pieces
+    # The last of several updates of a row counts, so each thread makes all of them in turn.
+    cuts = even_cuts(len(pieces), len(points) * len(pieces) * NANOSECONDS_PER_PIECE)
+    return KernelCall(kernels("lookups").REPLACE_ROWS, head, cuts, kept), ()
 
 
 def _listed(
     cells: Cells, operands: Sequence[Array], along: int
-) -> tuple[list[int], Table, Table, int] | None:
-    """The beginning of the head of a kernel's tables, these tables, and the bytes of a piece; None
-    if there are too many lookups or pieces.
+) -> tuple[Table, Table, Table, int] | None:
+    """The head of a kernel's tables, without what depends on the rows, these tables, and the bytes
+    of a piece; None if there are too many lookups or pieces.
 
     operands: the rows or the table of them, and the indices.
     """
@@ -162,9 +187,16 @@ def _listed(
     ]
     points[:, 3] = starts.reshape(-1)
     pieces = np.stack([_offsets(array, copies) for array in (result, rows)], axis=1)
-    signed = -1 if indices.dtype.kind == "i" else 1
-    head = [address(result), address(rows), address(indices), signed * indices.itemsize]
-    return [*head, cells.axis_sizes[0]], points, np.ascontiguousarray(pieces), run
+    pieces = np.ascontiguousarray(pieces)
+    head = np.zeros(LOOKUP_FIELDS, np.int64)
+    head[[INTO, ROW_0, INDICES]] = address(result), address(rows), address(indices)
+    head[[INDEX_BYTES, PIECE_BYTES]] = (
+        (-1 if indices.dtype.kind == "i" else 1) * indices.itemsize,
+        run,
+    )
+    head[[LISTED_POINTS, LISTED_POINT_COUNT]] = table_address(points), len(points)
+    head[[LISTED_PIECES, LISTED_PIECE_COUNT]] = table_address(pieces), len(pieces)
+    return head, points, pieces, run
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:

@@ -25,21 +25,61 @@ from ..codelets.contraction import (
 )
 from ..codelets.ordered import TERMS
 from ..codelets.stamps import Stamp, Table
+from .calls import KernelCall, even_cuts, table_address, unit_cuts
 from .cells import HostCells
 from .chains import FLOAT_DTYPES
 from .kernels.tables import (
+    BATCH,
+    BLOCK_COUNT,
+    BLOCK_PANELS,
+    CHAIN_TERMS,
+    COLUMN_COUNT,
+    COLUMN_OFFSETS,
     COLUMNS_KEPT,
     COLUMNS_PACKED,
+    GROUPS,
+    KNOWN,
     LANES,
-    PACKED_COLUMNS,
+    LEFT,
+    LEFT_BYTES,
+    LEFT_TERMS,
+    MULTIPLY_CODE,
+    PACK_COLUMNS_CODE,
+    PACK_ROWS_CODE,
     PACKED_ROWS,
-    PRODUCT_HEAD,
+    PANEL_COUNT,
+    PRODUCT_FIELDS,
+    RESULT,
+    RESULT_BYTES,
+    RESULT_COLUMNS,
+    RESULT_ROWS,
+    RESULT_RUNS,
+    RESULT_SPANS,
+    RIGHT,
+    RIGHT_BYTES,
+    RIGHT_TERMS,
+    ROW_COUNT,
+    ROW_OFFSETS,
     ROWS_KEPT,
     ROWS_PACKED,
+    RUNS_OF_COLUMNS,
+    SPANS,
+    STORE_TILE_CODE,
+    TERM_COUNT,
 )
 from .load import kernels
 
 ALIGNMENT = 64
+
+MACS_PER_NANOSECOND = 50.0
+"""Of one thread: a rough estimate."""
+
+NANOSECONDS_PER_PACKED = 0.3
+"""Of an element that is packed: a rough estimate."""
+
+LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 4, 64, 1 << 25
+"""If there are fewer units than FEW_UNITS, or the packed rows of one take more than ROOM_BYTES,
+their rows are cut into blocks of at least LEAST_PANELS panels. Each of them packs the columns."""
 
 SHORTEST_RUN = 4
 """Elements of the shortest contiguous run that is copied as a run."""
@@ -197,7 +237,8 @@ class _Bound:
     def __init__(self, groups: Groups, arrays: Sequence[Array], scratch: Scratch) -> None:
         compiled = kernels("products")
         first, second, result = arrays
-        width, height = int(compiled.COLUMNS), int(compiled.ROWS)
+        self._width, self._height = int(compiled.COLUMNS), int(compiled.ROWS)
+        width, height = self._width, self._height
         offsets = [_offsets(a, groups.batch) for a in arrays]
         self._batch = np.stack(offsets, axis=1)
         rows, row_results = (_offsets(a, groups.left) for a in (first, result))
@@ -205,43 +246,38 @@ class _Bound:
         depth, depths = (_offsets(a, groups.inner) for a in (first, second))
         runs, spans = _runs(columns, second.itemsize, width)
         result_runs, result_spans = _runs(column_results, result.itemsize, width)
-        sizes = (
-            -(-len(rows) // height) * height * len(depth),
-            -(-len(columns) // width) * width * len(depth),
-        )
-        panels = -(-len(rows) // height)
-        self._scratch = scratch
-        rows_room = scratch.take("rows", (sizes[0],), FLOAT32)
-        # A tile of results for each panel of rows, and a spare one.
-        room = (len(depth) + height * (panels + 1)) * width + 2 * LANES
-        room = scratch.take("panel", (room,), FLOAT32)
-        room.fill(0)
-        panel = -(-address(room) // ALIGNMENT) * ALIGNMENT
-        tile = panel + len(depth) * width * 4
-        pointers = [address(a) for a in arrays]
-        self._head = np.array(
-            [
-                *(*pointers, *(a.itemsize for a in arrays), len(columns)),
-                *(address(rows_room), panel, tile, TERMS),
-                *compiled.CODES,
-            ],
-            np.int64,
-        )
-        assert len(self._head) == PRODUCT_HEAD
-        self._kernel = compiled.products
+        self._panels, self._across = -(-len(rows) // height), -(-len(columns) // width)
+        self._sizes = [
+            len(self._batch) * n * len(depth) for n in (self._panels * height, self._across * width)
+        ]
+        self._head = head = np.zeros(PRODUCT_FIELDS, np.int64)
+        head[[LEFT, RIGHT, RESULT]] = [address(a) for a in arrays]
+        head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = [a.itemsize for a in arrays]
+        codes = [MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE]
+        head[[CHAIN_TERMS, *codes]] = TERMS, *compiled.CODES
+        head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
+        head[PANEL_COUNT] = self._across
         columns, column_results = (np.pad(o, (0, LANES)) for o in (columns, column_results))
         self._results = row_results, column_results
-        self._tables = (
-            *(rows, row_results, runs, spans, columns),
-            *(result_runs, result_spans, column_results, depth, depths),
-        )
-        self._arrays = [*arrays, rows_room, room]
+        self._tables = {
+            ROW_OFFSETS: rows,
+            RESULT_ROWS: row_results,
+            RUNS_OF_COLUMNS: runs,
+            SPANS: spans,
+            COLUMN_OFFSETS: columns,
+            RESULT_RUNS: result_runs,
+            RESULT_SPANS: result_spans,
+            RESULT_COLUMNS: column_results,
+            LEFT_TERMS: depth,
+            RIGHT_TERMS: depths,
+        }
+        head[list(self._tables)] = [table_address(each) for each in self._tables.values()]
+        self._arrays = arrays
         each = np.arange(len(self._batch))
         self._groups = np.stack([each, each + 1], axis=1)
-        self._sizes = [len(self._batch) * size for size in sizes]
-        self._unkept = self._head[[PACKED_ROWS, PACKED_COLUMNS]].tolist()
         self._rooms: list[Array | None] = [None, None]
         self._is_kept = [False, False]
+        self._calls: tuple[KernelCall, KernelCall, KernelCall] | None = None
 
     def can_add_up(self, partials: Partials) -> bool:
         """Whether each product of the batch belongs to one partial, and the first partial is
@@ -260,15 +296,54 @@ class _Bound:
         self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
         edges = np.flatnonzero(np.r_[True, np.diff(self._batch[:, 2]) != 0, True])
         self._groups = np.stack([edges[:-1], edges[1:]], axis=1)
-        longest = int(np.diff(self._groups).max())
-        rows = self._sizes[0] // len(self._batch)
-        room = self._scratch.take("rows", (longest * rows,), FLOAT32)
-        self._arrays.append(room)
-        self._unkept[0] = self._head[PACKED_ROWS] = address(room)
+        self._calls = None
 
     def __call__(self, known: int) -> None:
         """Multiply. known: flags for operands that stay packed or are packed already."""
-        self._kernel(self._head, self._batch, self._groups, *self._tables, known)
+        if self._calls is None:
+            self._calls = self._bound()
+        *packing, multiply = self._calls
+        for pack, (kept, packed) in zip(packing, FLAGS, strict=True):
+            # Several threads use one packed panel.
+            if known & kept and not known & packed:
+                pack()
+        self._head[KNOWN] = known
+        multiply()
+
+    def _bound(self) -> tuple[KernelCall, KernelCall, KernelCall]:
+        """The calls that pack all rows, pack all columns, and multiply."""
+        head, deep = self._head, int(self._head[TERM_COUNT])
+        longest = int(np.diff(self._groups).max(initial=0))
+        per_block, across = self._panels, len(self._groups) * self._across
+        of_panel = 4 * longest * self._height * deep
+        while per_block > LEAST_PANELS and (
+            across * -(-self._panels // per_block) < FEW_UNITS or per_block * of_panel > ROOM_BYTES
+        ):
+            per_block = -(-per_block // 2)
+        blocks = -(-self._panels // per_block)
+        batch, groups = np.ascontiguousarray(self._batch), np.ascontiguousarray(self._groups)
+        head[[BATCH, GROUPS]] = table_address(batch), table_address(groups)
+        head[[BLOCK_COUNT, BLOCK_PANELS]] = blocks, per_block
+        compiled, kept = kernels("products"), (self._arrays, self._tables, head, batch, groups)
+        each = deep * NANOSECONDS_PER_PACKED
+        packing = [
+            KernelCall(code, head, even_cuts(count, count * width * each), kept)
+            for code, count, width in (
+                (compiled.PACK_ALL_ROWS, len(batch) * self._panels, self._height),
+                (compiled.PACK_ALL_COLUMNS, len(batch) * self._across, self._width),
+            )
+        ]
+        macs = np.diff(self._groups)[:, 0] * (self._height * self._width * deep)
+        panels = np.minimum(per_block, self._panels - np.arange(blocks) * per_block)
+        cost = np.repeat(np.outer(macs, panels).ravel() / MACS_PER_NANOSECOND, self._across)
+        room = 4 * (
+            longest * per_block * self._height * deep
+            + self._width * deep
+            + (per_block + 1) * self._height * self._width
+            + 2 * LANES
+        )
+        rows, columns = packing
+        return rows, columns, KernelCall(compiled.PRODUCTS, head, unit_cuts(cost), kept, room)
 
     def keep(self, side: int, scratch: Scratch) -> int:
         """Keep an operand packed, if there is room; returns its flags."""
@@ -286,9 +361,7 @@ class _Bound:
 
     def forget(self, side: int) -> None:
         """Stop keeping an operand packed."""
-        if self._is_kept[side]:
-            self._is_kept[side] = False
-            self._head[PACKED_ROWS + side] = self._unkept[side]
+        self._is_kept[side] = False
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:

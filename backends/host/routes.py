@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.layout import Layout
@@ -27,7 +28,7 @@ from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call, address
 from ..codelets.numerics import Placed
 from ..codelets.stamps import Table
-from .calls import KernelCall
+from .calls import KernelCall, table_address, unit_cuts
 from .kernels.tables import (
     BY_BYTES,
     BY_WORDS,
@@ -35,7 +36,15 @@ from .kernels.tables import (
     GATHERED,
     LANES,
     REPLICA,
-    ROUTE_HEAD,
+    ROUTE_CODE,
+    ROUTE_FIELDS,
+    ROUTE_FILL,
+    ROUTE_PIECES,
+    ROUTE_ROWS,
+    ROUTE_SOURCE,
+    ROUTE_STEP,
+    ROUTE_TARGET,
+    ROUTE_UNIT,
     RUN_FIELDS,
     RUN_LENGTH,
     RUN_PIECES,
@@ -43,6 +52,9 @@ from .kernels.tables import (
     RUN_ROWS,
     RUN_SOURCE,
     RUN_TARGET,
+    RUNS_OF_ROUTE,
+    SEGMENT_COUNT,
+    SEGMENTS,
 )
 from .load import kernels
 
@@ -64,6 +76,12 @@ LONG_RUN = 4
 
 CELLS_AT_ONCE = 64
 """Cells whose runs are made kind by kind, before their replicas are."""
+
+FEWEST_GROUPS = 16
+"""Cells are made in at least so many groups, which several threads may share."""
+
+BYTES_PER_NANOSECOND, NANOSECONDS_PER_PIECE = 10.0, 0.35
+"""Rough estimates of how fast runs are copied, and pieces that are gathered."""
 
 MOST_PARITIES = 3
 """Stretches of even and of odd pieces that a run is cut into, at most."""
@@ -98,14 +116,19 @@ def bind_routes(
         return None
     _KNOWN[key] = routes
     calls: list[Call] = []
-    start = _start(*target)
-    for each, (head, *tables) in zip(sources, routes.tables, strict=True):
+    start, compiled = _start(*target), kernels("routes")
+    for each, (rest, *tables, stages) in zip(sources, routes.tables, strict=True):
         begin = _start(*each)
-        compiled = kernels("routes")
-        head = np.r_[address(begin), address(start), head, compiled.COPY_IN_PIECES]
-        assert len(head) == ROUTE_HEAD
-        call = KernelCall(compiled.route, (head, *tables), (begin, start, routes))
-        calls.append((call, ()))
+        head = np.zeros(ROUTE_FIELDS, np.int64)
+        head[[ROUTE_SOURCE, ROUTE_TARGET]] = address(begin), address(start)
+        head[[ROUTE_UNIT, ROUTE_FILL, ROUTE_STEP]] = rest
+        head[ROUTE_CODE] = compiled.COPY_IN_PIECES
+        listed = SEGMENTS, RUNS_OF_ROUTE, ROUTE_ROWS, ROUTE_PIECES
+        head[SEGMENT_COUNT] = len(tables[0])
+        head[list(listed)] = [table_address(table) for table in tables]
+        for cuts in stages:
+            call = KernelCall(compiled.ROUTE, head, cuts, (begin, start, routes))
+            calls.append((call, ()))
     return calls
 
 
@@ -134,10 +157,10 @@ def _start(placed: Placed, layout: Layout) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Routes:
-    """The tables of a copy, for each source: the rest of the call's head, after the addresses, and
-    its other tables."""
+    """The tables of a copy, for each source: unit, fill and step, the other tables of a call, and
+    the cuts of each call, which are made one after another."""
 
-    tables: list[tuple[Table, ...]]
+    tables: list[tuple[Any, ...]]
 
 
 _KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
@@ -388,8 +411,11 @@ def _cells(target: _Side) -> list[_Axis] | None:
 
 def _tables(
     offsets: Offsets, target: _Side, axes: list[_Axis], fill: int, with_replicas: bool
-) -> tuple[Table, ...]:
-    """The arguments of a call, without its addresses, that copies what one source has."""
+) -> tuple[Any, ...]:
+    """The tables of the calls that copy what one source has, and the cuts of each call.
+
+    There are several calls if replicas are copied after all cells, and not cell by cell.
+    """
     layout, row, unit = target.layout, target.row, target.unit
     found = [axis.offsets(layout, offsets) for axis in axes]
     *outer, middle, inner = axes
@@ -437,11 +463,42 @@ def _tables(
         table = np.concatenate([table, copies])
         cell = np.concatenate([cell, of])
         kind = np.concatenate([kind, np.full(len(of), REPLICA)])
-    order = np.lexsort((kind, cell // CELLS_AT_ONCE))
-    table, kind = table[order], kind[order]
+    cells = int(cell.max(initial=-1)) + 1
+    at_once = min(CELLS_AT_ONCE, cells // FEWEST_GROUPS) or cells
+    group = cell // max(at_once, 1)
+    order = np.lexsort((kind, group))
+    table, kind, group = table[order], kind[order], group[order]
     edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
     segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
-    return np.array([unit, fill, middle.stride], np.int64), segments, table, entries, lanes
+    rest = np.array([unit, fill, middle.stride], np.int64)
+    return rest, segments, table, entries, lanes, _stages(table, kind, group, unit)
+
+
+def _stages(table: Table, kind: Table, group: Table, unit: int) -> list[Table]:
+    """The cuts of the calls that make all runs, one call after another.
+
+    Within a group of cells, replicas need the runs before them. With one group, all runs but the
+    replicas come first. group: that of each run.
+    """
+    costs = _nanoseconds(table, kind, unit)
+    if len(group) and group[-1]:
+        return [unit_cuts(costs, np.flatnonzero(np.r_[np.diff(group) > 0, True]) + 1)]
+    first = int(np.count_nonzero(kind != REPLICA))
+    stages = [unit_cuts(costs[:first]), unit_cuts(costs[first:]) + first]
+    if all(len(cuts) == 2 for cuts in stages):
+        return [np.array([0, len(kind)], np.int64)]
+    return [cuts for cuts in stages if cuts[0] < cuts[-1]]
+
+
+def _nanoseconds(table: Table, kind: Table, unit: int) -> NDArray[np.float64]:
+    """A rough estimate of the time of each run."""
+    # The length of a replica is in bytes, too.
+    how = np.where(kind == REPLICA, BY_BYTES, kind)
+    bytes_ = _bytes(how, table[:, RUN_LENGTH], unit)
+    is_gathered = (kind >= GATHERED) & (kind < REPLICA)
+    each = 2.0 + bytes_ / BYTES_PER_NANOSECOND
+    each[is_gathered] += table[is_gathered, RUN_LENGTH] * NANOSECONDS_PER_PIECE
+    return 2.0 + table[:, RUN_ROWS] * each
 
 
 def _points(

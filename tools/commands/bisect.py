@@ -23,6 +23,7 @@ from .arguments import (
     given_values,
     sizes,
 )
+from .threads import ThreadCount, use_threads
 from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
@@ -40,6 +41,7 @@ def bisect_command(
     batch: Samples = None,
     load: Load = None,
     lenient: Lenient = False,
+    threads: ThreadCount = None,
     verbose: Verbose = False,
 ) -> None:
     """Run a model after every pass, and name the first pass, rewrite and value that are wrong.
@@ -47,6 +49,7 @@ def bisect_command(
     Exits with 0 if nothing is wrong, and with 1 otherwise.
     """
     with user_errors(text_in(model)) as context:
+        use_threads(threads)
         extensions = context.load(load)
         with progress(verbose=verbose, passes=extensions.passes) as on_step:
             verdict = bisect(

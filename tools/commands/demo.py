@@ -18,6 +18,7 @@ from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
 from .showing import show
+from .threads import ThreadCount, use_threads
 from .user_errors import user_errors
 
 
@@ -30,10 +31,12 @@ def demo(
     scan: Annotated[
         Path | None, typer.Option(metavar="SCAN.png", help="Draw the vertices and edges here.")
     ] = None,
+    threads: ThreadCount = None,
     verbose: Verbose = False,
 ) -> None:
     """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost."""
     with user_errors() as context:
+        use_threads(threads)
         extensions = context.load(load)
         check_files({}, {"--profile": profile, "--scan": scan})
         if scan is not None:

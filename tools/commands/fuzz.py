@@ -14,6 +14,7 @@ from ...ir.errors import InputError
 from ...ir.whole_file import check_folder
 from ..views.terminal import console
 from .arguments import Load, PassesElsewhere, refuse_pipeline
+from .threads import OneThread, use_threads
 from .user_errors import CHECK_FAILED, user_errors
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ def fuzz_command(
     jobs: Annotated[
         int, typer.Option(min=1, help="How many passes, or hostile inputs, to test at once.")
     ] = 1,
+    threads: OneThread = 1,
     pipeline: PassesElsewhere = None,
     load: Load = None,
     hostile: Annotated[
@@ -93,6 +95,7 @@ def fuzz_command(
     """
     with user_errors():
         refuse_pipeline(pipeline, "abele fuzz PASS PASS")
+        use_threads(threads)
     if interrupt is not None:
         _interrupt(context, interrupt, seed)
         return

@@ -18,6 +18,7 @@ from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.terminal import console
 from .arguments import Load, PassesElsewhere, refuse_pipeline
+from .threads import OneThread, use_threads
 from .user_errors import CHECK_FAILED, print_error_line, user_errors
 
 if TYPE_CHECKING:
@@ -53,6 +54,7 @@ def mutate_command(
         int | None, typer.Option(min=1, metavar="N", help="Mutants of each pass. Default: all.")
     ] = None,
     jobs: Annotated[int, typer.Option(min=1, max=2, help="How many mutants to test at once.")] = 1,
+    threads: OneThread = 1,
     output: Annotated[
         Path | None, typer.Option("--json", metavar="OUT", help="Write all results here.")
     ] = None,
@@ -74,6 +76,7 @@ def mutate_command(
 
     with user_errors() as context:
         refuse_pipeline(pipeline, "abele mutate PASS[,PASS...]")
+        use_threads(threads)
         rights = _passes(passes, context.load(load))
         check_files({}, {"--json": output})
         wanted = tuple(name for each in only.split(",") if (name := each.strip()))

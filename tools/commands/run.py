@@ -21,6 +21,7 @@ from ..views.trace import trace_text
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
+from .threads import ThreadCount, use_threads
 from .user_errors import print_error_line, text_in, user_errors
 
 
@@ -57,11 +58,13 @@ def run(
             help="Seed for missing inputs, and for the random numbers that the model draws.",
         ),
     ] = 0,
+    threads: ThreadCount = None,
     profile: ProfileFile = None,
     trace: TraceFile = None,
 ) -> None:
     """Compile a model, or load a program, and run it once."""
     with user_errors(text_in(model), model) as context:
+        use_threads(threads)
         extensions = context.load(how.load)
         check_files(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},

@@ -32,6 +32,7 @@ from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .signals import delayed
+from .threads import ThreadCount, use_threads
 from .user_errors import print_error_line, text_in, user_errors
 
 REPORTS = 10
@@ -112,6 +113,7 @@ def train_command(
             "skip it and keep the weights."
         ),
     ] = "stop",
+    threads: ThreadCount = None,
     save_onnx: Annotated[
         Path | None,
         typer.Option(metavar="OUT.onnx", help="Write the model with its trained weights here."),
@@ -119,6 +121,7 @@ def train_command(
 ) -> None:
     """Compile a model for training, and train it on samples of a file."""
     with user_errors(text_in(model), model) as context:
+        use_threads(threads)
         extensions = context.load(how.load)
         if every is not None and checkpoint is None:
             raise InputError("--every without --checkpoint; need both")

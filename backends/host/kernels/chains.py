@@ -32,6 +32,7 @@ from .tables import (
     COLUMN,
     CONSTANT,
     COUNT,
+    CUTS_COLUMNS,
     DIV,
     EVERY_SECOND_FLOAT,
     FACTOR_COLUMN,
@@ -48,6 +49,13 @@ from .tables import (
     LANES,
     MAX,
     MEMORIES,
+    MERGE_CODE,
+    MERGE_COLUMNS,
+    MERGE_SPAN,
+    MERGE_STEP_COUNT,
+    MERGE_STEPS,
+    MERGE_TABLE_BYTES,
+    MERGE_TABLES,
     MIN,
     MUL,
     NO_OPERAND,
@@ -56,7 +64,6 @@ from .tables import (
     RAMPS,
     RANK,
     REVERSED,
-    ROOM,
     ROUND,
     SAVE,
     SAVED,
@@ -467,26 +474,34 @@ def _repeat(table, full, width):
             write8(line + i * 8, read8(line + (full - 1) * 8))
 
 
-@compiled("void(int64)", **OPTIONS)
-def _begin(head):
-    """Put where each memory starts into the room, and zero indices.
+@compiled("void(int64, int64, int64)", **OPTIONS)
+def _begin(head, row, room):
+    """Put where each memory is at a row into the room, and the row's indices.
 
     The room holds a line of addresses per memory, then where each memory is now, then indices.
     """
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
-    starts, room = read_long(head + STARTS * 8), read_long(head + ROOM * 8)
-    here = room + width * ADDRESS_LINE_BYTES
+    starts, sizes = read_long(head + STARTS * 8), read_long(head + SIZES * 8)
+    strides, here = read_long(head + STRIDES * 8), room + width * ADDRESS_LINE_BYTES
     for s in range(width):
         write8(here + s * 8, read_long(starts + s * 8))
-    for d in range(rank):
-        write8(here + (width + d) * 8, 0)
+    write8(here + (width + rank - 1) * 8, 0)
+    for i in range(2, rank + 1):
+        d = rank - i
+        size = read_long(sizes + d * 8)
+        index = row % size
+        row //= size
+        write8(here + (width + d) * 8, index)
+        for s in range(width):
+            step = index * read_long(strides + (d * width + s) * 8)
+            write8(here + s * 8, read_long(here + s * 8) + step)
 
 
-@compiled("void(int64, int64)", **OPTIONS)
-def _advance(head, take):
+@compiled("void(int64, int64, int64)", **OPTIONS)
+def _advance(head, take, room):
     """Go on by some rows, at most to the end of the last dimension but one."""
     sizes, strides = read_long(head + SIZES * 8), read_long(head + STRIDES * 8)
-    width, room = read_long(head + MEMORIES * 8), read_long(head + ROOM * 8)
+    width = read_long(head + MEMORIES * 8)
     d = read_long(head + RANK * 8) - 2
     here = room + width * ADDRESS_LINE_BYTES
     indices = here + width * 8
@@ -505,20 +520,22 @@ def _advance(head, take):
             write8(where, read_long(where) + read_long(strides + (d * width + s) * 8) - back)
 
 
-@compiled("void(int64, int64)", **OPTIONS)
-def along_rows(head, rows):
-    """Go through the rows one by one, with consecutive vectors of a row side by side."""
+@compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def along_rows(head, row, rows, first, last, room):
+    """Do some elements of some rows one by one, with consecutive vectors of a row side by side.
+
+    first: a multiple of LANES; last: one, too, or the end of the rows.
+    """
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
-    room, code = read_long(head + ROOM * 8), read_long(head + STEPS_CODE * 8)
-    columns = read_long(read_long(head + SIZES * 8) + (rank - 1) * 8)
+    code = read_long(head + STEPS_CODE * 8)
     strides = read_long(head + STRIDES * 8) + (rank - 1) * width * 8
     ramp = read_long(head + RAMPS * 8) + ADDRESSES_BYTES
     here = room + width * ADDRESS_LINE_BYTES
-    whole = columns // LANES
-    _begin(head)
+    whole = last // LANES
+    _begin(head, row, room)
     for _ in range(rows):
-        for v in range(0, whole, CHAIN_VECTORS):
+        for v in range(first // LANES, whole, CHAIN_VECTORS):
             for s in range(width):
                 line = s * ADDRESS_LINE_BYTES
                 begin = read_long(here + s * 8) + v * LANES * read_long(strides + s * 8)
@@ -526,28 +543,28 @@ def along_rows(head, rows):
             if whole - v < CHAIN_VECTORS:
                 _repeat(room, whole - v, width)
             call_at(code, (steps, count, room, 0, LANES))
-        if columns > whole * LANES:
+        if last > whole * LANES:
             for s in range(width):
                 write8(room + s * ADDRESS_LINE_BYTES, read_long(here + s * 8))
             _repeat(room, 1, width)
-            call_at(code, (steps, count, room, whole * LANES, columns))
-        _advance(head, 1)
+            call_at(code, (steps, count, room, whole * LANES, last))
+        _advance(head, 1, room)
 
 
-@compiled("void(int64, int64, int64, int64)", **OPTIONS)
-def across_rows(head, rows, first, last):
-    """Do some elements of all rows, with CHAIN_VECTORS rows side by side."""
+@compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def across_rows(head, row, rows, first, last, room):
+    """Do some elements of some rows, with CHAIN_VECTORS rows side by side."""
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
-    room, code = read_long(head + ROOM * 8), read_long(head + STEPS_CODE * 8)
+    code = read_long(head + STEPS_CODE * 8)
     size = read_long(read_long(head + SIZES * 8) + (rank - 2) * 8)
     ramps = read_long(head + RAMPS * 8)
     here = room + width * ADDRESS_LINE_BYTES
     index = here + (width + rank - 2) * 8
     done, full = 0, 0
-    _begin(head)
+    _begin(head, row, room)
     while done < rows:
-        take = min(CHAIN_VECTORS - full, size - read_long(index))
+        take = min(CHAIN_VECTORS - full, size - read_long(index), rows - done)
         for s in range(width):
             line = s * ADDRESS_LINE_BYTES
             # This may write beyond the line's first half, but not beyond its second.
@@ -559,37 +576,58 @@ def across_rows(head, rows, first, last):
                 _repeat(room, full, width)
             call_at(code, (steps, count, room, first, last))
             full = 0
-        _advance(head, take)
+        _advance(head, take, room)
 
 
 CODES = CHAIN_STEPS, code_address(along_rows), code_address(across_rows)
 """The addresses of the code of the kernels that `chain` calls."""
 
 
-@compiled("void(int64)", **OPTIONS)
-def chain(head):
-    """Do all steps on every row of an array. head: the address of a chain's table."""
-    rank, sizes = read_long(head + RANK * 8), read_long(head + SIZES * 8)
-    columns, span = read_long(sizes + (rank - 1) * 8), read_long(head + SPAN * 8)
-    rows, whole = 1, columns // LANES
-    for d in range(rank - 1):
-        rows *= read_long(sizes + d * 8)
-    part = 1 if columns > whole * LANES else 0
+@compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def _do_rows(head, row, rows, begin, end, room):
+    """Do some elements of some rows, in the order that takes fewer steps."""
+    span = read_long(head + SPAN * 8)
+    whole = (end - begin) // LANES
+    part = 1 if end - begin > whole * LANES else 0
     groups = (rows + CHAIN_VECTORS - 1) // CHAIN_VECTORS * (whole + part)
     if rows * ((whole + CHAIN_VECTORS - 1) // CHAIN_VECTORS + part) < groups:
-        call_at(read_long(head + ALONG_CODE * 8), (head, rows))
+        call_at(read_long(head + ALONG_CODE * 8), (head, row, rows, begin, end, room))
         return
     code = read_long(head + ACROSS_CODE * 8)
-    for first in range(0, columns, span):
-        call_at(code, (head, rows, first, min(first + span, columns)))
+    for first in range(begin, end, span):
+        call_at(code, (head, row, rows, first, min(first + span, end), room))
 
 
-@compiled("void(int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
-def merge(columns, steps, count, tables, groups, bytes_, chain_steps):
-    """Do all steps on rows that are anywhere.
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def chain(head, begin, end, room):
+    """Do all steps on some rows of an array, or on some spans of CHAIN_VECTORS vectors of every
+    row. head: the address of a chain's table."""
+    rank, sizes = read_long(head + RANK * 8), read_long(head + SIZES * 8)
+    columns, rows = read_long(sizes + (rank - 1) * 8), 1
+    if read_long(head + CUTS_COLUMNS * 8):
+        for d in range(rank - 1):
+            rows *= read_long(sizes + d * 8)
+        span = LANES * CHAIN_VECTORS
+        _do_rows(head, 0, rows, begin * span, min(columns, end * span), room)
+        return
+    _do_rows(head, begin, end - begin, 0, columns, room)
 
-    tables: the address of the address tables of groups of CHAIN_VECTORS rows, each of `bytes_`.
-    chain_steps: the address of that kernel's code.
-    """
-    for i in range(groups):
-        call_at(chain_steps, (steps, count, tables + i * bytes_, 0, columns))
+
+CHAIN = code_address(chain)
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def merge(head, begin, end, room):
+    """Do all steps on rows that are anywhere: on some groups of CHAIN_VECTORS rows, each in several
+    spans of columns. head: the address of a table as `tables` says."""
+    columns, span = read_long(head + MERGE_COLUMNS * 8), read_long(head + MERGE_SPAN * 8)
+    steps, count = read_long(head + MERGE_STEPS * 8), read_long(head + MERGE_STEP_COUNT * 8)
+    tables, size = read_long(head + MERGE_TABLES * 8), read_long(head + MERGE_TABLE_BYTES * 8)
+    code, spans = read_long(head + MERGE_CODE * 8), (columns + span - 1) // span
+    for unit in range(begin, end):
+        first = unit % spans * span
+        last = min(columns, first + span)
+        call_at(code, (steps, count, tables + unit // spans * size, first, last))
+
+
+MERGE = code_address(merge)

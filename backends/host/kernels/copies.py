@@ -146,15 +146,14 @@ def copy_runs(table, first, last, source, target):
 COPY_RUNS = code_address(copy_runs)
 
 
-@compiled("void(int64, int64)", **OPTIONS)
-def copy(table, copy_runs):
-    """Copy one array into another of its shape. copy_runs: the address of that kernel's code."""
+@compiled("void(int64, int64, int64)", **OPTIONS)
+def _copy(table, copy_runs, scratch):
+    """Copy one array into another of its shape. copy_runs: the address of that kernel's code.
+
+    scratch: room for one block.
+    """
     rank, run, replica = read_long(table), read_long(table + 8), read_long(table + 16)
-    scratch, source, target = (
-        read_long(table + 24),
-        read_long(table + 32),
-        read_long(table + 40),
-    )
+    source, target = read_long(table + 32), read_long(table + 40)
     if replica < 0:
         call_at(copy_runs, (table, 0, rank, source, target))
         return
@@ -200,3 +199,15 @@ def copy(table, copy_runs):
             target -= read_long(strides + d * 8) * index
             write8(indices + d * 8, 0)
             d -= 1
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def copy(tables, begin, end, room):
+    """Copy some of the pieces of an array. tables: as `tables` says, one after another."""
+    size = (COPY_HEAD + 4 * read_long(tables)) * 8
+    for i in range(begin, end):
+        table = tables + i * size
+        _copy(table, read_long(table + 24), room)
+
+
+COPY = code_address(copy)

@@ -10,8 +10,8 @@ from numba import config
 
 from .tables import LANES
 
-OPTIONS = {"error_model": "numpy", "boundscheck": False}
-"""Options of every kernel. They hold Python's lock, as calls share scratch memory."""
+OPTIONS = {"error_model": "numpy", "boundscheck": False, "nogil": True}
+"""Options of every kernel. They release Python's lock, and `Threads` makes one call at a time."""
 
 
 def _has_wide_vectors():

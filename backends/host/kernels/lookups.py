@@ -5,8 +5,24 @@ from __future__ import annotations
 
 from ..kernel_cache import compiled
 from .hardware import OPTIONS
-from .tables import LOOKUP_COLUMNS
+from .tables import (
+    AXIS_SIZE,
+    INDEX_BYTES,
+    INDICES,
+    INTO,
+    LISTED_PIECE_COUNT,
+    LISTED_PIECES,
+    LISTED_POINT_COUNT,
+    LISTED_POINTS,
+    LOOKUP_COLUMNS,
+    PIECE_BYTES,
+    ROW_0,
+    ROW_STEP,
+    ROWS_OF_CELL,
+    ZEROS,
+)
 from .vectors import (
+    code_address,
     copy_bytes,
     prefetch_to_read,
     read1,
@@ -44,16 +60,28 @@ def _index(address, unit):
     return (int(read1(address)) ^ 0x80) - 0x80
 
 
-@compiled("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1])", **OPTIONS)
-def look_up(head, points, pieces, found):
-    """Copy, for each lookup, the pieces of the row that an index names, or zeros if the cell does
-    not hold it.
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def look_up(head, begin, end, room):
+    """Copy, for some of the lookups, the pieces of the row that an index names, or zeros if the
+    cell does not hold it.
 
-    head, points, pieces: as `tables` says. found: room for a number per lookup.
+    head: the address of a table as `tables` says.
     """
-    result, table, indices, unit = head[0], head[1], head[2], head[3]
-    size, rows, step, length, zeros = head[4], head[5], head[6], head[7], head[8]
-    count, listed, room = len(points), points.ctypes.data, found.ctypes.data
+    result, table, indices, unit = (
+        read_long(head + INTO * 8),
+        read_long(head + ROW_0 * 8),
+        read_long(head + INDICES * 8),
+        read_long(head + INDEX_BYTES * 8),
+    )
+    size, rows, step, length = (
+        read_long(head + AXIS_SIZE * 8),
+        read_long(head + ROWS_OF_CELL * 8),
+        read_long(head + ROW_STEP * 8),
+        read_long(head + PIECE_BYTES * 8),
+    )
+    listed, zeros = read_long(head + LISTED_POINTS * 8), read_long(head + ZEROS * 8)
+    pieces, count = read_long(head + LISTED_PIECES * 8), end - begin
+    listed += begin * (LOOKUP_COLUMNS * 8)
     for k in range(count):
         point = listed + k * (LOOKUP_COLUMNS * 8)
         index = _index(indices + read_long(point + 16), unit)
@@ -61,9 +89,9 @@ def look_up(head, points, pieces, found):
             index += size
         row = index - read_long(point + 24)
         write_long(room + k * 8, read_long(point + 8) + row * step if 0 <= row < rows else NONE)
-    for piece in range(len(pieces)):
-        out = result + pieces[piece, 0]
-        within = table + pieces[piece, 1]
+    for piece in range(read_long(head + LISTED_PIECE_COUNT * 8)):
+        out = result + read_long(pieces + piece * 16)
+        within = table + read_long(pieces + piece * 16 + 8)
         for k in range(count):
             if k + AHEAD < count:
                 # Rows are far apart. An address that is none is harmless here.
@@ -79,17 +107,30 @@ def look_up(head, points, pieces, found):
                 copy_bytes(target, source, length)
 
 
-@compiled("void(int64[::1], int64[:,::1], int64[:,::1])", **OPTIONS)
-def replace_rows(head, points, pieces):
-    """Copy, for each update in turn, its pieces over the row that an index names, if the cell holds
-    it.
+LOOK_UP = code_address(look_up)
 
-    head, points, pieces: as `tables` says, with the updates in the place of the table.
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def replace_rows(head, begin, end, room):
+    """Copy, for each update in turn, some of its pieces over the row that an index names, if the
+    cell holds it.
+
+    head: as for look_up, with the updates in the place of the table.
     """
-    result, updates, indices, unit = head[0], head[1], head[2], head[3]
-    size, rows, step, length = head[4], head[5], head[6], head[7]
-    listed = points.ctypes.data
-    for k in range(len(points)):
+    result, updates, indices, unit = (
+        read_long(head + INTO * 8),
+        read_long(head + ROW_0 * 8),
+        read_long(head + INDICES * 8),
+        read_long(head + INDEX_BYTES * 8),
+    )
+    size, rows, step, length = (
+        read_long(head + AXIS_SIZE * 8),
+        read_long(head + ROWS_OF_CELL * 8),
+        read_long(head + ROW_STEP * 8),
+        read_long(head + PIECE_BYTES * 8),
+    )
+    listed, pieces = read_long(head + LISTED_POINTS * 8), read_long(head + LISTED_PIECES * 8)
+    for k in range(read_long(head + LISTED_POINT_COUNT * 8)):
         point = listed + k * (LOOKUP_COLUMNS * 8)
         index = _index(indices + read_long(point + 16), unit)
         if index < 0:
@@ -99,5 +140,9 @@ def replace_rows(head, points, pieces):
             continue
         out = result + read_long(point) + row * step
         source = updates + read_long(point + 8)
-        for piece in range(len(pieces)):
-            copy_bytes(out + pieces[piece, 0], source + pieces[piece, 1], length)
+        for piece in range(begin, end):
+            at = pieces + piece * 16
+            copy_bytes(out + read_long(at), source + read_long(at + 8), length)
+
+
+REPLACE_ROWS = code_address(replace_rows)

@@ -25,18 +25,48 @@ from .rows import (
     word_rows,
 )
 from .tables import (
+    BATCH,
+    BLOCK_COUNT,
+    BLOCK_PANELS,
+    CHAIN_TERMS,
+    COLUMN_COUNT,
+    COLUMN_OFFSETS,
     COLUMN_RUN_FIELDS,
     COLUMNS_KEPT,
-    COLUMNS_PACKED,
     CONTIGUOUS,
+    GROUPS,
+    KNOWN,
     LANES,
+    LEFT,
+    LEFT_BYTES,
+    LEFT_TERMS,
+    MULTIPLY_CODE,
+    PACK_COLUMNS_CODE,
+    PACK_ROWS_CODE,
+    PACKED_COLUMNS,
+    PACKED_ROWS,
+    PANEL_COUNT,
+    RESULT,
+    RESULT_BYTES,
+    RESULT_COLUMNS,
+    RESULT_ROWS,
+    RESULT_RUNS,
+    RESULT_SPANS,
+    RIGHT,
+    RIGHT_BYTES,
+    RIGHT_TERMS,
+    ROW_COUNT,
+    ROW_OFFSETS,
     ROWS_KEPT,
-    ROWS_PACKED,
     RUN_COLUMNS,
     RUN_ENTRY,
     RUN_IS_CONTIGUOUS,
     RUN_LANE,
     RUN_OFFSET,
+    RUNS_OF_COLUMNS,
+    SPANS,
+    STORE_TILE_CODE,
+    TERM_COUNT,
 )
 from .vectors import (
     F32,
@@ -63,6 +93,7 @@ THIRD = ROWS // 3
 
 TILE_BYTES = ROWS * COLUMNS * 4
 COLUMN_RUN_BYTES = COLUMN_RUN_FIELDS * 8
+BATCH_BYTES = 3 * 8
 
 
 def _micro_kernel(vectors, height):
@@ -266,70 +297,161 @@ CODES = (MULTIPLY, PACK_ROWS, PACK_COLUMNS, STORE_TILE)
 """The addresses of the code of the kernels that `products` calls."""
 
 
-@compiled(
-    "void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1], int64[:,::1],"
-    "int64[::1], int64[::1], int64[:,::1], int64[::1], int64[::1], int64[::1], int64[::1], int64)",
-    **OPTIONS,
-)
-def products(
-    head,
-    batch,
-    groups,
-    rows,
-    row_results,
-    runs,
-    spans,
-    columns,
-    result_runs,
-    result_spans,
-    column_results,
-    depth,
-    depths,
-    known,
-):
-    """Multiply rows of one operand by columns of another, for each product of a batch.
+@intrinsic
+def clear_vector(context, out):
+    """Store a vector of zeros."""
+    del context
 
-    head: as `tables` says; there is a tile of results for each panel of rows, and a spare one.
-    batch: of each product, the offsets of both operands and the result. groups: the first product
-    and the end of each group, whose products are added up in one result. rows, row_results,
-    columns, column_results: offsets of rows and columns in the operand and in the result. runs,
-    spans: the runs of columns of the second operand, and the first run of each panel with the end;
-    result_runs, result_spans: the same of the result. depth, depths: offsets of terms in the
-    operands. known: flags for operands that stay packed or are packed already.
+    def generate(context, builder, sig, arguments):
+        del sig
+        put(builder, ir.Constant(ir.VectorType(F32, LANES), None), arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def pack_all_rows(head, begin, end, room):
+    """Pack some panels of rows of the first operand; those of all products are numbered in turn.
+
+    head: the address of a table as `tables` says.
     """
-    a, b, out, sizes = head[0], head[1], head[2], (head[3], head[4], head[5])
-    count, packed, kept, tiles, terms = head[6], head[7], head[8], head[9], head[10]
-    multiply, pack_rows, pack_columns, store_tile = head[11], head[12], head[13], head[14]
-    height, deep = len(rows), len(depth)
-    panels, across = (height + ROWS - 1) // ROWS, len(spans) - 1
+    base, size, packed = (
+        read_long(head + LEFT * 8),
+        read_long(head + LEFT_BYTES * 8),
+        read_long(head + PACKED_ROWS * 8),
+    )
+    batch, rows = read_long(head + BATCH * 8), read_long(head + ROW_OFFSETS * 8)
+    height, deep = read_long(head + ROW_COUNT * 8), read_long(head + TERM_COUNT * 8)
+    along, code = read_long(head + LEFT_TERMS * 8), read_long(head + PACK_ROWS_CODE * 8)
+    panels = (height + ROWS - 1) // ROWS
+    for unit in range(begin, end):
+        i, p = unit // panels, unit % panels
+        of = base + read_long(batch + i * BATCH_BYTES)
+        count, into = min(ROWS, height - p * ROWS), packed + unit * deep * ROWS * 4
+        call_at(code, (of, size, rows + p * ROWS * 8, count, along, deep, into))
+
+
+PACK_ALL_ROWS = code_address(pack_all_rows)
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def pack_all_columns(head, begin, end, room):
+    """Pack some panels of columns of the second operand; those of all products are numbered in
+    turn."""
+    base, size, packed = (
+        read_long(head + RIGHT * 8),
+        read_long(head + RIGHT_BYTES * 8),
+        read_long(head + PACKED_COLUMNS * 8),
+    )
+    batch, columns = read_long(head + BATCH * 8), read_long(head + COLUMN_OFFSETS * 8)
+    runs, spans = read_long(head + RUNS_OF_COLUMNS * 8), read_long(head + SPANS * 8)
+    along, deep = read_long(head + RIGHT_TERMS * 8), read_long(head + TERM_COUNT * 8)
+    across, code = read_long(head + PANEL_COUNT * 8), read_long(head + PACK_COLUMNS_CODE * 8)
+    for unit in range(begin, end):
+        i, q = unit // across, unit % across
+        first = runs + read_long(spans + q * 8) * COLUMN_RUN_BYTES
+        last = runs + read_long(spans + q * 8 + 8) * COLUMN_RUN_BYTES
+        of, into = base + read_long(batch + i * BATCH_BYTES + 8), packed + unit * deep * COLUMNS * 4
+        call_at(code, (of, size, first, last, columns, along, deep, into))
+
+
+PACK_ALL_COLUMNS = code_address(pack_all_columns)
+
+
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def products(head, begin, end, room):
+    """Multiply rows of one operand by columns of another: some units of a batch of products.
+
+    head: the address of a table as `tables` says. A unit is a panel of columns of a block of rows
+    of a group of products; the units of a block come one after another. room: for a packed panel of
+    columns, a tile of results for each panel of rows and a spare one, and packed rows of a block.
+    """
+    a, b, out = (
+        read_long(head + LEFT * 8),
+        read_long(head + RIGHT * 8),
+        read_long(head + RESULT * 8),
+    )
+    left_bytes, right_bytes, bytes_ = (
+        read_long(head + LEFT_BYTES * 8),
+        read_long(head + RIGHT_BYTES * 8),
+        read_long(head + RESULT_BYTES * 8),
+    )
+    count, terms, known = (
+        read_long(head + COLUMN_COUNT * 8),
+        read_long(head + CHAIN_TERMS * 8),
+        read_long(head + KNOWN * 8),
+    )
+    batch, groups = read_long(head + BATCH * 8), read_long(head + GROUPS * 8)
+    height, deep = read_long(head + ROW_COUNT * 8), read_long(head + TERM_COUNT * 8)
+    across, blocks = read_long(head + PANEL_COUNT * 8), read_long(head + BLOCK_COUNT * 8)
+    per_block = read_long(head + BLOCK_PANELS * 8)
+    spans, result_spans = read_long(head + SPANS * 8), read_long(head + RESULT_SPANS * 8)
+    panels = (height + ROWS - 1) // ROWS
     length, size = deep * ROWS * 4, deep * COLUMNS * 4
-    spare = tiles + panels * TILE_BYTES
-    for g in range(len(groups)):
-        begin, end = groups[g, 0], groups[g, 1]
-        mine = packed + begin * panels * length if known & ROWS_KEPT else packed
-        if not known & ROWS_PACKED:
-            for i in range(begin, end):
-                base, into = a + batch[i, 0], mine + (i - begin) * panels * length
-                where, along = rows.ctypes.data, depth.ctypes.data
-                call_at(pack_rows, (base, sizes[0], where, height, along, deep, into))
-        for q in range(across):
-            is_narrow = 1 if count - q * COLUMNS <= LANES else 0
-            for i in range(begin, end):
-                panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
-                if not known & COLUMNS_PACKED:
-                    first = runs.ctypes.data + spans[q] * COLUMN_RUN_BYTES
-                    last = runs.ctypes.data + spans[q + 1] * COLUMN_RUN_BYTES
-                    base, where, along = b + batch[i, 1], columns.ctypes.data, depths.ctypes.data
-                    call_at(pack_columns, (base, sizes[1], first, last, where, along, deep, panel))
-                left = mine + (i - begin) * panels * length
-                for p in range(panels):
-                    tile, row = tiles + p * TILE_BYTES, left + p * length
-                    rest, adds = height - p * ROWS, i - begin
-                    call_at(multiply, (row, panel, deep, rest, is_narrow, tile, spare, adds, terms))
-            first = result_runs.ctypes.data + result_spans[q] * COLUMN_RUN_BYTES
-            last = result_runs.ctypes.data + result_spans[q + 1] * COLUMN_RUN_BYTES
-            for p in range(panels):
-                tile, base = tiles + p * TILE_BYTES, out + batch[begin, 2]
-                where, rest = row_results.ctypes.data + p * ROWS * 8, min(ROWS, height - p * ROWS)
-                along = column_results.ctypes.data
-                call_at(store_tile, (tile, base, sizes[2], where, rest, first, last, along))
+    # Operands that stay packed lie product by product.
+    are_kept = known & ROWS_KEPT
+    kept, tiles = room, room + size
+    spare = tiles + per_block * TILE_BYTES
+    packed = read_long(head + PACKED_ROWS * 8) if are_kept else spare + TILE_BYTES
+    if known & COLUMNS_KEPT:
+        kept = read_long(head + PACKED_COLUMNS * 8)
+    elif begin < end and count - begin % across * COLUMNS < COLUMNS:
+        # Columns that are missing are multiplied too: bits that other calls have left are slow.
+        for i in range(0, size, LANES * 4):
+            clear_vector(kept + i)
+    before = -1
+    for unit in range(begin, end):
+        q, block = unit % across, unit // across
+        g, first_panel = block // blocks, block % blocks * per_block
+        last_panel = min(panels, first_panel + per_block)
+        first_product, end_product = read_long(groups + g * 16), read_long(groups + g * 16 + 8)
+        # From one product of the group to the next.
+        pitch = panels * length if are_kept else per_block * length
+        mine = packed + first_product * pitch + first_panel * length if are_kept else packed
+        if not are_kept and block != before:
+            where = read_long(head + ROW_OFFSETS * 8) + first_panel * ROWS * 8
+            along = read_long(head + LEFT_TERMS * 8)
+            code, rest = read_long(head + PACK_ROWS_CODE * 8), height - first_panel * ROWS
+            rest = min(rest, per_block * ROWS)
+            for i in range(first_product, end_product):
+                base, into = (
+                    a + read_long(batch + i * BATCH_BYTES),
+                    mine + (i - first_product) * pitch,
+                )
+                call_at(code, (base, left_bytes, where, rest, along, deep, into))
+        before = block
+        is_narrow = 1 if count - q * COLUMNS <= LANES else 0
+        for i in range(first_product, end_product):
+            panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
+            if not known & COLUMNS_KEPT:
+                runs = read_long(head + RUNS_OF_COLUMNS * 8)
+                first = runs + read_long(spans + q * 8) * COLUMN_RUN_BYTES
+                last = runs + read_long(spans + q * 8 + 8) * COLUMN_RUN_BYTES
+                base = b + read_long(batch + i * BATCH_BYTES + 8)
+                where, along = (
+                    read_long(head + COLUMN_OFFSETS * 8),
+                    read_long(head + RIGHT_TERMS * 8),
+                )
+                code = read_long(head + PACK_COLUMNS_CODE * 8)
+                call_at(code, (base, right_bytes, first, last, where, along, deep, panel))
+            left, code = mine + (i - first_product) * pitch, read_long(head + MULTIPLY_CODE * 8)
+            for p in range(first_panel, last_panel):
+                tile, row = (
+                    tiles + (p - first_panel) * TILE_BYTES,
+                    left + (p - first_panel) * length,
+                )
+                rest, adds = height - p * ROWS, i - first_product
+                call_at(code, (row, panel, deep, rest, is_narrow, tile, spare, adds, terms))
+        runs = read_long(head + RESULT_RUNS * 8)
+        first = runs + read_long(result_spans + q * 8) * COLUMN_RUN_BYTES
+        last = runs + read_long(result_spans + q * 8 + 8) * COLUMN_RUN_BYTES
+        base = out + read_long(batch + first_product * BATCH_BYTES + 16)
+        where, along = read_long(head + RESULT_ROWS * 8), read_long(head + RESULT_COLUMNS * 8)
+        code = read_long(head + STORE_TILE_CODE * 8)
+        for p in range(first_panel, last_panel):
+            tile, rest = tiles + (p - first_panel) * TILE_BYTES, min(ROWS, height - p * ROWS)
+            call_at(code, (tile, base, bytes_, where + p * ROWS * 8, rest, first, last, along))
+
+
+PRODUCTS = code_address(products)

@@ -2,7 +2,8 @@
 """The kernel that fills the blocks of a variable from those of another, run by run. Needs numba.
 
 A run is a row of int64, whose columns `tables` names. Its rows are evenly spaced in the target, and
-their sources are listed. Runs that are made in the same way are consecutive, in a segment.
+their sources are listed. Runs that are made in the same way are consecutive, in a segment: a row of
+int64, which says how they are made, the first one, and the end.
 """
 
 from __future__ import annotations
@@ -23,6 +24,14 @@ from .tables import (
     FILLED,
     GATHERED,
     REPLICA,
+    ROUTE_CODE,
+    ROUTE_FILL,
+    ROUTE_PIECES,
+    ROUTE_ROWS,
+    ROUTE_SOURCE,
+    ROUTE_STEP,
+    ROUTE_TARGET,
+    ROUTE_UNIT,
     RUN_FIELDS,
     RUN_LENGTH,
     RUN_PIECES,
@@ -30,6 +39,9 @@ from .tables import (
     RUN_ROWS,
     RUN_SOURCE,
     RUN_TARGET,
+    RUNS_OF_ROUTE,
+    SEGMENT_COUNT,
+    SEGMENTS,
 )
 from .vectors import (
     call_at,
@@ -47,6 +59,7 @@ AHEAD = 8
 """Runs between the prefetch of a run's first line and the run itself."""
 
 RUN_BYTES = RUN_FIELDS * 8
+SEGMENT_BYTES = 3 * 8
 
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
@@ -92,19 +105,28 @@ def copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
 COPY_IN_PIECES = code_address(copy_in_pieces)
 
 
-@compiled("void(int64[::1], int64[:,::1], int64[:,::1], int64[::1], int64[::1])", **OPTIONS)
-def route(head, segments, runs, rows, pieces):
-    """Make all runs.
-
-    head: as `tables` says. segments: how their runs are made, the first run and the end.
-    rows: offsets of rows in the source. pieces: offsets of the pieces of gathered runs.
-    """
-    source, target, unit, fill, step, code = head[0], head[1], head[2], head[3], head[4], head[5]
-    row_table, piece_table = rows.ctypes.data, pieces.ctypes.data
-    for s in range(len(segments)):
-        kind, end = segments[s, 0], segments[s, 2]
-        for t in range(segments[s, 1], end):
-            run = runs.ctypes.data + t * RUN_BYTES
+@compiled("void(int64, int64, int64, int64)", **OPTIONS)
+def route(head, begin, stop, room):
+    """Make some runs. head: the address of a table as `tables` says."""
+    source, target = read_long(head + ROUTE_SOURCE * 8), read_long(head + ROUTE_TARGET * 8)
+    unit, fill = read_long(head + ROUTE_UNIT * 8), read_long(head + ROUTE_FILL * 8)
+    step, code = read_long(head + ROUTE_STEP * 8), read_long(head + ROUTE_CODE * 8)
+    segments, runs = read_long(head + SEGMENTS * 8), read_long(head + RUNS_OF_ROUTE * 8)
+    row_table, piece_table = read_long(head + ROUTE_ROWS * 8), read_long(head + ROUTE_PIECES * 8)
+    # The segment of the first run.
+    low, high = 0, read_long(head + SEGMENT_COUNT * 8) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if read_long(segments + middle * SEGMENT_BYTES + 16) <= begin:
+            low = middle + 1
+        else:
+            high = middle
+    segments += low * SEGMENT_BYTES
+    t = begin
+    while t < stop:
+        kind, end = read_long(segments), min(stop, read_long(segments + 16))
+        while t < end:
+            run = runs + t * RUN_BYTES
             if t + AHEAD < end:
                 prefetch_to_write(target + read_long(run + AHEAD * RUN_BYTES + RUN_TARGET * 8))
             out = target + read_long(run + RUN_TARGET * 8)
@@ -121,3 +143,8 @@ def route(head, segments, runs, rows, pieces):
             else:
                 offsets = piece_table + read_long(run + RUN_PIECES * 8) * 8
                 call_at(code, (kind, out, step, source + found, listed, count, offsets, n))
+            t += 1
+        segments += SEGMENT_BYTES
+
+
+ROUTE = code_address(route)

@@ -10,13 +10,32 @@ from __future__ import annotations
 LANES = 16
 """Elements of a vector."""
 
+# Units of work
+
+LINE = 8
+"""Numbers of int64 in a cache line of the host."""
+
+JOB_NUMBER, JOB_IS_OPEN, JOB_ACTIVE, JOB_PARKED, JOB_STOPS = range(0, 5 * LINE, LINE)
+JOB_CODE, JOB_TABLE, JOB_CUTS, JOB_THREADS, JOB_YIELD = range(5 * LINE, 5 * LINE + 5)
+THREAD_LINES = 6
+"""The table of a job, in its first THREAD_LINES lines: how many jobs there have been, whether the
+last one is open, how many threads are in it, how many are parked, and whether all are to stop; then
+the address of the kernel that does its units, of the kernel's table and of the units' beginnings,
+how many threads take part, and the address of the system's function that gives way to others. As
+many lines follow for each thread."""
+
+THREAD_NEXT, THREAD_IS_PARKED = 0, LINE
+THREAD_END, THREAD_ROOM = 2 * LINE, 2 * LINE + 1
+"""Columns of a thread's lines: the next unit of its stretch, whether it is parked, the end of its
+stretch, and the address of its room for intermediate values."""
+
 # Copies
 
 COPY_HEAD = 7
 """Columns of a copy's table before its dimensions: number of dimensions, bytes of the innermost
-run, dimension of the first replica or -1, address of scratch for one block, addresses of the source
-and the target, and how a run is copied. The sizes, the source's strides and the target's strides
-follow, in bytes, and then an index per dimension, zero between calls.
+run, dimension of the first replica or -1, address of the code that copies runs, addresses of the
+source and the target, and how a run is copied. The sizes, the source's strides and the target's
+strides follow, in bytes, and then an index per dimension, zero between calls.
 
 With replicas, the dimensions before the first one enumerate blocks, then come the replicas, then
 the runs of a block, which is contiguous in the target."""
@@ -61,7 +80,7 @@ the address table that it is relative to. The same follows for a factor, which t
 multiplied by. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED. A step of APPLY
 has the number of a function, and the address of the code that computes it."""
 
-SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, ROOM = range(10)
+SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, CUTS_COLUMNS = range(10)
 STEPS_CODE, ALONG_CODE, ACROSS_CODE = range(10, 13)
 CHAIN_FIELDS = 13
 """Columns of a chain's table: the address of the sizes of its dimensions, of which the last makes
@@ -69,9 +88,16 @@ the rows, and how many there are, at least two; elements of a row that are done 
 are; the address of the steps, and how many there are; the addresses of strides, by dimension and
 memory, and of where each memory starts, and how many memories there are; the address of ramps: for
 each memory, the offsets of the next rows along the last dimension but one, then those of the next
-vectors along a row, CHAIN_VECTORS each; the address of room for an address table, for one address
-per memory and for one index per dimension; the addresses of the code that does the steps, and of
-the two loops over rows."""
+vectors along a row, CHAIN_VECTORS each; whether threads share the columns and not the rows; the
+addresses of the code that does the steps, and of the two loops over rows. A chain needs room for an
+address table, for one address per memory, and for one index per dimension."""
+
+MERGE_COLUMNS, MERGE_SPAN, MERGE_STEPS, MERGE_STEP_COUNT = range(4)
+MERGE_TABLES, MERGE_TABLE_BYTES, MERGE_CODE = range(4, 7)
+MERGE_FIELDS = 7
+"""Columns of a merge's table: elements of a row, and of a span of it; the address of the steps, and
+how many there are; the address of the address tables of groups of CHAIN_VECTORS rows, and bytes of
+one; the address of the code that does the steps."""
 
 ADDRESSES_BYTES = 8 * CHAIN_VECTORS
 """Bytes of the addresses of a step's vectors."""
@@ -91,21 +117,37 @@ RUN_FIELDS = 6
 """Columns of a run: target offset, source offset, length, number of rows, the first entry of its
 rows' offsets, and the first entry of its pieces' offsets."""
 
-ROUTE_HEAD = 6
-"""Columns of a route's head: addresses of the source and the target, bytes of an element, the bits
+ROUTE_SOURCE, ROUTE_TARGET, ROUTE_UNIT, ROUTE_FILL, ROUTE_STEP, ROUTE_CODE = range(6)
+SEGMENTS, RUNS_OF_ROUTE, ROUTE_ROWS, ROUTE_PIECES, SEGMENT_COUNT = range(6, 11)
+ROUTE_FIELDS = 11
+"""Columns of a route's table: addresses of the source and the target, bytes of an element, the bits
 that fill, bytes from one row of a run to the next, and the address of the code that copies rows in
-pieces."""
+pieces; the addresses of segments and runs, of offsets of rows in the source, and of offsets of the
+pieces of gathered runs; and how many segments there are."""
 
 # Sums of products
 
-PRODUCT_HEAD = 15
-"""Columns of the head of a product's table: addresses of the left operand, the right operand and
-the result; bytes of an element of each; columns of the result; addresses of packed rows, of packed
-columns and of tiles of results; terms of one chain of additions; the addresses of the code that
-multiplies, packs rows, packs columns and stores a tile."""
+LEFT, RIGHT, RESULT, LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES, PACKED_ROWS, PACKED_COLUMNS = range(8)
+CHAIN_TERMS, MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE = range(8, 13)
+BATCH, GROUPS, BLOCK_COUNT, BLOCK_PANELS, KNOWN = range(13, 18)
+ROW_COUNT, ROW_OFFSETS, RESULT_ROWS, COLUMN_COUNT, PANEL_COUNT = range(18, 23)
+RUNS_OF_COLUMNS, SPANS, COLUMN_OFFSETS = range(23, 26)
+RESULT_RUNS, RESULT_SPANS, RESULT_COLUMNS = range(26, 29)
+TERM_COUNT, LEFT_TERMS, RIGHT_TERMS = range(29, 32)
+PRODUCT_FIELDS = 32
+"""Columns of a product's table.
 
-PACKED_ROWS, PACKED_COLUMNS = 7, 8
-"""The columns of the head that hold the addresses of packed operands."""
+Addresses of the left operand, the right operand and the result, and bytes of an element of each;
+addresses of packed rows and columns, if they are kept; terms of one chain of additions; the
+addresses of the code that multiplies, packs rows, packs columns and stores a tile. The address of
+the batch: of each product, the offsets of both operands and the result; that of the groups: the
+first product and the end of each, whose products are added up in one result; blocks of rows of a
+product, and panels of a block; flags, see ROWS_KEPT.
+
+Rows, and the addresses of their offsets in the operand and in the result; columns, and panels of
+them; the addresses of the runs of columns of the second operand, of the first run of each panel
+with the end, and of the offsets of columns; the same of the result. Terms, and the addresses of
+their offsets in both operands."""
 
 RUN_LANE, RUN_COLUMNS, RUN_OFFSET, RUN_ENTRY, RUN_IS_CONTIGUOUS = range(5)
 COLUMN_RUN_FIELDS = 5
@@ -123,8 +165,12 @@ ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 LOOKUP_COLUMNS = 4
 """Columns of a lookup's table, which has a line per lookup: the offsets of its first piece in the
 result and in a row of the table, the offset of its index, and the first row that its cell holds.
-A second table has the further offsets of each piece of a row in the result and in the table.
+A second table has the further offsets of each piece of a row in the result and in the table."""
 
-Its head is: addresses of the result, of row 0 of the table and of the indices, bytes of an index,
-negative if it has a sign, elements of the axis that indices are of, rows of a cell, bytes from a
-row to the next, bytes of a piece, address of as many zeros."""
+INTO, ROW_0, INDICES, INDEX_BYTES, AXIS_SIZE, ROWS_OF_CELL, ROW_STEP, PIECE_BYTES, ZEROS = range(9)
+LISTED_POINTS, LISTED_POINT_COUNT, LISTED_PIECES, LISTED_PIECE_COUNT = range(9, 13)
+LOOKUP_FIELDS = 13
+"""Columns of a lookup's head: addresses of the result, of row 0 of the table and of the indices,
+bytes of an index, negative if it has a sign, elements of the axis that indices are of, rows of a
+cell, bytes from a row to the next, bytes of a piece, and the address of as many zeros; the address
+of the table of lookups, and how many there are; the same of pieces."""

@@ -10,7 +10,7 @@ import pytest
 
 from abele.backends.host import load
 
-TASKS = ("copies", "chains", "functions", "routes", "products", "lookups")
+TASKS = ("sharing", "copies", "chains", "functions", "routes", "products", "lookups")
 
 LOAD = f"from abele.backends.host import load; [load.kernels(t) for t in {TASKS * 2}]"
 

@@ -1,0 +1,141 @@
+# pyright: basic
+"""The kernels that share a call's units of work among threads. Needs numba.
+
+One thread opens a job and works on it; the others wait for one and join in. Each thread first takes
+the units of its own stretch, and then those that other threads have left. A job is closed when no
+unit is left, and ends when every thread that joined has gone: only then may its tables change. A
+thread that comes too late finds the job closed and leaves.
+"""
+
+from __future__ import annotations
+
+from ..kernel_cache import compiled
+from .atomics import atomic_add, atomic_read, atomic_swap, atomic_write, call_system, pause
+from .hardware import OPTIONS
+from .tables import (
+    JOB_ACTIVE,
+    JOB_CODE,
+    JOB_CUTS,
+    JOB_IS_OPEN,
+    JOB_NUMBER,
+    JOB_PARKED,
+    JOB_STOPS,
+    JOB_TABLE,
+    JOB_THREADS,
+    JOB_YIELD,
+    LINE,
+    THREAD_END,
+    THREAD_IS_PARKED,
+    THREAD_LINES,
+    THREAD_NEXT,
+    THREAD_ROOM,
+)
+from .vectors import call_at, code_address, read_long, write_long
+
+TURNS_BEFORE_YIELD = 2000
+"""Turns that the thread of a job waits for the others before it lets them have its core."""
+
+THREAD_BYTES = THREAD_LINES * LINE * 8
+PARK, STOP = 0, 1
+
+
+@compiled("void(int64, int64)", **OPTIONS)
+def _take_units(job, own):
+    """Do the units of a thread's own stretch, then those that other threads have left."""
+    code, table = read_long(job + JOB_CODE * 8), read_long(job + JOB_TABLE * 8)
+    cuts, threads = read_long(job + JOB_CUTS * 8), read_long(job + JOB_THREADS * 8)
+    first = job + LINE * 8 * THREAD_LINES
+    room = read_long(first + own * THREAD_BYTES + THREAD_ROOM * 8)
+    for i in range(threads):
+        other = own + i if own + i < threads else own + i - threads
+        line = first + other * THREAD_BYTES
+        end = read_long(line + THREAD_END * 8)
+        while atomic_read(line + THREAD_NEXT * 8) < end:
+            unit = atomic_add(line + THREAD_NEXT * 8, 1)
+            if unit < end:
+                begin, stop = read_long(cuts + unit * 8), read_long(cuts + unit * 8 + 8)
+                call_at(code, (table, begin, stop, room))
+
+
+TAKE_UNITS = code_address(_take_units)
+
+
+@compiled("int64(int64, int64, int64, int64)", **OPTIONS)
+def work(job, own, turns, take_units):
+    """Join jobs until there has been none for so many turns; returns PARK or STOP."""
+    seen, waited = 0, 0
+    parked = job + LINE * 8 * THREAD_LINES + own * THREAD_BYTES + THREAD_IS_PARKED * 8
+    while True:
+        if atomic_read(job + JOB_STOPS * 8):
+            return STOP
+        number = atomic_read(job + JOB_NUMBER * 8)
+        if number != seen:
+            seen, waited = number, 0
+            atomic_add(job + JOB_ACTIVE * 8, 1)
+            if atomic_read(job + JOB_IS_OPEN * 8) and own < read_long(job + JOB_THREADS * 8):
+                call_at(take_units, (job, own))
+            atomic_add(job + JOB_ACTIVE * 8, -1)
+            continue
+        pause()
+        waited += 1
+        if waited >= turns:
+            atomic_write(parked, 1)
+            atomic_add(job + JOB_PARKED * 8, 1)
+            if atomic_read(job + JOB_NUMBER * 8) == seen:
+                return PARK
+            if not atomic_swap(parked, 0):
+                # Somebody has woken this thread already, and it must take notice of that.
+                return PARK
+            atomic_add(job + JOB_PARKED * 8, -1)
+            waited = 0
+
+
+@compiled("int64(int64, int64)", **OPTIONS)
+def unpark(job, own):
+    """Note that a thread is woken; returns whether it was parked."""
+    parked = job + LINE * 8 * THREAD_LINES + own * THREAD_BYTES + THREAD_IS_PARKED * 8
+    was = atomic_swap(parked, 0)
+    if was:
+        atomic_add(job + JOB_PARKED * 8, -1)
+    return was
+
+
+@compiled("void(int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
+def share(job, code, table, cuts, units, threads, take_units):
+    """Do the units of a call, together with the other threads that wait for jobs.
+
+    code: the address of a kernel's code, which does the work between two cuts. cuts: the address of
+    the beginnings of all units, and the end. Returns when all units are done.
+    """
+    first = job + LINE * 8 * THREAD_LINES
+    write_long(job + JOB_CODE * 8, code)
+    write_long(job + JOB_TABLE * 8, table)
+    write_long(job + JOB_CUTS * 8, cuts)
+    write_long(job + JOB_THREADS * 8, threads)
+    for i in range(threads):
+        line = first + i * THREAD_BYTES
+        write_long(line + THREAD_NEXT * 8, units * i // threads)
+        write_long(line + THREAD_END * 8, units * (i + 1) // threads)
+    atomic_write(job + JOB_IS_OPEN * 8, 1)
+    atomic_add(job + JOB_NUMBER * 8, 1)
+    call_at(take_units, (job, 0))
+    atomic_write(job + JOB_IS_OPEN * 8, 0)
+    give_way, turns = read_long(job + JOB_YIELD * 8), 0
+    while atomic_read(job + JOB_ACTIVE * 8):
+        pause()
+        turns += 1
+        if turns >= TURNS_BEFORE_YIELD and give_way:
+            call_system(give_way)
+
+
+@compiled("void(int64, int64, int64, int64, int64)", **OPTIONS)
+def do_all(code, table, first, end, room):
+    """Do all units of a call in this thread."""
+    call_at(code, (table, first, end, room))
+
+
+@compiled("void(int64)", **OPTIONS)
+def spin(turns):
+    """Wait for so many turns, as `work` does."""
+    for _ in range(turns):
+        pause()

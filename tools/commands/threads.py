@@ -1,0 +1,49 @@
+"""The option that says how many threads a run uses."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from ...backends.host.cores import VARIABLE, cores, default_threads
+from ...backends.host.threads import THREADS
+from .user_errors import print_error_line
+
+ThreadCount = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="N",
+        help=f"How many threads run the program; results are the same to the bit. Default: what "
+        f"{VARIABLE} says, else all cores.",
+    ),
+]
+
+OneThread = Annotated[
+    int,
+    typer.Option(
+        "--threads",
+        min=1,
+        metavar="N",
+        help="How many threads run each program. Programs are small, and --jobs uses more cores.",
+    ),
+]
+
+
+def use_threads(asked: int | None) -> None:
+    """Run programs in so many threads, at most the cores, here and in processes that this one
+    starts; None for the default.
+
+    Raises InputError if the environment asks for what is no number.
+    """
+    count = default_threads() if asked is None else min(asked, cores())
+    if asked is not None and asked > count:
+        has = f"{count} core{'s'[: count - 1]}"
+        print_error_line(
+            f"note: --threads {asked}: abele may use {has} of this host, and uses them"
+        )
+    THREADS.count = count
+    os.environ[VARIABLE] = str(count)
