@@ -17,6 +17,7 @@ from .context import AbeleContext
 from .errors import InputError
 from .limits import ALIAS_PARTS, NESTED_BRACKETS, short
 from .printer import module_text
+from .quick_lexer import QuickLexer
 from .suggestions import suggestion
 from .upstream import (
     UNKNOWN_LOC,
@@ -198,6 +199,8 @@ class _PlacingParser(Parser):
 
     def __init__(self, context: Context, text: str, path: str) -> None:
         super().__init__(context, text, path)
+        self._parser_state.lexer = QuickLexer(self.lexer.input)
+        self._resume_from(0)
         self._text = text
         self._path = StringAttr(path)
         self._lines = _line_starts(text)

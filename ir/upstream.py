@@ -46,7 +46,8 @@ from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.arg_spec import parse_pipeline as parse_arg_specs
 from xdsl.utils.exceptions import ArgSpecParseError, ParseError, VerifyException
 from xdsl.utils.hints import isa
-from xdsl.utils.mlir_lexer import MLIRLexer, MLIRTokenKind, StringLiteral
+from xdsl.utils.lexer import Span, Token
+from xdsl.utils.mlir_lexer import MLIRLexer, MLIRToken, MLIRTokenKind, StringLiteral
 
 __all__ = [
     "UNKNOWN_LOC",
@@ -65,6 +66,7 @@ __all__ = [
     "InsertPoint",
     "LocationAttr",
     "MLIRLexer",
+    "MLIRToken",
     "MLIRTokenKind",
     "ModuleOp",
     "ModulePass",
@@ -79,7 +81,9 @@ __all__ = [
     "PrintingState",
     "RewritePattern",
     "Rewriter",
+    "Span",
     "StringLiteral",
+    "Token",
     "Universe",
     "UnknownLoc",
     "UnregisteredOp",
