@@ -11,7 +11,6 @@ import typer
 from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ...dialects.random_states import MOST_SEED
-from ..debug.check import check_run
 from ..driver.arrays import Array, Tensor, checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
@@ -95,6 +94,9 @@ def run(
             results = exe.run(values, at=at, strict=strict)
             verdict = None
             if check:
+                # Most runs are not checked, and start sooner without it.
+                from ..debug.check import check_run  # noqa: PLC0415
+
                 on_step("check against float64")
                 verdict = check_run(exe, values, results, at)
             if outputs is not None:

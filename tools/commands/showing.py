@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import typer
 
 from ...passes.planner.relaxed import Relaxed
-from ..debug.check import Verdict
 from ..driver.executable import Executable
 from ..views.table import summary
 from ..views.terminal import console
 from .user_errors import CHECK_FAILED, print_error_line
+
+if TYPE_CHECKING:
+    from ..debug.check import Verdict
 
 
 def warn(relaxed: Iterable[Relaxed]) -> None:

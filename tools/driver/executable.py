@@ -10,7 +10,7 @@ from importlib import import_module
 from math import prod
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from ...backends import executable as program_file
 from ...backends.addresses.prove import AddressProof, prove_addresses
@@ -37,10 +37,12 @@ from .context import new_context
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_memory
-from .keep_plans import KeptPlans
 from .program import Signature, check_target, signature, verified_level
 from .program_memory import ProgramMemory
 from .training import Settings, check_loss, check_states, settings_of
+
+if TYPE_CHECKING:
+    from .keep_plans import KeptPlans
 
 MACHINE = EXCHANGE.name
 """The level that the machine runs."""

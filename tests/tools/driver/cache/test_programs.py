@@ -14,7 +14,7 @@ import pytest
 from some_models import products, relu
 
 from abele.tools import Executable, compile_model
-from abele.tools.driver import compile as compiling
+from abele.tools.driver import compile_anew as compiling
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.cache import store
 from abele.tools.driver.cache.lock import locked
@@ -27,13 +27,13 @@ TARGET = "tiny:8"
 def compilations(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The models that were compiled."""
     found: list[str] = []
-    real = compiling._compiled
+    real = compiling.compile_anew
 
     def counted(request: compiling.Request, *others: object, **more: object) -> Executable:
         found.append(request.path)
         return real(request, *others, **more)
 
-    monkeypatch.setattr(compiling, "_compiled", counted)
+    monkeypatch.setattr(compiling, "compile_anew", counted)
     return found
 
 
@@ -176,14 +176,14 @@ def test_a_level_that_is_gone_is_compiled_again(folder: Path, compilations: list
 def test_a_model_that_changes_while_it_is_compiled_is_not_kept(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    real = compiling._compiled
+    real = compiling.compile_anew
 
     def slow(*given: object, **more: object) -> Executable:
         exe = real(*given, **more)
         onnx.save(relu(), "net.onnx")
         return exe
 
-    monkeypatch.setattr(compiling, "_compiled", slow)
+    monkeypatch.setattr(compiling, "compile_anew", slow)
     compile_model("net.onnx", TARGET)
     assert not kept(folder)
 
@@ -195,7 +195,7 @@ def test_eight_processes_compile_a_program_once(folder: Path):
     """Each writes a line when it compiles, and one when it has the right results."""
     wanted = results(compile_model("net.onnx", TARGET, cache=False))
     record = Path("record")
-    real = compiling._compiled
+    real = compiling.compile_anew
 
     def counted(*given: object, **more: object) -> Executable:
         with record.open("a") as stream:
@@ -208,7 +208,7 @@ def test_eight_processes_compile_a_program_once(folder: Path):
         process = os.fork()
         if process == 0:
             try:
-                compiling._compiled = counted
+                compiling.compile_anew = counted
                 if results(compile_model("net.onnx", TARGET)) == wanted:
                     with record.open("a") as stream:
                         stream.write("right\n")

@@ -1,0 +1,171 @@
+"""Compile a model now: read it, and run the passes on it.
+
+compile_model imports this module if the cache does not have the program: the passes, and the rules
+of which they are made, take a third of a warm start to import.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from time import perf_counter
+
+from ...dialects.levels import EXCHANGE, level_of
+from ...ir.context import AbeleContext
+from ...ir.garbage import collect_if_grown, collection_paused
+from ...ir.instruments.reproducer import Reproducer
+from ...ir.instruments.timing import Timing
+from ...ir.pass_manager import Instrument, PassManager
+from ...ir.upstream import ModuleOp, ModulePass
+from ...ir.whole_file import check_folder
+from ...passes.allocate import Allocate
+from ...passes.pipelines import PASSES
+from ...passes.pipelines import stages as stages_of
+from ..importers.huge_weights import refusing_huge_weights
+from .cache.key import Request
+from .dump.folder import check_dump, dump_folder
+from .dump.instruments import NO_DUMP, dump_instruments
+from .executable import MACHINE, Executable, Stages
+from .extensions.loaded import Extensions
+from .keep_levels import KeepLevels
+from .keep_plans import KeepPlans
+from .kept_states import keep_states
+from .lowering_advice import advising_on_lowering
+from .on_step import CallOnStep, OnStep
+from .program import Program, plan_target, read_program
+from .reduce import reduce_module
+from .tensor_sizes import refuse_tensors_larger_than
+from .training import asked_training, make_train, part_of_batch
+from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
+from .verifiers import verifiers
+
+
+def _ignore(_: Program) -> None:
+    """Do nothing with a program."""
+
+
+def compile_anew(
+    request: Request,
+    extensions: Extensions,
+    *,
+    unbounded: bool,
+    dump_ir: str | os.PathLike[str] | None,
+    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None,
+    verify_each: bool,
+    on_step: OnStep,
+    on_read: Callable[[Program], None] = _ignore,
+) -> Executable:
+    """The program of a request, compiled now. The parameters are those of compile_model."""
+    context, train = extensions.context(), request.train
+    folder = None if dump_ir is None else Path(dump_ir)
+    failures = folder if folder is not None or reproducers is None else _folder(reproducers)
+    if folder is not None:
+        check_dump(
+            folder, os.fspath(request.model) if isinstance(request.model, str | os.PathLike) else ""
+        )
+    elif isinstance(failures, Path):
+        check_folder(failures)
+    collect_if_grown()
+    with collection_paused():
+        on_step("read")
+        start = perf_counter()
+        program = read_model(request, context)
+        on_read(program)
+        machine = plan_target(program.module, request.target, program.path)
+        pipeline = limited(
+            checked_pipeline(request.passes, program.level, machine.spelling(), extensions),
+            request.constraints,
+            request.memory_proportion,
+            request.vertices_per_tile,
+        )
+        asked = asked_training(train, program)
+        if asked is not None:
+            make_train(asked, program, pipeline, context)
+        refuse_tensors_larger_than(program.module, machine)
+        if unbounded:
+            pipeline = tuple(
+                replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline
+            )
+        stages = Stages({"read": perf_counter() - start})
+        verifying = verifiers(program.level) if verify_each else ()
+        with (
+            nullcontext(failures) if folder is None else dump_folder(folder) as written,
+            advising_on_lowering(pipeline, extensions),
+        ):
+            instruments: list[Instrument] = [CallOnStep(on_step)]
+            if written is not None:
+                instruments.append(
+                    Reproducer(
+                        written,
+                        extensions.arguments,
+                        checks=verifiers(program.level),
+                        reduce=reduce_module,
+                        place=folder,
+                    )
+                )
+            dump = NO_DUMP
+            if isinstance(written, Path) and folder is not None:
+                dump = dump_instruments(written, machine, program.path)
+            watching = (*instruments, *dump.around, *verifying, *dump.within)
+            modules = _lower(program, context, pipeline, watching, stages)
+    loaders = {level: partial(_given, module) for level, module in modules.items()}
+    exe = Executable(machine, loaders, program.path, stages)
+    # The compiler's own addresses fit. Those in a user's text may not.
+    if program.level == EXCHANGE and not unbounded:
+        exe.check_memory()
+    if not unbounded:
+        _ = exe.addresses
+    return exe
+
+
+def read_model(request: Request, context: AbeleContext) -> Program:
+    """The program of a request's model, before any pass."""
+    train = request.train
+    program = read_program(
+        request.model,
+        context,
+        dict(request.dims),
+        refusing_huge_weights(request.target),
+        values=request.values,
+        batch=request.batch if train is None else part_of_batch(train, request.batch),
+        lenient=request.lenient,
+        training=train is not None and train.update,
+    )
+    keep_states(program.module, request.keep, program.path)
+    return program
+
+
+def _folder(given: str | os.PathLike[str] | Callable[[str], Path]) -> Path | Callable[[str], Path]:
+    return given if callable(given) else Path(given)
+
+
+def _given(module: ModuleOp) -> ModuleOp:
+    return module
+
+
+def _lower(
+    program: Program,
+    context: AbeleContext,
+    passes: tuple[ModulePass, ...],
+    instruments: Sequence[Instrument],
+    stages: Stages,
+) -> dict[str, ModuleOp]:
+    timing, keep, plans = Timing(), KeepLevels(program.level), KeepPlans()
+    PassManager(passes, (keep, plans, *instruments, timing)).run(context, program.module)
+    names = [each.name for each in passes]
+    # What a user's pass declares is only a promise if nothing verifies it.
+    if any(name not in PASSES for name in names):
+        check_end(f"{program.path}: the pipeline", level_of(program.module))
+        check_all_down(program)
+    for each, stage in zip(timing.passes, stages_of(names), strict=True):
+        stages.add(str(stage), each.seconds)
+        stages.passes[each.name] = stages.passes.get(each.name, 0.0) + each.seconds
+    stages.timings += timing.passes
+    stages.plans = plans.kept
+    return {str(level): module for level, module in keep.modules.items()} | {
+        MACHINE: program.module
+    }
