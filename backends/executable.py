@@ -20,11 +20,14 @@ import os
 import re
 import struct
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from functools import partial
 from hashlib import blake2b
 from math import prod
 from pathlib import Path
+from threading import Thread
 from types import MappingProxyType
 from typing import Any, BinaryIO, cast
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
@@ -87,6 +90,9 @@ class Program:
     profile: Mapping[str, Any]
     texts: Mapping[str, str]
     blobs: BlobStore
+    check: Callable[[], object] = bool
+    """Raises InputError if an array differs from its digest; it has been called unless `load` was
+    told to defer it."""
 
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
         """The module at a level, parsed but not verified; its blobs are added to the context.
@@ -171,15 +177,20 @@ def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[
 # Reading
 
 
-def load(path: str | os.PathLike[str], level: str = "") -> Program:
+def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) -> Program:
     """Read a program. level: read only the arrays of this level; "" for those of all levels.
 
+    defer: arrays are compared with their digests in another thread, and the caller calls `check`
+    before it uses one. So the text can be parsed meanwhile, which needs no element of an array.
     Raises InputError for a file that is missing, damaged, of another kind or of another version.
     """
     name = os.fspath(path)
     try:
         with open(name, "rb") as stream:
-            return _Reader(name, stream).program(level)
+            program = _Reader(name, stream).program(level)
+        if not defer:
+            program.check()
+        return program
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from None
     except BadZipFile as error:
@@ -230,6 +241,7 @@ class _Reader:
                 _mapping(meta, "profile"),
                 texts,
                 blobs,
+                _in_thread(partial(_check, self.path, tuple(blobs))),
             )
 
     def _members(self, archive: ZipFile) -> dict[str, ZipInfo]:
@@ -278,11 +290,7 @@ class _Reader:
             name = f"blobs/{digest}.bin"
             if name not in members:
                 raise _refused(self.path, f"damaged: no {name}")
-            array = self._array(content, members[name], kind)
-            blob = Blob(array)
-            if blob.digest != digest:
-                raise _refused(self.path, f"damaged: {name} has digest {blob.digest}")
-            store.add(blob)
+            store.add(Blob.named(self._array(content, members[name], kind), digest))
         return store
 
     def _content(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> mmap.mmap:
@@ -322,6 +330,30 @@ class _Reader:
         array = np.frombuffer(content, dtype, prod(stored), begin)
         array.flags.writeable = False
         return np.broadcast_to(array[0], shape) if splat else array.reshape(shape)
+
+
+def _check(path: str, blobs: Sequence[Blob]) -> None:
+    """Raise InputError unless each array has the digest by which it is named."""
+    for named in blobs:
+        found = Blob(named.array).digest
+        if found != named.digest:
+            raise _refused(path, f"damaged: blobs/{named.digest}.bin has digest {found}")
+
+
+def _in_thread(work: Callable[[], None]) -> Callable[[], None]:
+    """Begin work in a thread. Returns what waits for it, and raises what it has raised."""
+    done: Future[None] = Future()
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            done.set_exception(error)
+        else:
+            done.set_result(None)
+
+    Thread(target=run, name="digests", daemon=True).start()
+    return done.result
 
 
 def _dtype(name: str) -> np.dtype[Any]:

@@ -186,7 +186,9 @@ class Executable:
             with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
-                    _ = self.addresses
+                    # What the cache kept was proved when it was compiled.
+                    if self.anew is None:
+                        _ = self.addresses
                 load = RUNNERS[level_named(at)]
                 self._runners[at, strict] = load(self.module_at(at), self.target, strict)
             self.stages.seconds["load"] = perf_counter() - start
@@ -312,6 +314,8 @@ class Executable:
 
     @cached_property
     def _figures(self) -> dict[str, Any]:
+        if self.anew is not None:
+            return dict(self._reported)
         prices = price(self.module_at(MACHINE), self.target)
         costs = totals(prices)
         memory = self.memory
@@ -408,7 +412,7 @@ def load_executable(
     program = program_file.load(path)
     count_held(OPEN_FILE_BYTES)
     check_target(program.target, target, path)
-    loaders = {level: partial(parsed_level, program, level, context) for level in program.texts}
+    loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile)
     with collection_paused():
         exe.check_memory()
@@ -417,7 +421,7 @@ def load_executable(
     return exe
 
 
-def parsed_level(
+def _parsed(
     program: program_file.Program, level: str, context: Callable[[], AbeleContext]
 ) -> ModuleOp:
     """The module at a level of a program file, verified. Raises InputError."""

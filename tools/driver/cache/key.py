@@ -21,7 +21,7 @@ import numpy as np
 
 from ....backends.target import Target, resolve_target
 from ....ir.errors import InputError
-from ...importers.external_files import external_files
+from ...importers.external_files import LOCATION, external_files
 from ..extensions.points import extension_points
 
 if TYPE_CHECKING:
@@ -48,6 +48,9 @@ UNCACHED = ".py"
 
 MEMORY = "<model>"
 """The name of a model in memory."""
+
+PIECE = 1 << 20
+"""Bytes of a model that are read at once."""
 
 DIGITS = 32
 """Hexadecimal digits of a digest in a part: 128 bits."""
@@ -148,15 +151,36 @@ def _model(model: Model) -> tuple[str, str]:
     """The name and the digest of a model. Messages and locations contain the name of its file."""
     if isinstance(model, str | os.PathLike):
         path = Path(os.fspath(model))
-        data = _regular(path).read_bytes()
-        found = [_digest(data)]
-        if path.suffix == ".onnx":
-            found += [f"{name} {_file(path.parent / name)}" for name in external_files(data)]
+        digest, names_files = _read(_regular(path))
+        found = [digest]
+        if path.suffix == ".onnx" and names_files:
+            names = external_files(path.read_bytes())
+            found += [f"{name} {_file(path.parent / name)}" for name in names]
         return path.name, ", ".join(found)
     data = model.SerializeToString(deterministic=True)
     if external_files(data):
         raise ValueError("a model in memory has no folder for external data")
     return MEMORY, _digest(data)
+
+
+def _read(path: Path) -> tuple[str, bool]:
+    """The digest of a file, and whether it may name files of external data.
+
+    The file is read in pieces that stay in the host's caches: new memory for all of it would take
+    as long as the digest.
+    """
+    found, names_files = sha256(), False
+    piece, kept = bytearray(PIECE), b""
+    with open(path, "rb", buffering=0) as stream:
+        while size := stream.readinto(piece):
+            some = memoryview(piece)[:size]
+            found.update(some)
+            if not names_files:
+                # The word may begin in one piece and end in the next.
+                names_files = piece.find(LOCATION, 0, size) >= 0
+                names_files = names_files or LOCATION in kept + bytes(some[: len(LOCATION)])
+                kept = bytes(some[-len(LOCATION) :])
+    return found.hexdigest()[:DIGITS], names_files
 
 
 def _regular(path: Path) -> Path:

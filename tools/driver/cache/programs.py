@@ -10,9 +10,9 @@ from time import perf_counter
 from ....backends import executable as program_file
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
-from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, count_held
+from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ....ir.upstream import ModuleOp
-from ..executable import MACHINE, Executable, parsed_level
+from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of
 from .lock import locked
@@ -94,7 +94,10 @@ def _found(
     collect_if_grown()
     start = perf_counter()
     try:
-        program = program_file.load(entry, MACHINE)
+        program = program_file.load(entry, MACHINE, defer=True)
+        with collection_paused():
+            machine = program.module_at(MACHINE, context())
+        program.check()
     except InputError:
         store.remove(key)
         return None
@@ -102,10 +105,14 @@ def _found(
     store.touch(entry)
 
     def at(level: str) -> ModuleOp:
-        """A level, which is compiled again if the file is gone, or is damaged elsewhere."""
+        """A level, which is compiled again if the file is gone, or is damaged elsewhere.
+
+        It was verified before it was kept, and its digest is that of what was written.
+        """
+        if level == MACHINE:
+            return machine
         try:
-            read = program if level == MACHINE else program_file.load(entry)
-            return parsed_level(read, level, context)
+            return program_file.load(entry).module_at(level, context())
         except InputError:
             store.remove(key)
             return anew().module_at(level)
