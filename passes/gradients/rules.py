@@ -311,7 +311,9 @@ def _update(
 
     def rows(table: SSAValue) -> SSAValue:
         if all(n == 1 for i, n in enumerate(places) if i != axis):
-            return emit(nn.GatherOp(table, emit.reshaped(indices, (places[axis],)), axis))
+            found = emit(nn.GatherOp(table, emit.reshaped(indices, (places[axis],)), axis))
+            # One index may be that of all updates.
+            return emit.expanded(found, shape)
         return emit(nn.GatherAlongOp(table, emit.expanded(indices, shape), axis))
 
     def merged(combiner: str, updates: SSAValue, table: SSAValue | None) -> SSAValue:

@@ -97,6 +97,7 @@ def check_gradient(module: ModuleOp, inputs: Arrays, rng: np.random.Generator) -
     directions = {
         name: rng.normal(size=a.shape) for name, a in inputs.items() if a.dtype == np.float64
     }
+    assert all(outputs[f"grad.{name}"].shape == d.shape for name, d in directions.items())
     terms = [(outputs[f"grad.{name}"] * d).ravel() for name, d in directions.items()]
     found = sum(each.sum() for each in terms)
     ends = [
@@ -475,9 +476,11 @@ def test_the_functions_that_follow_have_gradients(body: str):
     check_gradient(module, inputs, rng)
 
 
-@pytest.mark.parametrize("combiner", ["sum", "prod", "max", "min"])
-def test_an_update_shares_its_gradient_with_the_table(combiner: str):
-    kind, rows, index = "tensor<4x2xf64>", "tensor<6x2xf64>", "tensor<6x1xi32>"
+@pytest.mark.parametrize("count", [6, 1])
+@pytest.mark.parametrize("combiner", ["last", "sum", "prod", "max", "min"])
+def test_an_update_shares_its_gradient_with_the_table(combiner: str, count: int):
+    """One index may be that of all updates."""
+    kind, rows, index = "tensor<4x2xf64>", "tensor<6x2xf64>", f"tensor<{count}x1xi32>"
     module = text_program(f"""
     func.func @main(%x: {rows}, %t: {kind}, %w: {kind}, %i: {index}) -> tensor<f64> {{
       %0 = nn.update "{combiner}" %x, %i into %t axis 0 : ({rows}, {index}, {kind}) -> {kind}
@@ -487,7 +490,7 @@ def test_an_update_shares_its_gradient_with_the_table(combiner: str):
     }}""")
     rng = np.random.default_rng(0)
     inputs = {f"arg{i}": rng.normal(size=s) for i, s in enumerate([(6, 2), (4, 2), (4, 2)])}
-    inputs["arg3"] = np.array([[0], [1], [-3], [2], [1], [0]], np.int32)
+    inputs["arg3"] = np.array([[0], [1], [-3], [2], [1], [0]], np.int32)[:count]
     check_gradient(module, inputs, rng)
     if combiner == "prod":
         inputs["arg0"][1] = inputs["arg1"][2] = 0
