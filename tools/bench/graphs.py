@@ -21,7 +21,6 @@ import numpy as np
 import onnx
 import typer
 from onnx import numpy_helper
-from rich.table import Table
 
 from ...backends.graph import Graph, graph_of
 from ...ir.errors import InputError
@@ -31,6 +30,7 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE
 from ..importers.light_networks import light_names, seeded
 from ..views.graph.folder import write_graph
+from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host
 from .own_process import in_own_process
@@ -137,11 +137,12 @@ def graphs(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Print the cost of counting, listing and writing the graph of each network."""
-    table = Table(title=f"graphs, {target}, {host()['processor']}", title_justify="left")
-    for name in ("network", "batch", "vertices per tile", "vertices", "edges", "compile", "count"):
-        table.add_column(name, justify="left" if name == "network" else "right")
-    for name in ("list", "GB", "write", "GB", "MB on disk"):
-        table.add_column(name, justify="right")
+    columns = ("batch", "vertices per tile", "vertices", "edges", "compile", "count")
+    table = figure_table(
+        f"graphs, {target}, {host()['processor']}",
+        ("network", *columns, "list", "GB", "write", "GB", "MB on disk"),
+        ("network",),
+    )
     for name, batch, fine in [parsed(each, light_names()) for each in networks.split(",")]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"program{PROGRAM_FILE}")

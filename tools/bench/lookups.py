@@ -20,10 +20,10 @@ import numpy as np
 import onnx
 import typer
 from onnx import TensorProto, helper, numpy_helper
-from rich.table import Table
 
 from ..driver.arrays import Array
 from ..driver.compile import compile_model
+from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .measure import session
 
@@ -92,9 +92,7 @@ def lookups(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk
     """Print the CPU milliseconds of an embedding, and of one with four times the rows."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     title = f"{LOOKUPS} lookups in a float16 table of {WIDTH} columns, {target}, one thread"
-    table = Table(title=title, title_justify="left")
-    for name in ("rows", "abele ms", "onnxruntime ms", "cycles"):
-        table.add_column(name, justify="right")
+    table = figure_table(title, ("rows", "abele ms", "onnxruntime ms", "cycles"))
     for rows in (ROWS, TIMES * ROWS):
         mine, other, cycles = measured(rows, target)
         table.add_row(f"{rows:,}", f"{mine * 1e3:.2f}", f"{other * 1e3:.2f}", f"{cycles:,}")

@@ -21,7 +21,6 @@ import numpy as np
 import onnx
 import typer
 from onnx import helper, numpy_helper
-from rich.table import Table
 
 from ...backends.target import Target
 from ...dialects.levels import NN
@@ -37,6 +36,7 @@ from ..driver.compile import compile_model
 from ..driver.extensions.load import load_extensions
 from ..driver.program import plan_target, read_program
 from ..importers.light_networks import light_names
+from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host, write_network
 from .own_process import in_own_process
@@ -175,10 +175,11 @@ def planning(
     """Print the time of planning each network, and the cycles of its plans."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
-        table = _table(
+        columns = ("one by one", "together", "ratio", "machine", "exchanged MB", "fullest tile")
+        table = figure_table(
             f"planning, {target}, batch 1, {host()['processor']}",
-            *("network", "one by one", "together", "ratio", "machine", "exchanged MB"),
-            *("fullest tile", "searched", "planning s", "compile s"),
+            ("network", *columns, "searched", "planning s", "compile s"),
+            ("network",),
         )
         for name in filter(None, networks.split(",")):
             in_own_process(write_network, name, path)
@@ -200,10 +201,11 @@ def planning(
             )
         console().print(table)
         console().print("*: these plans do not fit in memory; the ratio counts them all the same")
-        table = _table(
+        columns = ("operators", "cycles", "searched", "planning s", "compile s", "ms per operator")
+        table = figure_table(
             "ResNets",
-            *("layers", "operators", "cycles", "searched", "planning s", "compile s"),
-            "ms per operator",
+            ("layers", *columns),
+            ("layers",),
         )
         for count in map(int, filter(None, layers.split(","))):
             in_own_process(write_resnet, count, path)
@@ -225,14 +227,6 @@ def planning(
             f"a loop of ten million iterations takes {in_own_process(loop_seconds):.2f} s on this "
             "processor"
         )
-
-
-def _table(title: str, name: str, *columns: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    table.add_column(name, no_wrap=True)
-    for column in columns:
-        table.add_column(column, justify="right")
-    return table
 
 
 def _over(found: dict[str, Any]) -> str:

@@ -20,10 +20,10 @@ import numpy as np
 import onnx
 import typer
 from onnx import TensorProto, helper, numpy_helper
-from rich.table import Table
 
 from ..debug.check import relative_error
 from ..driver.compile import compile_model
+from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .measure import session
 
@@ -105,9 +105,10 @@ def measured(steps: int, target: str) -> Result:
 def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "tiny:16") -> None:
     """Print what a step of an LSTM costs in sequences of several lengths."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
-    table = Table(title=f"a step of an LSTM of {UNITS} units, {target}", title_justify="left")
-    for name in ("steps", "cycles", "exchanged bytes", "abele us", "onnxruntime us", "error"):
-        table.add_column(name, justify="right")
+    table = figure_table(
+        f"a step of an LSTM of {UNITS} units, {target}",
+        ("steps", "cycles", "exchanged bytes", "abele us", "onnxruntime us", "error"),
+    )
     for steps in LENGTHS:
         each = measured(steps, target)
         table.add_row(

@@ -20,7 +20,6 @@ import numpy as np
 import onnx
 import typer
 from onnx import numpy_helper
-from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from ...ir.errors import InputError
@@ -28,6 +27,7 @@ from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
+from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host
 from .own_process import in_own_process
@@ -225,11 +225,12 @@ def steps(
 ) -> None:
     """Time a step of training of each network on abele's machine, and in torch."""
     version = torch().__version__
-    table = Table(title=f"a step of training, {target}, sgd", title_justify="left")
-    table.add_column("network", no_wrap=True)
     columns = ("batch", "loss", "cycles", "host cycles", "fullest tile", "compile s", "step s")
-    for column in (*columns, "torch s", "ratio"):
-        table.add_column(column, justify="right")
+    table = figure_table(
+        f"a step of training, {target}, sgd",
+        ("network", *columns, "torch s", "ratio"),
+        ("network",),
+    )
     for name, batch in chosen_steps(networks):
         found = in_own_process(measure_steps, name, batch, target)
         table.add_row(

@@ -31,6 +31,7 @@ from ..importers.residual_network import resnet34
 from ..views.layer_names import names_in
 from ..views.scan.compiled import graph_of_program, subject_of
 from ..views.scan.scan import laid_out, scan, write_picture
+from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .graphs import parsed, with_batch
 from .measure import host
@@ -46,6 +47,8 @@ PIXELS, QUALITY = 1400, 82
 """Of the pictures, as of the others in the gallery."""
 
 SIZES = ("vertices", "edges", "connections", "cycles")
+
+COSTS = ("supersteps", "fullest tile", "fits", "compile s", "draw s", "GB")
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -127,11 +130,8 @@ def measured(
 
 def layer_table(title: str, layers: dict[str, dict[str, list[int]]]) -> Table:
     """Vertices, edges and connections of each layer, for each phase."""
-    table = Table(title=title, title_justify="left")
-    table.add_column("layer")
-    for phase in PHASES:
-        for size in SIZES[:3]:
-            table.add_column(f"{phase} {size}", justify="right")
+    counts = [f"{phase} {size}" for phase in PHASES for size in SIZES[:3]]
+    table = figure_table(title, ("layer", *counts), ("layer",))
     for layer, phases in layers.items():
         table.add_row(layer, *(f"{n:,}" for phase in PHASES for n in phases[phase]))
     return table
@@ -147,11 +147,11 @@ def training(
     folder: Annotated[Path | None, typer.Option(help="Draw each, as NAME_training.jpg.")] = None,
 ) -> None:
     """Print vertices, edges, connections and cycles of steps of training, by phase."""
-    table = Table(title=f"steps of training, {target}, {host()['processor']}", title_justify="left")
-    for name in ("network", "batch", "vertices per tile", "phase", *SIZES):
-        table.add_column(name, justify="left" if name in ("network", "phase") else "right")
-    for name in ("supersteps", "fullest tile", "fits", "compile s", "draw s", "GB"):
-        table.add_column(name, justify="right")
+    table = figure_table(
+        f"steps of training, {target}, {host()['processor']}",
+        ("network", "batch", "vertices per tile", "phase", *SIZES, *COSTS),
+        ("network", "phase"),
+    )
     tables: list[Table] = []
     wanted = [parsed_network(each) for each in networks.split(",")]
     pictures = picture_names(wanted)

@@ -1,8 +1,8 @@
-"""The table that a command prints: size and cost of a program."""
+"""The tables that commands print: size and cost of a program, and rows of figures."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rich.table import Table
 
@@ -17,4 +17,16 @@ def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()
     table.add_column(justify="right")
     for name, value in (*rows(exe.profile), *checked):
         table.add_row(name, value)
+    return table
+
+
+def figure_table(title: str, columns: Iterable[str], text: Collection[str] = ()) -> Table:
+    """An empty table of figures, which stand at the right of their columns.
+
+    text: the columns that hold words, which stand at the left and are not broken.
+    """
+    table = Table(title=title, title_justify="left")
+    for name in columns:
+        words = name in text
+        table.add_column(name, justify="left" if words else "right", no_wrap=words)
     return table

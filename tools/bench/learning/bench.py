@@ -1,25 +1,33 @@
 """A table of what networks learn from real data.
 
 abele bench learning [--networks digits,mnist] [--target tiny:16] [--json learning.json]
+
+With --choose, learning rates are compared on a part of the samples to learn from, so that nothing
+is chosen by what is held out.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import mean
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from ....ir.errors import InputError
 from ....ir.suggestions import suggestion
 from ...driver.files import write_text
+from ...views.table import figure_table
 from ...views.terminal import wide_enough
 from .data import NotInstalled
 from .tasks import TASKS, learn, score, typical
+
+TIMES = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""The learning rates that are compared, in parts of that of the task."""
 
 SEEDS = (0, 1, 2)
 """Seeds of weights, of the order of samples and of what is held out. The median counts."""
@@ -32,17 +40,25 @@ def learning(
     networks: Annotated[str | None, typer.Option(help="Names of tasks, by commas.")] = None,
     target: Annotated[str | None, typer.Option(help="A preset machine.")] = None,
     report: Annotated[Path | None, typer.Option("--json", help="Write all figures here.")] = None,
+    choose: Annotated[
+        bool,
+        typer.Option("--choose", help="Compare learning rates, without the samples held out."),
+    ] = False,
 ) -> None:
     """Train a network on each real data set that is installed, and print how well it does."""
     names = list(TASKS) if networks is None else networks.split(",")
     for name in names:
         if name not in TASKS:
             raise InputError(f"--networks: no task {name!r}{suggestion(name, TASKS)}")
-    table = Table(title=f"median of {len(SEEDS)} seeds", title_justify="left")
-    for column in ("data", "learning rate", "steps", "batch", "s a step", "loss"):
-        table.add_column(column, justify="left" if column == "data" else "right")
-    for column in ("accuracy", "AUC", "each seed", "at least", "published"):
-        table.add_column(column, justify="right")
+    if choose:
+        _choose(names, target)
+        return
+    columns = ("learning rate", "steps", "batch", "s a step", "loss", "accuracy", "AUC")
+    table = figure_table(
+        f"median of {len(SEEDS)} seeds",
+        ("data", *columns, "each seed", "at least", "published"),
+        ("data",),
+    )
     found: dict[str, Any] = {}
     for name in names:
         task = TASKS[name]
@@ -73,6 +89,23 @@ def learning(
         typer.echo(f"{name}: {TASKS[name].source}")
     if report is not None:
         write_text(report, json.dumps(found, indent=2) + "\n")
+
+
+def _choose(names: Sequence[str], target: str | None) -> None:
+    """Print the mean loss and score of some learning rates, on a part of the data to learn from."""
+    table = figure_table(
+        f"learning rates, mean of {len(SEEDS)} seeds", ("data", "rate", "loss", "score"), ("data",)
+    )
+    for name in names:
+        task = TASKS[name]
+        for times in TIMES:
+            rate = task.rate * times
+            with threadpool_limits(1):
+                runs = [learn(task.within(rate), seed, target) for seed in SEEDS]
+            losses, scores = [r.figures.loss for r in runs], [score(task, r) for r in runs]
+            table.add_row(name, f"{rate:g}", f"{mean(losses):.4f}", f"{mean(scores):.4f}")
+        table.add_section()
+    wide_enough(table).print(table)
 
 
 if __name__ == "__main__":

@@ -55,6 +55,16 @@ def _split(x: Array, y: Array, held: int, seed: int) -> Data:
     return Data(x[rest], y[rest], x[kept], y[kept])
 
 
+def within(read: Read, share: float = 0.4) -> Read:
+    """Of the samples to learn from, a share is held out; what was held out before is not read."""
+
+    def part(seed: int) -> Data:
+        found = read(seed)
+        return _split(found.x, found.y, round(share * len(found.x)), seed)
+
+    return part
+
+
 def digits(seed: int) -> Data:
     """1,797 digits of 8 by 8 pixels, of which 360 are held out. Source: scikit-learn."""
     folder_of("sklearn")

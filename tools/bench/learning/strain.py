@@ -40,6 +40,9 @@ TRAINED, HELD = ("H1:LDAS-STRAIN", "L1:LDAS-STRAIN"), "V1:h_16384Hz"
 SEEN = 0.7
 """The part of the second to learn from. The rest, and all of Virgo's, is held out."""
 
+CHOSEN = 0.5
+"""The part of the second to learn from while settings are chosen, which the rest of SEEN judges."""
+
 BAND = (60.0, 1000.0)
 """Frequencies in hertz that windows keep. Below, the detectors shake; above, no chirp is."""
 
@@ -57,16 +60,27 @@ TRAINING_WINDOWS, HELD_WINDOWS = 8192, 1024
 
 def strain(seed: int) -> Data:
     """Windows of whitened strain, [windows, 1, WINDOW / EACH], and whether each holds a chirp."""
+    return _strain(seed, (*TRAINED, HELD), (SEEN, 1.0))
+
+
+def strain_within(seed: int) -> Data:
+    """The same of the time to learn from alone, whose end is held out."""
+    return _strain(seed, TRAINED, (CHOSEN, SEEN))
+
+
+def _strain(seed: int, names: Sequence[str], held: tuple[float, float]) -> Data:
+    """Windows of the channels to learn from before a time, and held out: those until another time,
+    and the whole of other channels."""
     path = folder_of("gwpy") / "testing" / "data" / "HLV-HW100916-968654552-1.hdf"
     if not path.exists():
         raise NotInstalled(f"{path} is not there, which holds the strain")
     with import_module("h5py").File(path) as file:
-        channels = [_Channel.of(np.asarray(file[name], np.float64)) for name in (*TRAINED, HELD)]
+        channels = [_Channel.of(np.asarray(file[name], np.float64)) for name in names]
     random = np.random.default_rng([seed, RATE])
-    seen = [each.part(0.0, SEEN) for each in channels[:-1]]
-    held = [*[each.part(SEEN, 1.0) for each in channels[:-1]], channels[-1]]
-    x, y = _windows(seen, TRAINING_WINDOWS, random)
-    held_x, held_y = _windows(held, HELD_WINDOWS, random)
+    own, others = channels[: len(TRAINED)], channels[len(TRAINED) :]
+    x, y = _windows([each.part(0.0, held[0]) for each in own], TRAINING_WINDOWS, random)
+    judged = [*(each.part(*held) for each in own), *others]
+    held_x, held_y = _windows(judged, HELD_WINDOWS, random)
     return Data(x, y, held_x, held_y)
 
 

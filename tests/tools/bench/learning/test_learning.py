@@ -49,6 +49,14 @@ def test_no_digit_that_is_held_out_is_learned_from():
     assert np.array_equal(*(each[np.lexsort(each.T)] for each in (everything, other)))
 
 
+def test_settings_are_chosen_without_what_is_held_out():
+    installed("sklearn")
+    whole, part = digits(0), TASKS["digits"].within(0.1).read(0)
+    assert (len(part.x), len(part.held_x)) == (862, 575)
+    known = {each.tobytes() for each in whole.x}
+    assert {each.tobytes() for each in (*part.x, *part.held_x)} == known
+
+
 def test_series_are_read_and_normalised(tmp_path, monkeypatch: pytest.MonkeyPatch):
     folder = tmp_path / "datasets" / "data" / "Two"
     folder.mkdir(parents=True)
