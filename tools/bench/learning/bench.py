@@ -2,8 +2,8 @@
 
 abele bench learning [--networks digits,mnist] [--target tiny:16] [--json learning.json]
 
-With --choose, learning rates are compared on a part of the samples to learn from, so that nothing
-is chosen by what is held out.
+python -m abele.tools.bench.learning.bench --choose compares learning rates on a part of the samples
+to learn from, so that nothing is chosen by what is held out.
 """
 
 from __future__ import annotations
