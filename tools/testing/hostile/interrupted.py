@@ -113,6 +113,12 @@ WRITERS: dict[str, Writer] = {
         ("scan", *_FOR, "-o", "s.png", "--zoom", "zoom", "--size", "256"),
         ("numba", "PIL", "scipy"),
     ),
+    "report": Writer(
+        ("report", "summary.md", "run.pftrace"),
+        ("report", MODEL, *_FOR, "-o", "report", "--markdown", "summary.md")
+        + ("--perfetto", "run.pftrace"),
+        ("pyarrow", "duckdb", "perfetto"),
+    ),
     "failure": Writer(("saved",), _save_program),
 }
 """The commands that write files or folders."""
@@ -336,6 +342,14 @@ def _is_zip(path: Path, new: Path) -> bool:
         return archive.testzip() is None and archive.namelist() == other.namelist()
 
 
+def _is_trace(path: Path, new: Path) -> bool:
+    from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace  # noqa: PLC0415
+
+    packets, others = (len(Trace.FromString(each.read_bytes()).packet) for each in (path, new))
+    # Seconds of passes differ from run to run, and so does the length of the file.
+    return packets == others
+
+
 CHECKS: dict[str, Callable[[Path, Path], bool]] = {
     ".json": lambda path, _: bool(read_json(path)),
     ".npz": _is_zip,
@@ -344,6 +358,8 @@ CHECKS: dict[str, Callable[[Path, Path], bool]] = {
     ".csv": _same,
     ".mlir": _same,
     ".graphml": _same,
+    ".md": _same,
+    ".pftrace": _is_trace,
 }
 """Whether a file is complete, by the end of its name. Arguments: the file, and a complete one."""
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -129,8 +131,17 @@ def _write_database(folder: Path) -> None:
                 for column in schema.columns:
                     _comment(database, f'COLUMN {schema.name}."{column.name}"', column.meaning)
     except duckdb.Error as error:
+        _raise_system_error(str(error))
         first = str(error).partition("\n")[0]
         raise InputError(f"{DATABASE}: cannot be written: {first}") from error
+
+
+def _raise_system_error(text: str) -> None:
+    """Raise the OSError that a message of the database ends with, if it does."""
+    first = text.partition("\n")[0].rstrip()
+    for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES):
+        if first.endswith(os.strerror(number)):
+            raise OSError(number, os.strerror(number))
 
 
 def _comment(database: Any, what: str, meaning: str) -> None:

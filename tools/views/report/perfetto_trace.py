@@ -256,15 +256,25 @@ class _Trace:
             self._slice(track, now, then, "compute", superstep=step["name"])
 
     def host(self) -> None:
-        """The passes of the compiler, in their own time."""
+        """The passes of the compiler, drawn as long as the run.
+
+        They take seconds, and a run takes a thousandth of one: in one scale, nobody would see it.
+        """
         passes = rows_of(self.report.tables["passes"])
-        if not passes:
+        total = sum(each["seconds"] for each in passes)
+        if not total:
             return
-        track = self._track("passes", self._track("abele on the host", process=2))
+        track = self._track(
+            f"passes: {total:.2f} s, drawn as long as the run",
+            self._track("abele on the host", process=2),
+        )
+        run = max((end for _, _, end in self._spans()), default=0.0)
         now = 0.0
         for each in passes:
-            self._slice(track, now, now + each["seconds"], each["name"], level=each["level"])
-            now += each["seconds"]
+            then = now + each["seconds"] * run / total
+            seconds = f"{each['seconds']:.3f}"
+            self._slice(track, now, then, each["name"], level=each["level"], seconds=seconds)
+            now = then
 
 
 _WORK = ("exchange_cycles", "compute_cycles")

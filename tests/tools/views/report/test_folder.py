@@ -105,6 +105,19 @@ def test_a_folder_with_other_files_stays_as_it_is(tmp_path: Path, report: Report
     assert os.listdir(tmp_path) == ["mine.txt"]
 
 
+def test_a_full_disk_is_said_in_the_words_of_the_system(
+    tmp_path: Path, report: Report, monkeypatch: pytest.MonkeyPatch
+):
+    def full(*_: object) -> None:
+        raise duckdb.IOException('Could not write file "/hidden": No space left on device')
+
+    monkeypatch.setattr("abele.tools.views.report.folder._comment", full)
+    with pytest.raises(InputError) as caught:
+        write_report(report, tmp_path / "report")
+    assert str(caught.value).endswith("report: cannot be written: No space left on device")
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_failure_leaves_the_earlier_report(
     tmp_path: Path, report: Report, monkeypatch: pytest.MonkeyPatch
 ):

@@ -39,10 +39,8 @@ def test_slices_are_closed_in_order_and_end_with_the_run(report: Report):
     tracks, events = read(trace_bytes(report))
     assert set(events) <= set(tracks)
     end = round(1e9 * report.program["seconds_of_a_run"])
-    for number, packets in events.items():
+    for packets in events.values():
         open_slices = 0
-        if tracks[number].name == "passes":
-            continue
         for packet in packets:
             event = packet.track_event
             assert 0 <= packet.timestamp <= end + 1
@@ -61,9 +59,9 @@ def test_there_are_tracks_for_tiles_memory_control_and_host(report: Report):
         "supersteps",
         "tile 0",
         "tile 7",
-        "passes",
         "live bytes, fullest tile",
     }
+    assert any(name.startswith("passes: ") for name in names)
     counters = [number for number, each in tracks.items() if each.HasField("counter")]
     peak = max(p.track_event.counter_value for p in events[counters[0]])
     assert peak == max(report.tables["supersteps"]["live_bytes"])
@@ -76,6 +74,17 @@ def test_every_superstep_is_a_slice(report: Report):
     assert [n for n in names if n and n not in ("sync", "exchange", "compute")] == [
         report.tables["supersteps"]["name"][k] for k in report.tables["executions"]["superstep"]
     ]
+
+
+def test_passes_are_as_long_as_the_run_and_tell_their_seconds(report: Report):
+    tracks, events = read(trace_bytes(report))
+    number = next(k for k, each in tracks.items() if each.name.startswith("passes: "))
+    begins = [p.track_event for p in events[number] if p.track_event.name]
+    assert {each.name for each in begins} <= set(report.tables["passes"]["name"])
+    run = round(1e9 * report.program["seconds_of_a_run"])
+    assert max(p.timestamp for p in events[number]) == pytest.approx(run, abs=2)
+    told = {note.name for each in begins for note in each.debug_annotations}
+    assert told == {"level", "seconds"}
 
 
 def test_tiles_are_checked(report: Report):
