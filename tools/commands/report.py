@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import webbrowser
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from shutil import copyfile
@@ -13,14 +14,17 @@ from typing import Annotated
 
 import typer
 
-from ...ir.errors import InputError
+from ...dialects.levels import LEVELS
+from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_folder import MANIFEST
 from ..driver.executable import Executable
+from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.on_step import OnStep
+from ..driver.program import Program, plan_target
 from ..views.layer_names import names_in
 from ..views.report.collect import Report, collect
-from ..views.report.compare import compared, markdown_lines
+from ..views.report.compare import Comparison, compared, markdown_lines
 from ..views.report.condition import Condition, figures_of, read_condition
 from ..views.report.files import files_of
 from ..views.report.folder import (
@@ -29,6 +33,7 @@ from ..views.report.folder import (
     read_report,
     write_report,
 )
+from ..views.report.outline import outline, unplanned
 from ..views.report.page import PAGE, page_text
 from ..views.report.perfetto_trace import check_tiles, needs_perfetto, trace_bytes
 from ..views.report.text import comparison_lines, report_lines
@@ -110,6 +115,17 @@ def report_command(
     program that does not fit, too, and then exits with 3. With --fail-if or --markdown, -o may be
     left out.
     """
+    asked = _Asked(
+        model,
+        baseline,
+        output,
+        markdown,
+        perfetto,
+        passes_page,
+        scan_page,
+        opened,
+        tuple(fail_if or ()),
+    )
     with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
         check_files(
@@ -117,102 +133,169 @@ def report_command(
             {"--markdown": markdown, "--perfetto": perfetto},
         )
         shown_tiles = check_tiles(tiles)
-        if perfetto is not None:
-            needs_perfetto()
-        conditions = [read_condition(text) for text in fail_if or ()]
-        others = bool(conditions) or markdown is not None or perfetto is not None
-        _check_use(output, baseline, markdown, others, passes_page or scan_page or opened)
-        if tiles and perfetto is None:
-            raise InputError("--tiles without --perfetto; need both")
-        if passes_page and model.endswith(PROGRAM_FILE):
-            raise InputError(f"{model}: compiled already; --passes needs the model")
-        if passes_page and how.dump_ir is not None:
-            raise InputError("--passes and --dump-ir: need one of the two")
-        needs_libraries()
-        if scan_page:
-            needs_libraries_of_scan()
-        if output is not None:
-            check_report_folder(output)
+        conditions = [read_condition(text) for text in asked.conditions]
+        _check_use(asked, tiles, how)
         before = _earlier(baseline)
-        dump = Path(scratch, PASSES)
         if passes_page:
-            how = replace(how, dump_ir=dump)
+            how = replace(how, dump_ir=Path(scratch, PASSES))
         with how.progress(extensions) as on_step:
-            # What the passes did, and what other plans cost, only compiling knows.
-            exe = how.compiled(model, extensions, on_step, unbounded=True, cache=False)
-            on_step("collect")
-            report = collect(exe, names_in(model))
+            exe, report = _reported(model, how, extensions, on_step)
             if baseline and before is None:
-                other = replace(how, dump_ir=None).compiled(
-                    baseline, extensions, on_step, unbounded=True, cache=False
-                )
-                before = collect(other, names_in(baseline))
-            beside = None if before is None else compared(report, before, baseline)
-            links: Link = {}
-            more: list[Callable[[Path], None]] = []
-            if passes_page:
-                links["what passes did"] = f"{PASSES}/index.html?report={{}}"
-                more.append(partial(_copy, dump))
-            if scan_page:
-                links["in the scan"] = f"{SCAN}/index.html?report={{layer}}"
-                more.append(partial(_scan, exe, model, on_step))
-            verdicts = _verdicts(conditions, report, before)
+                other = replace(how, dump_ir=None)
+                _, before = _reported(baseline, other, extensions, on_step)
+            found = _judged(report, before, baseline, conditions)
             trace = b""
-            if perfetto is not None:
+            if perfetto is not None and report.program["planned"]:
                 on_step("trace")
                 trace = trace_bytes(report, shown_tiles)
             if output is not None:
                 on_step("write")
-                facts = None if beside is None else beside.to_dict()
-                page = page_text(report, facts, links)
-                write_report(report, output, files_of(exe, report, page), more)
-            if perfetto is not None:
+                _write(exe, found, asked, Path(scratch, PASSES), on_step)
+            if perfetto is not None and trace:
                 write_bytes(perfetto, trace)
-            if markdown is not None and beside is not None:
-                write_text(markdown, "\n".join(markdown_lines(beside, verdicts)) + "\n")
-        warn(exe.relaxed)
-        for line in (*report_lines(report, output), *comparison_lines(beside)):
-            console().print(line, highlight=False, soft_wrap=True)
-        if opened and output is not None:
-            webbrowser.open((output / PAGE).resolve().as_uri())
-        if failed := [text for text, bad in verdicts.items() if bad]:
-            print_error_line(f"check failed: {'; '.join(failed)}")
-        if not report.program["fits"]:
-            shortage = report.program["shortage"]
-            print_error_line(
-                f"error: does not fit: {shortage}; the report says what fills the tiles"
-            )
-            raise typer.Exit(TOO_LARGE)
-        if failed:
-            raise typer.Exit(CHECK_FAILED)
+            if markdown is not None and found.beside is not None:
+                lines = markdown_lines(found.beside, found.verdicts)
+                write_text(markdown, "\n".join(lines) + "\n")
+        _say(exe, found, asked)
 
 
-def _check_use(
-    output: Path | None, baseline: str, markdown: Path | None, others: bool, in_folder: bool
-) -> None:
-    """Raise InputError for options that lead to no result.
+@dataclass(frozen=True)
+class _Asked:
+    """What the command was asked for."""
 
-    others: whether something is asked for besides the folder. in_folder: whether something is asked
-    for that lies in the folder.
+    model: str
+    baseline: str
+    output: Path | None
+    markdown: Path | None
+    perfetto: Path | None
+    passes: bool
+    scan: bool
+    opened: bool
+    conditions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A report, what it differs in from a baseline, and for each condition whether it holds."""
+
+    report: Report
+    beside: Comparison | None
+    verdicts: dict[str, bool]
+
+
+def _reported(
+    model: str, how: Compilation, extensions: Extensions, on_step: OnStep
+) -> tuple[Executable, Report]:
+    """A program and its report. If it is too large to be planned, what is known without a plan.
+
+    Raises what compile_model raises; DoesNotFit if not even the weights were read.
     """
-    if output is None and (in_folder or not others):
+    try:
+        exe = how.compiled(model, extensions, on_step, unbounded=True)
+    except DoesNotFit as error:
+        read = _read(model, how, extensions, on_step, error)
+        if read is None or read.level != LEVELS[0]:
+            raise
+        on_step("collect")
+        exe = unplanned(read, plan_target(read.module, how.target, read.path))
+        return exe, outline(exe, names_in(model), error)
+    on_step("collect")
+    return exe, collect(exe, names_in(model))
+
+
+def _read(
+    model: str, how: Compilation, extensions: Extensions, on_step: OnStep, error: DoesNotFit
+) -> Program | None:
+    """The program of a model before any pass; None if it is too large to be read."""
+    found: list[Program] = []
+
+    def stop(program: Program) -> None:
+        found.append(program)
+        raise error
+
+    with suppress(DoesNotFit):
+        again = replace(how, dump_ir=None)
+        again.compiled(model, extensions, on_step, unbounded=True, on_read=stop, cache=False)
+    return found[0] if found else None
+
+
+def _judged(
+    report: Report, before: Report | None, baseline: str, conditions: Sequence[Condition]
+) -> _Judged:
+    """Compare a report with a baseline. Raises InputError for figures that are not known."""
+    if before is not None and not before.program.get("planned", True):
+        raise InputError(f"{baseline}: not planned, as it is too large; need one with plans")
+    if not report.program["planned"]:
+        return _Judged(report, None, {})
+    beside = None if before is None else compared(report, before, baseline)
+    now = figures_of(report.program)
+    was = None if before is None else figures_of(before.program)
+    return _Judged(report, beside, {each.text: each.holds(now, was) for each in conditions})
+
+
+def _write(exe: Executable, found: _Judged, asked: _Asked, dump: Path, on_step: OnStep) -> None:
+    """Write the folder of the report. dump: of what passes did."""
+    links: Link = {}
+    more: list[Callable[[Path], None]] = []
+    if asked.passes:
+        links["what passes did"] = f"{PASSES}/index.html?report={{}}"
+        more.append(partial(_copy, dump))
+    if asked.scan and found.report.program["planned"]:
+        links["in the scan"] = f"{SCAN}/index.html?report={{layer}}"
+        more.append(partial(_scan, exe, asked.model, on_step))
+    facts = None if found.beside is None else found.beside.to_dict()
+    page = page_text(found.report, facts, links)
+    assert asked.output is not None
+    write_report(found.report, asked.output, files_of(exe, found.report, page), more)
+
+
+def _say(exe: Executable, found: _Judged, asked: _Asked) -> None:
+    """Print the first figures, and exit as they demand."""
+    report = found.report
+    if report.program["planned"]:
+        warn(exe.relaxed)
+    for line in (*report_lines(report, asked.output), *comparison_lines(found.beside)):
+        console().print(line, highlight=False, soft_wrap=True)
+    if asked.opened and asked.output is not None:
+        webbrowser.open((asked.output / PAGE).resolve().as_uri())
+    if failed := [text for text, bad in found.verdicts.items() if bad]:
+        print_error_line(f"check failed: {'; '.join(failed)}")
+    if not report.program["fits"]:
+        shows = "what fills the tiles" if report.program["planned"] else "what is large"
+        print_error_line(
+            f"error: does not fit: {report.program['shortage']}; the report says {shows}"
+        )
+        raise typer.Exit(TOO_LARGE)
+    if failed:
+        raise typer.Exit(CHECK_FAILED)
+
+
+def _check_use(asked: _Asked, tiles: str, how: Compilation) -> None:
+    """Raise InputError for options that lead to no result, or whose libraries are missing."""
+    in_folder = asked.passes or asked.scan or asked.opened
+    others = asked.conditions or asked.markdown is not None or asked.perfetto is not None
+    if asked.perfetto is not None:
+        needs_perfetto()
+    if asked.output is None and (in_folder or not others):
         raise InputError("no folder to write to; need -o DIR")
-    if markdown is not None and not baseline:
+    if asked.markdown is not None and not asked.baseline:
         raise InputError("--markdown: nothing to compare with; need BASELINE")
+    if tiles and asked.perfetto is None:
+        raise InputError("--tiles without --perfetto; need both")
+    if asked.passes and asked.model.endswith(PROGRAM_FILE):
+        raise InputError(f"{asked.model}: compiled already; --passes needs the model")
+    if asked.passes and how.dump_ir is not None:
+        raise InputError("--passes and --dump-ir: need one of the two")
+    needs_libraries()
+    if asked.scan:
+        needs_libraries_of_scan()
+    if asked.output is not None:
+        check_report_folder(asked.output)
 
 
 def _earlier(baseline: str) -> Report | None:
     """The report in a folder that is the baseline; None if the baseline is no folder."""
     return read_report(Path(baseline)) if baseline and Path(baseline).is_dir() else None
-
-
-def _verdicts(
-    conditions: Sequence[Condition], report: Report, before: Report | None
-) -> dict[str, bool]:
-    """For each condition, whether it holds. Raises InputError for figures that are not known."""
-    now = figures_of(report.program)
-    was = None if before is None else figures_of(before.program)
-    return {each.text: each.holds(now, was) for each in conditions}
 
 
 def _copy(dump: Path, folder: Path) -> None:

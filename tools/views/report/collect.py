@@ -109,7 +109,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         _dearest_vertices(steps, nodes),
         kinds_of(list(modules[exe.levels[0]].walk()), nodes),
     )
-    tables["provenance"] = _provenance_table(nodes, modules)
+    tables["provenance"] = provenance_table(nodes, modules)
     absent = _absent(exe)
     vertices, left_out = vertex_tables(steps, variables, target)
     tables |= vertices
@@ -220,7 +220,8 @@ def _pass_table(exe: Executable) -> Table:
     )
 
 
-def _provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
+def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
+    """What became of each node. modules: by level."""
     counts = counted(nodes, modules)
     order: dict[str, None] = {}
     for level in counts.values():
@@ -252,10 +253,11 @@ def _program(
     costs = totals([each.price for each in steps])
     return {
         "name": shown(os.path.basename(exe.path)),
-        "target": _target_facts(target),
+        "target": target_facts(target),
         "levels": list(exe.levels),
         "fits": not memory.shortage,
         "shortage": memory.shortage,
+        "planned": True,
         **vars(costs),
         "seconds_of_a_run": costs.cycles / target.clock_hz,
         "vertices": profile["vertices"],
@@ -283,7 +285,7 @@ def _program(
     }
 
 
-def _target_facts(target: Target) -> dict[str, Any]:
+def target_facts(target: Target) -> dict[str, Any]:
     """What the page says about the machine, and the peaks of its roofline."""
     units = target.conv_units("float16", "float32") or target.conv_units("float32", "float32")
     return {

@@ -103,8 +103,7 @@ def level_model(level: str, module: ModuleOp, report: Report, nodes: Nodes) -> o
         ir_version=IR_VERSION,
         functions=list(made.functions.values()),
         opset_imports=[helper.make_opsetid(domain, 1) for domain in sorted(made.domains)],
-        doc_string=f"{program['name']} at {level} on {program['target']['name']}: "
-        f"{program['cycles']:,} cycles",
+        doc_string=f"{program['name']} at {level} on {program['target']['name']}",
     )
     helper.set_model_props(model, {name: str(value) for name, value in facts.items()})
     return model

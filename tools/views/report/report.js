@@ -99,10 +99,13 @@ function showView() {
   const view = VIEWS.find(each => each.name === place.view), host = $("view");
   for (const each of VIEWS) each.tab.setAttribute("aria-selected", String(each === view));
   host.replaceChildren(); host.scrollTop = 0;
-  view.show(host);
+  if (P.planned || view.outline) view.show(host);
+  else host.append(make("p", { className: "note", textContent: `This view needs plans. ${data.absent.plans}` }));
   document.body.dataset.view = view.name;
 }
-function view(name, title, show) { const it = { name, title, show }; VIEWS.push(it); return it; }
+const OUTLINE = ["summary", "memory", "operations", "graph", "provenance"];
+/** A view. Those of OUTLINE also show a program that was not planned. */
+function view(name, title, show) { const it = { name, title, show, outline: OUTLINE.includes(name) }; VIEWS.push(it); return it; }
 
 /* The card */
 
@@ -145,7 +148,7 @@ function showCard() {
   const button = (text, act) => { const node = make("button", { type: "button", textContent: text }); node.addEventListener("click", act); buttons.append(node); };
   if (op.first_superstep >= 0) button("in time", () => go({ view: "execution", step: dearestStep(op) }));
   button("in memory", () => { memoryTab = "variables"; shownView = ""; go({ view: "memory" }); });
-  button("in the program", () => go({ view: "program", step: op.first_superstep }));
+  if (P.planned) button("in the program", () => go({ view: "program", step: op.first_superstep }));
   if (data.graph.groups.some(group => group.operations.includes(op.operation))) button("in the graph", () => go({ view: "graph" }));
   button("source", () => go({ view: "provenance" }));
   for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{layer}", encodeURIComponent(op.name.split("+")[0])).replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
@@ -153,15 +156,15 @@ function showCard() {
     make("h2", {}, make("span", { textContent: op.name }), close),
     make("p", { className: "note", textContent: [op.kind, op.phase, op.line].filter(Boolean).join(" · ") }),
     buttons,
-    make("h3", { textContent: `cycles: ${share(op.cycles)} of the run, ${time(op.cycles)}` }),
+    ...(P.planned ? [make("h3", { textContent: `cycles: ${share(op.cycles)} of the run, ${time(op.cycles)}` }),
     bar([[op.compute_cycles, "--compute", "compute"], [op.exchange_cycles, "--exchange-c", "exchange"], [op.sync_cycles, "--sync", "sync"]]),
     pairs([["cycles", digits(op.cycles)], ["compute", digits(op.compute_cycles)], ["exchange", digits(op.exchange_cycles)], ["sync", digits(op.sync_cycles)], ["received", bytes(op.exchange_bytes)],
-      ["vertices", digits(op.vertices)], ["MACs", op.macs ? short(op.macs) : ""], ["utilisation", op.utilisation === null ? "" : `${percent(op.utilisation)} of ${op.peak}`], ["limited by", op.limited_by]]),
+      ["vertices", digits(op.vertices)], ["MACs", op.macs ? short(op.macs) : ""], ["utilisation", op.utilisation === null ? "" : `${percent(op.utilisation)} of ${op.peak}`], ["limited by", op.limited_by]])] : []),
     ...(op.plan ? [make("h3", { textContent: "plan" }), pairs([["", op.plan, true], ["split", op.split], ["method", op.method], ["tiles", plan ? digits(plan.tiles) : ""], ["runner-up", op.runner_up ? `${op.runner_up} (${slower(op.runner_up_slower)})` : ""],
       ["estimated cycles", plan ? short(plan.estimated_cycles * plan.times) : ""], ["temporary bytes", plan ? `${bytes(plan.temporary_bytes)} of ${bytes(plan.limit_bytes)}` : ""]])] : []),
     ...alternativesOf(op),
     make("h3", { textContent: "memory" }),
-    pairs([["weights, all tiles", bytes(op.resident_bytes)], ["values, all tiles", bytes(op.value_bytes)], ["on the fullest tile", bytes(op.peak_bytes)]]),
+    pairs([["weights, all tiles", bytes(op.resident_bytes)], ["values, all tiles", bytes(op.value_bytes)], ["on the fullest tile", P.planned ? bytes(op.peak_bytes) : ""]]),
     ...listOf("supersteps", op.steps.map(k => [linkish(STEPS[k].label, () => go({ view: "execution", step: k }), STEPS[k].name), short(STEPS[k].times * STEPS[k].cycles)])),
     ...listOf("variables", op.variables.toSorted((a, b) => b.bytes - a.bytes).map(each => [make("span", { textContent: `${each.name} · ${each.kind}`, title: each.name }), bytes(each.bytes)])),
     ...listOf("made from", op.nodes.map(each => [make("span", { textContent: each.node }), each.line])),

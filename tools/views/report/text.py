@@ -16,6 +16,10 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
     program, operations = report.program, report.tables["operations"]
     where = "" if folder is None else f" -> {folder}"
     yield f"{program['name']} on {program['target']['name']}{where}"
+    if not program["planned"]:
+        size = sum(np.asarray(report.tables["variables"]["bytes"]).tolist())
+        yield f"not planned: {len(operations['name']):,} operations, tensors of {size:,} bytes"
+        return
     milliseconds = 1e3 * program["seconds_of_a_run"]
     yield (
         f"{program['cycles']:,} cycles ({milliseconds:.3g} ms): compute "

@@ -7,7 +7,10 @@ const FIGURES = {
   bytes: ["bytes at the peak", op => op.peak_bytes, n => bytes(n)],
   exchange: ["received bytes", op => op.exchange_bytes, n => bytes(n)],
 };
+/** The only figure of a program that was not planned. */
+const SIZES = { sizes: ["weights and results", op => op.resident_bytes + op.value_bytes, n => bytes(n)] };
 view("graph", "Graph", host => {
+  if (!P.planned && !FIGURES.sizes) { for (const name of Object.keys(FIGURES)) delete FIGURES[name]; Object.assign(FIGURES, SIZES); graphFigure = "sizes"; }
   const G = data.graph;
   if (!G.groups.length) { host.append(make("p", { className: "note", textContent: "The program has no operations." })); return; }
   const W = 188, H = 40, GAP = 26, SIDE = 20, HEAD = 26, PAD = 14;

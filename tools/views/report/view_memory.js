@@ -7,7 +7,8 @@ const MEMORY_TABS = [["tiles", "by tile", memoryByTile], ["time", "over time", m
 view("memory", "Memory", host => {
   const tabs = make("div", { className: "tabs" });
   tabs.setAttribute("role", "tablist");
-  for (const [name, title] of MEMORY_TABS) {
+  if (!P.planned) memoryTab = "variables";
+  for (const [name, title] of P.planned ? MEMORY_TABS : MEMORY_TABS.filter(each => each[0] === "variables")) {
     const node = make("button", { type: "button", textContent: title });
     node.dataset.tab = name; node.setAttribute("role", "tab"); node.setAttribute("aria-selected", String(name === memoryTab));
     node.addEventListener("click", () => { memoryTab = name; shownView = ""; go({ view: "memory" }); });
@@ -242,9 +243,9 @@ function memoryByVariable(host) {
     { name: "kind", label: "kind", width: "78px", value: row => row.kind },
     { name: "type", label: "type", width: "minmax(120px, 1fr)", value: row => `${row.dtype} ${row.shape}` },
     { name: "bytes", label: "all tiles", width: "100px", num: true, value: row => row.bytes, text: row => bytes(row.bytes), share: row => row.bytes / most },
-    { name: "tile", label: "each tile", width: "84px", num: true, value: row => row.bytes_per_tile, text: row => bytes(row.bytes_per_tile) },
-    { name: "tiles", label: "tiles", width: "104px", num: true, value: row => row.tiles, text: row => `${row.first_tile}–${row.first_tile + row.tiles - 1}` },
-    { name: "address", label: "address", width: "74px", num: true, value: row => row.address },
+    { name: "tile", label: "each tile", width: "84px", num: true, value: row => row.bytes_per_tile, text: row => P.planned ? bytes(row.bytes_per_tile) : "–" },
+    { name: "tiles", label: "tiles", width: "104px", num: true, value: row => row.tiles, text: row => P.planned ? `${row.first_tile}–${row.first_tile + row.tiles - 1}` : "–" },
+    { name: "address", label: "address", width: "74px", num: true, value: row => row.address, text: row => P.planned ? String(row.address) : "–" },
     { name: "peak", label: "at the peak", width: "90px", value: row => row.waits ? "waits" : row.at_peak ? "yes" : "" },
   ], {
     label: "Variables", least: 1020, sort: { name: "bytes", down: true }, nothing: "no variable has all these words",

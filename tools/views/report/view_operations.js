@@ -9,7 +9,7 @@ view("operations", "Operations", host => {
   const total = make("span", { className: "note", id: "filtered" });
   host.append(make("div", { className: "tools" }, filter, groups, total, make("span", { className: "note push", textContent: "click a row for its details" })), ...lacks("plans"));
   const most = highest(OPS, op => op.cycles, 1);
-  const columns = [
+  const every = [
     { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
     { name: "kind", label: "kind", width: "104px", value: row => row.kind.replace(/^nn\./, "") },
     ...(OPS.some(op => op.phase) ? [{ name: "phase", label: "phase", width: "70px", value: row => row.phase }] : []),
@@ -20,20 +20,22 @@ view("operations", "Operations", host => {
     { name: "received", label: "received", width: "74px", num: true, value: row => row.exchange_bytes, text: row => bytes(row.exchange_bytes), tip: "bytes that all tiles receive for it" },
     { name: "utilisation", label: "utilisation", width: "78px", num: true, value: row => row.utilisation, text: row => percent(row.utilisation), share: row => row.utilisation || 0 },
     { name: "weights", label: "weights", width: "76px", num: true, value: row => row.resident_bytes, text: row => bytes(row.resident_bytes), tip: "bytes of weights and constants on all tiles" },
+    ...(P.planned ? [] : [{ name: "values", label: "results", width: "76px", num: true, value: row => row.value_bytes, text: row => bytes(row.value_bytes), tip: "bytes of its results" }]),
     { name: "peak", label: "at the peak", width: "82px", num: true, value: row => row.peak_bytes, text: row => bytes(row.peak_bytes), tip: "its bytes on the fullest tile in that tile's worst superstep" },
     { name: "limited", label: "limited by", width: "minmax(120px, 1.2fr)", value: row => row.limited_by },
     { name: "split", label: "plan", width: "minmax(120px, 1.4fr)", code: true, value: row => row.split },
     { name: "runner", label: "runner-up", width: "96px", num: true, value: row => row.runner_up_slower, text: row => row.runner_up_slower === null ? "–" : slower(row.runner_up_slower).replace(" alone", "") },
     { name: "line", label: "line", width: "110px", value: row => row.line },
   ];
+  const columns = P.planned ? every : every.filter(each => ["name", "kind", "phase", "weights", "values", "line"].includes(each.name));
   const text = op => `${op.name} ${op.kind} ${op.phase} ${op.line} ${op.split} ${op.limited_by} ${op.nodes.map(n => n.node).join(" ")}`.toLowerCase();
   const table = grid(host, columns, {
-    label: "Operations", className: "fill", least: 1480, nothing: "no operation has all these words",
+    label: "Operations", className: "fill", least: P.planned ? 1480 : 700, nothing: "no operation has all these words",
     isOn: row => !row.group && row.operation === place.op,
     rows: compare => {
       const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
       const kept = OPS.filter(op => words.every(word => text(op).includes(word)));
-      total.textContent = `${count(kept.length, "operation")}, ${share(sum(kept, op => op.cycles))} of the cycles`;
+      total.textContent = count(kept.length, "operation") + (P.planned ? `, ${share(sum(kept, op => op.cycles))} of the cycles` : "");
       const unfolded = (rows, depth) => (compare ? rows.toSorted(compare) : rows).flatMap(row => {
         row.depth = depth;
         return row.group && openHeads.has(row.key) ? [row, ...unfolded(row.inside, depth + 1)] : [row];
@@ -88,7 +90,7 @@ function blocksOf(ops) {
 const common = (rows, name) => rows.every(row => row[name] === rows[0][name]) ? rows[0][name] : "";
 function groupOf(key, name, ops) {
   const head = { group: true, key, name, inside: ops, size: ops.length, kind: "", phase: "", limited_by: "", split: "", line: "", runner_up_slower: null };
-  for (const name of ["cycles", "compute_cycles", "exchange_cycles", "exchange_bytes", "resident_bytes", "peak_bytes"]) head[name] = sum(ops, op => op[name]);
+  for (const name of ["cycles", "compute_cycles", "exchange_cycles", "exchange_bytes", "resident_bytes", "value_bytes", "peak_bytes"]) head[name] = sum(ops, op => op[name]);
   const known = ops.filter(op => op.utilisation !== null && op.peak === "MACs");
   head.utilisation = known.length ? sum(known, op => op.utilisation * op.cycles) / (sum(known, op => op.cycles) || 1) : null;
   return head;

@@ -4,7 +4,32 @@ function figure(value, name, more = "", bad = false) {
   return make("div", { className: `figure${bad ? " bad" : ""}` }, make("b", { textContent: value }), make("span", {}, TERMS[name] ? term(name) : name), make("i", { textContent: more }));
 }
 
+/** A summary of a program that was not planned: how much there is, and what is largest. */
+function outlineSummary(host) {
+  const room = P.target.tiles * (P.bytes_per_tile - P.reserved_bytes), stored = VARIABLES.filter(each => each.kind !== "value"), values = VARIABLES.filter(each => each.kind === "value");
+  const weights = sum(stored, each => each.bytes), largest = highest(values, each => each.bytes, 0);
+  host.append(make("div", { className: "figures" },
+    figure("not planned", "fits", "so cycles and memory of tiles are not known", true),
+    figure(bytes(room), "all tiles", `hold this, without what is reserved: ${digits(P.target.tiles)} of ${bytes(P.bytes_per_tile)}`),
+    figure(bytes(weights), "weights and constants", `${percent(weights / room, 0)} of that`, weights > room),
+    figure(bytes(largest), "largest value", `${percent(largest / room, 0)} of that`, largest > room),
+    figure(digits(OPS.length), "operations", `${digits(VARIABLES.length)} tensors`)));
+  host.append(warningList());
+  const top = make("section", { className: "panel w7" }, make("h2", {}, "Largest tensors", make("small", { textContent: "of what all tiles hold" })));
+  const most = VARIABLES.toSorted((a, b) => b.bytes - a.bytes).slice(0, 14);
+  for (const each of most) {
+    const line = make("div", { className: "costline" });
+    line.append(each.operation < 0 ? make("span", { textContent: each.name }) : linkish(each.name, () => go({ op: each.operation })), bar([[each.bytes, each.bytes > room ? "--worse" : each.kind === "value" ? "--c1" : "--c0", each.kind]], Math.max(room, most[0].bytes)), make("span", { textContent: bytes(each.bytes), className: "num" }));
+    top.append(line);
+  }
+  const layers = [...Map.groupBy(OPS, op => op.layer)].map(([name, ops]) => [name, sum(ops, op => op.resident_bytes + op.value_bytes)]).toSorted((a, b) => b[1] - a[1]).slice(0, 14);
+  const box = make("section", { className: "panel w5" }, make("h2", {}, "Largest layers", make("small", { textContent: "weights and results" })));
+  for (const [name, size] of layers) box.append(make("div", { className: "costline" }, make("span", { textContent: name }), bar([[size, "--c0", "bytes"]], layers[0][1]), make("span", { textContent: bytes(size), className: "num" })));
+  host.append(make("div", { className: "columns" }, top, box), aboutProgram());
+}
+
 view("summary", "Summary", host => {
+  if (!P.planned) { outlineSummary(host); return; }
   const used = P.max_tile_bytes / P.bytes_per_tile;
   host.append(make("div", { className: "figures" },
     figure(time(P.cycles), "one run", `${digits(P.cycles)} cycles at ${short(P.target.clock_hz)}Hz`),
@@ -14,12 +39,7 @@ view("summary", "Summary", host => {
     figure(short(P.vertices), "vertices", P.edges === null ? "" : `${short(P.edges)} edges between them`),
     figure(bytes(P.exchange_bytes), "exchange", "received by all tiles"),
     figure(digits(P.tiles_used), "tiles", `used, of ${digits(P.target.tiles)}`)));
-  if (data.warnings.length) host.append(make("section", { className: "panel" }, make("h2", { textContent: "What to look at" }),
-    make("ul", { className: "warnings" }, ...data.warnings.map(each => {
-      const item = make("li", { className: each.bad ? "bad" : "" }, linkish(each.text, () => go(each.go)));
-      item.append(make("small", { textContent: each.advice }));
-      return item;
-    }))));
+  if (data.warnings.length) host.append(warningList());
   const phases = [...Map.groupBy(OPS.filter(op => op.phase), op => op.phase)].map(([name, ops]) => [name, sum(ops, op => op.cycles)]);
   const time_ = make("section", { className: "panel w7" }, make("h2", {}, "Where the cycles go"),
     bar([[P.compute_cycles, "--compute", "compute"], [P.exchange_cycles, "--exchange-c", "exchange"], [P.sync_cycles, "--sync", "sync"]]),
@@ -32,21 +52,34 @@ view("summary", "Summary", host => {
   const dear = OPS.toSorted((a, b) => b.cycles - a.cycles).slice(0, 12), most = dear[0]?.cycles || 1;
   const top = make("section", { className: "panel w5" }, make("h2", {}, "Dearest operations", make("small", { textContent: "of all cycles" })));
   for (const op of dear) {
-    const line = make("div"); line.style.cssText = "display:grid;grid-template-columns:minmax(0,1fr) 90px 52px;gap:10px;align-items:center";
+    const line = make("div", { className: "costline" });
     line.append(linkish(op.name, () => go({ op: op.operation })), bar([[op.compute_cycles, "--compute", "compute"], [op.exchange_cycles, "--exchange-c", "exchange"], [op.sync_cycles, "--sync", "sync"]], most), make("span", { textContent: share(op.cycles), className: "num" }));
-    line.lastChild.style.cssText = "text-align:right;font-variant-numeric:tabular-nums";
     top.append(line);
   }
   const roof = make("section", { className: "panel w7" }, make("h2", {}, term("roofline", "Roofline"), make("small", { textContent: "each point is an operation that multiplies; larger points take more cycles" })));
   roofline(roof);
   host.append(make("div", { className: "columns" }, time_, memory, top, roof));
+  host.append(aboutProgram());
+});
+
+/** What to look at, and what can be done. */
+function warningList() {
+  return make("section", { className: "panel" }, make("h2", { textContent: "What to look at" }),
+    make("ul", { className: "warnings" }, ...data.warnings.map(each => {
+      const item = make("li", { className: each.bad ? "bad" : "" }, linkish(each.text, () => go(each.go)));
+      item.append(make("small", { textContent: each.advice }));
+      return item;
+    })));
+}
+
+function aboutProgram() {
   const about = make("section", { className: "panel" }, make("h2", { textContent: "About this program" }), pairs([
     ["levels", P.levels.join(" → ")], ["operations", Object.entries(P.operations_by_level).map(([level, n]) => `${level} ${digits(n)}`).join(", ")],
     ["seconds of compiling", Object.entries(P.seconds_by_stage).filter(([name]) => !["run", "load"].includes(name)).map(([name, s]) => `${name} ${s.toFixed(2)}`).join(", ")]]));
   about.querySelector("dl").classList.add("left");
   about.append(...Object.entries(data.absent).map(([name, why]) => make("p", { className: "note", textContent: `${name}: ${why}` })));
-  host.append(about);
-});
+  return about;
+}
 
 function roofline(host) {
   const points = OPS.filter(op => op.macs > 0 && op.cycles > 0 && op.exchange_bytes > 0);

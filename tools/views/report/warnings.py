@@ -21,12 +21,24 @@ MANY = 0.02
 
 def warnings_of(report: Report) -> list[dict[str, Any]]:
     """The warnings: text, advice, whether they are errors, and where the page shows more."""
+    if not report.program["planned"]:
+        return [_unplanned(report)]
     found = [*_memory(report), *_cycles(report)]
     return sorted(found, key=lambda each: not each["bad"])
 
 
 def _warning(text: str, advice: str, *, bad: bool = False, **go: Any) -> dict[str, Any]:
     return {"text": text, "advice": advice, "bad": bad, "go": go}
+
+
+def _unplanned(report: Report) -> dict[str, Any]:
+    return _warning(
+        f"It does not fit, and was not planned: {report.program['shortage']}",
+        "The list of tensors shows what is large. A smaller batch, elements of fewer bits, or more "
+        "tiles (--target NAME:TILES) help.",
+        bad=True,
+        view="memory",
+    )
 
 
 def _memory(report: Report) -> Iterator[dict[str, Any]]:

@@ -98,6 +98,25 @@ def test_every_view_opens_without_network_and_without_errors(browser, page, view
     assert network_urls(browser) == []
 
 
+@pytest.fixture(scope="module")
+def unplanned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text = LAYERS.replace("32x32", "2048x2048")
+    return written(tmp_path_factory.mktemp("large"), "--target", "tiny:2", text=text)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_view_of_a_program_without_plans_says_what_is_known(browser, unplanned, view):
+    opened(browser, unplanned, f"{view}&op=0")
+    shown = " ".join(texts(browser, "#view > *"))
+    if view in ("execution", "program"):
+        assert shown.startswith("This view needs plans. not planned: ")
+    else:
+        assert "NaN" not in shown
+        assert "undefined" not in shown
+    assert texts(browser, "#card h2 span") == ["first/matmul"]
+    assert browser.get_log("browser") == []
+
+
 def test_figures_of_very_many_rows_have_a_largest_one(browser, page):
     opened(browser, page)
     script = "return highest(Array.from({ length: 1e6 }, (_, k) => k % 999983), x => 2 * x, 5)"
