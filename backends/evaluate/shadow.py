@@ -1,13 +1,16 @@
 """Strict mode: which variable each byte was written as, and whether a phase may touch it.
 
-A shadow array holds, for each byte of memory, the variable it was last written as; reading a byte
-as another variable is reading something undefined or overwritten.
+Reading a byte that was last written as another variable is reading something undefined or
+overwritten. A variable is always written as a whole. So its bytes are its own as long as nothing
+that may share bytes with it has been written since. Only where something has, bytes are compared:
+all variables there are painted into a shadow of the memory, in the order in which they were
+written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +20,12 @@ from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
+from ...ir.geometry.layout import Layout
 from ...ir.provenance import origin, place
 from ..faults import MachineFault
 
 Marks = NDArray[np.uint16]
+Numbers: TypeAlias = "frozenset[int]"
 MOST_MARKS = 0xFFFF
 
 
@@ -36,18 +41,30 @@ class Shadow:
         self._number = {name: i + 1 for i, name in enumerate(self._names)}
         if len(self._names) >= MOST_MARKS:
             raise ValueError(f"{len(self._names)} variables; at most {MOST_MARKS - 1}")
-        # The variable, plus 1, that each byte was last written as; 0: never.
+        # The variable, plus 1, that each byte was last written as; 0: never. Only what is painted
+        # is true, and only that takes memory.
         self._owner: Marks = np.zeros(shape, np.uint16)
-        # The operation that last wrote each byte, numbered through the phases.
+        # The operation that last wrote each byte, numbered through the phases, of those operations
+        # that may share bytes with others of their phase.
         self._writer: Marks = np.zeros(shape, np.uint16)
         self._clock = 0
+        # When each variable was last written, by number; 0: never.
+        self._written = np.zeros(len(self._names) + 1, np.int64)
+        self._boxes = np.array(
+            [
+                (v.start, v.start + v.bytes_per_tile, layout.first_tile, _end(layout))
+                for v in variables.values()
+                for layout in [v.placed]
+            ],
+            np.int64,
+        ).reshape(-1, 4)
+        self._known: dict[str, Numbers] = {}
         # The states and constants that have a value.
         self._held: set[str] = set()
 
     def define(self, name: str) -> None:
-        """The host has written a variable, padding included."""
-        for _, marks in self._marks(self._owner, name, every=True):
-            marks[...] = self._number[name]
+        """A variable has been written, padding included."""
+        self._written[self._number[name]] = self._written.max() + 1
         if self._variables[name].is_resident:
             self._held.add(name)
 
@@ -66,35 +83,72 @@ class Shadow:
         """Raise MachineFault if operations of a phase read bytes that are undefined or written in
         the same phase, or write a byte twice."""
         base = self._tick(len(ops))
-        for number, op in enumerate(ops):
-            for name in _written(op):
-                for cls, marks in self._marks(self._writer, name, every=True):
-                    taken = marks >= base
-                    if taken.any():
-                        other = _who(ops[int(marks[taken][0]) - base])
-                        self._fault(
-                            step, op, name, cls, taken, f"which {other} writes in the same phase"
-                        )
-                    marks[...] = base + number
-        for number, op in enumerate(ops):
-            for index, name in enumerate(_read(op)):
-                every = isinstance(op, VerticesOp)
-                self._check_defined(step, op, name, every)
-                harmless = base + number if _is_in_place(op, index, self._variables) else 0
-                for cls, marks in self._marks(self._writer, name, every):
-                    written = (marks >= base) & (marks != harmless)
-                    if written.any():
-                        other = ops[int(marks[written][0]) - base]
-                        who = "it overwrites" if other is op else f"{_who(other)} writes"
-                        self._fault(
-                            step, op, name, cls, written, f"which {who} in the same phase", "reads"
-                        )
+        writes = [(number, op, name) for number, op in enumerate(ops) for name in _written(op)]
+        reads = [
+            (number, op, name, _is_in_place(op, index, self._variables))
+            for number, op in enumerate(ops)
+            for index, name in enumerate(_read(op))
+        ]
+        written = [self._number[name] for _, _, name in writes]
+        shared: set[int] = set()
+        for i, (number, op, name) in enumerate(writes):
+            read = {
+                self._number[other]
+                for reader, _, other, in_place in reads
+                if not (in_place and reader == number)
+            }
+            if self._meeting(name).isdisjoint({*written[:i], *written[i + 1 :], *read}):
+                continue
+            shared.add(written[i])
+            for cls, marks in self._marks(self._writer, name, every=True):
+                taken = marks >= base
+                if taken.any():
+                    other = _who(ops[int(marks[taken][0]) - base])
+                    self._fault(
+                        step, op, name, cls, taken, f"which {other} writes in the same phase"
+                    )
+                marks[...] = base + number
+        for number, op, name, in_place in reads:
+            every = isinstance(op, VerticesOp)
+            self._check_defined(step, op, name, every)
+            if self._meeting(name).isdisjoint(shared):
+                continue
+            harmless = base + number if in_place else 0
+            for cls, marks in self._marks(self._writer, name, every):
+                taken = (marks >= base) & (marks != harmless)
+                if taken.any():
+                    other = ops[int(marks[taken][0]) - base]
+                    who = "it overwrites" if other is op else f"{_who(other)} writes"
+                    self._fault(
+                        step, op, name, cls, taken, f"which {who} in the same phase", "reads"
+                    )
 
     def end_phase(self, ops: Sequence[Operation]) -> None:
         """Record that the operations have written their results."""
         for op in ops:
             for name in _written(op):
                 self.define(name)
+
+    def _meeting(self, name: str) -> Numbers:
+        """The numbers of the variables that may share bytes with one, and its own."""
+        if name not in self._known:
+            own = self._number[name]
+            low, high, first, last = self._boxes.T
+            box = self._boxes[own - 1]
+            meets = (low < box[1]) & (high > box[0]) & (first < box[3]) & (last > box[2])
+            self._known[name] = frozenset({own, *(np.flatnonzero(meets) + 1).tolist()})
+        return self._known[name]
+
+    def _paint(self, name: str) -> None:
+        """Note which variable each byte of one was last written as."""
+        numbers = np.array([*self._meeting(name)], np.int64)
+        when = self._written[numbers]
+        for _, marks in self._marks(self._owner, name, every=True):
+            marks[...] = 0
+        order: list[int] = numbers[np.argsort(when)][np.count_nonzero(when == 0) :].tolist()
+        for number in order:
+            for _, marks in self._marks(self._owner, self._names[number - 1], every=True):
+                marks[...] = number
 
     def _tick(self, count: int) -> int:
         """The number of a phase's first operation; those of earlier phases are smaller."""
@@ -132,6 +186,10 @@ class Shadow:
         every: bool,
         verb: str = "reads",
     ) -> None:
+        own, others = self._number[name], [*self._meeting(name)]
+        if self._written[own] and self._written[own] == self._written[others].max():
+            return
+        self._paint(name)
         for cls, marks in self._marks(self._owner, name, every):
             bad = marks != self._number[name]
             if bad.any():
@@ -178,6 +236,11 @@ class Shadow:
             addresses=addresses,
             node=origin(op),
         )
+
+
+def _end(layout: Layout) -> int:
+    """The tile after the last one of a layout."""
+    return layout.first_tile + layout.cells
 
 
 def _who(op: Operation) -> str:
