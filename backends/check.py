@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +28,11 @@ from .reference.moves import evaluate_moves
 from .reference.structure import evaluate_structure
 
 Array = NDArray[Any]
+T = TypeVar("T")
+R = TypeVar("R")
+
+MANY = 2
+"""Blocks of so many tensors are read by several threads."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +110,15 @@ class Overflow:
         )
 
 
+@dataclass(frozen=True)
+class _Judged:
+    """What is known of one operation: error over bound, what is wrong, what overflows."""
+
+    ratio: float = 0.0
+    finding: Finding | None = None
+    overflow: Overflow | None = None
+
+
 class OpCheck(Observer):
     """Checks every vertex set and every move of a machine's runs against the fp64 reference.
 
@@ -110,15 +127,39 @@ class OpCheck(Observer):
     the number of operations checked. largest_ratio: the largest error/bound of any result so far.
     overflow: the first operation that makes infinities or NaN of finite operands. That is within
     any bound, but nothing can be compared after it.
+
+    pool: threads that compare results with the reference while the machine goes on. Blocks are read
+    before it does. at_once: how many results wait for them at most, because each has copies of its
+    operands.
     """
 
-    def __init__(self) -> None:
-        self.first: Finding | None = None
-        self.overflow: Overflow | None = None
+    def __init__(self, pool: Executor | None = None, at_once: int = 1) -> None:
         self.checked = 0
-        self.largest_ratio = 0.0
+        self._pool, self._at_once = pool, at_once
+        self._waiting: deque[Future[_Judged]] = deque()
+        self._first: Finding | None = None
+        self._overflow: Overflow | None = None
+        self._largest_ratio = 0.0
         self._moves: list[CopyOp] = []
         self._operands: list[Array] = []
+
+    @property
+    def first(self) -> Finding | None:
+        """The first operation that is wrong."""
+        self._settle(0)
+        return self._first
+
+    @property
+    def overflow(self) -> Overflow | None:
+        """The first operation that overflows."""
+        self._settle(0)
+        return self._overflow
+
+    @property
+    def largest_ratio(self) -> float:
+        """The largest error of a result, divided by its bound."""
+        self._settle(0)
+        return self._largest_ratio
 
     def on_move(self, op: CopyOp, machine: Machine) -> None:
         """Note the move. All moves of a superstep happen at once, and are checked after that."""
@@ -130,11 +171,17 @@ class OpCheck(Observer):
         Nobody writes the blocks of a tensor without elements, unless a move fills their padding.
         """
         self._check_moves(machine)
-        self._operands = [read_blocks(blocks_of(machine, name)) for name in op.sources]
-        for name, dense in zip(op.sources, self._operands, strict=True):
-            found = mismatch(blocks_of(machine, name), dense) if dense.size else None
-            if found is not None:
-                self._bits_differ("operand", op, name, found)
+
+        def read(name: str) -> tuple[Array, Mismatch | None]:
+            blocks = blocks_of(machine, name)
+            dense = read_blocks(blocks)
+            return dense, mismatch(blocks, dense) if dense.size else None
+
+        found = self._all(read, op.sources)
+        self._operands = [dense for dense, _ in found]
+        for name, (_, differs) in zip(op.sources, found, strict=True):
+            if differs is not None:
+                self._bits_differ("operand", op, name, differs)
 
     def on_compute(self, op: VerticesOp, machine: Machine) -> None:
         """Compare a result with the reference."""
@@ -145,12 +192,12 @@ class OpCheck(Observer):
             found = mismatch(blocks, actual) if actual.size else None
             if found is not None:
                 self._bits_differ("result", op, name, found)
-            worst = worst_of_vertices(op.structure(), self._operands, actual, i)
-            if self.overflow is None:
-                self.overflow = overflow_of(op, self._operands, actual)
-            self.largest_ratio = max(self.largest_ratio, worst.ratio)
-            if worst.ratio > 1 and self.first is None:
-                self._add("value", op, name, tile_of(blocks.layout, worst.index), worst)
+            judge = partial(_judged, op, self._operands, actual, i, blocks.layout)
+            if self._pool is None:
+                self._take(judge())
+            else:
+                self._settle(self._at_once - 1)
+                self._waiting.append(self._pool.submit(judge))
         self._operands = []
 
     def on_superstep(self, op: SuperstepOp, machine: Machine) -> None:
@@ -159,13 +206,22 @@ class OpCheck(Observer):
 
     def _check_moves(self, machine: Machine) -> None:
         moves, self._moves = self._moves, []
-        for op in moves:
-            self.checked += 1
+        self.checked += len(moves)
+
+        def moved(op: CopyOp) -> Mismatch | None:
             target = blocks_of(machine, op.destination)
             sources = [read_blocks(blocks_of(machine, name)) for name in op.sources]
-            found = mismatch(target, moved_tensor(sources, op.spaces, target))
+            return mismatch(target, moved_tensor(sources, op.spaces, target))
+
+        for op, found in zip(moves, self._all(moved, moves), strict=True):
             if found is not None:
                 self._bits_differ("move", op, op.destination, found)
+
+    def _all(self, function: Callable[[T], R], values: Sequence[T]) -> list[R]:
+        """A function of each value, computed by all threads."""
+        if self._pool is None or len(values) < MANY:
+            return [function(value) for value in values]
+        return list(self._pool.map(function, values))
 
     def _bits_differ(
         self,
@@ -174,33 +230,58 @@ class OpCheck(Observer):
         variable: str,
         found: Mismatch,
     ) -> None:
+        self._settle(0)
         worst = Worst(float("inf"), found.index, found.actual, found.expected, 0.0)
-        self._add(kind, op, variable, found.tile, worst)
+        self._take(_Judged(finding=_finding(kind, op, variable, found.tile, worst)))
 
-    def _add(
-        self,
-        kind: Literal["operand", "result", "value", "move"],
-        op: CopyOp | VerticesOp,
-        variable: str,
-        tile: int,
-        worst: Worst,
-    ) -> None:
-        if self.first is not None:
-            return
-        step = op.parent_op()
-        self.first = Finding(
-            kind=kind,
-            op=op.name,
-            variable=variable,
-            origin=origin(op),
-            superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
-            ratio=worst.ratio,
-            tile=tile,
-            index=worst.index,
-            actual=worst.actual,
-            expected=worst.expected,
-            bound=worst.bound,
-        )
+    def _settle(self, most: int) -> None:
+        """Take results in the order of execution, until at most so many are left to wait for."""
+        while len(self._waiting) > most:
+            self._take(self._waiting.popleft().result())
+
+    def _take(self, judged: _Judged) -> None:
+        """Take notice of what is known of the next operation."""
+        self._largest_ratio = max(self._largest_ratio, judged.ratio)
+        self._first = self._first or judged.finding
+        self._overflow = self._overflow or judged.overflow
+
+
+def _judged(
+    op: VerticesOp, operands: Sequence[Array], actual: Array, result: int, layout: Layout
+) -> _Judged:
+    """What is known of a result. layout: that of its blocks."""
+    # Threads do not inherit it.
+    with np.errstate(all="ignore"):
+        worst = worst_of_vertices(op.structure(), operands, actual, result)
+        overflow = overflow_of(op, operands, actual)
+    if worst.ratio <= 1:
+        return _Judged(worst.ratio, None, overflow)
+    name = op.destinations[result]
+    found = _finding("value", op, name, tile_of(layout, worst.index), worst)
+    return _Judged(worst.ratio, found, overflow)
+
+
+def _finding(
+    kind: Literal["operand", "result", "value", "move"],
+    op: CopyOp | VerticesOp,
+    variable: str,
+    tile: int,
+    worst: Worst,
+) -> Finding:
+    step = op.parent_op()
+    return Finding(
+        kind=kind,
+        op=op.name,
+        variable=variable,
+        origin=origin(op),
+        superstep=step.sym_name.data if isinstance(step, SuperstepOp) else "",
+        ratio=worst.ratio,
+        tile=tile,
+        index=worst.index,
+        actual=worst.actual,
+        expected=worst.expected,
+        bound=worst.bound,
+    )
 
 
 def overflow_of(op: VerticesOp, operands: Sequence[Array], actual: Array) -> Overflow | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ from ...backends.addresses.prove import AddressProof
 from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
 from ...backends.host.binders import best_binder
+from ...backends.host.threads import THREADS
 from ...backends.machine import Machine
 from ...backends.reference import (
     TooManyTurns,
@@ -146,6 +149,45 @@ def check_run(
     references run the program after these passes. For the machine, the problem names the first
     operation that made an infinity or NaN from finite operands.
     """
+    # Modules are made when somebody first asks for them: not two threads at once.
+    for level in {NN.name, MACHINE, at} & {*exe.levels}:
+        exe.module_at(level)
+    with _threads() as pool:
+        compared = pool.submit(_compared, exe, inputs, outputs) if pool else None
+        look = OpCheck(pool, THREADS.count)
+        if at == MACHINE:
+            refuse_too_little_memory(exe.memory)
+            module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
+            Machine(module, exe.target, observers=[look], binder=binder).run(inputs)
+        verdict = compared.result() if compared else _compared(exe, inputs, outputs)
+        if at != MACHINE:
+            return verdict
+        problem = verdict.problem
+        if problem and verdict.not_finite and look.overflow is not None:
+            problem = f"{problem}. {look.overflow}"
+        found = str(look.first or problem)
+        return replace(verdict, checked=look.checked, ratio=look.largest_ratio, problem=found)
+
+
+@contextmanager
+def _threads() -> Generator[Executor | None]:
+    """The threads that check a run; None if one is enough."""
+    count = THREADS.count
+    if count == 1:
+        yield None
+        return
+    pool = ThreadPoolExecutor(count)
+    try:
+        yield pool
+    finally:
+        # After an interrupt, nobody wants what has not begun.
+        pool.shutdown(cancel_futures=True)
+
+
+def _compared(
+    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+) -> Verdict:
+    """Compare the outputs with float64, as check_run says."""
     error, rounded, problem, after = None, None, "", ""
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
@@ -166,18 +208,7 @@ def check_run(
                 problem = _too_far(exe, inputs, outputs, reference, allowed)
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
-    proof = exe.addresses
-    if at != MACHINE:
-        return Verdict(error, 0, 0.0, problem, not_finite, after, rounded, proof)
-    refuse_too_little_memory(exe.memory)
-    look = OpCheck()
-    binder = best_binder(is_watched=True)
-    Machine(exe.module_at(MACHINE), exe.target, observers=[look], binder=binder).run(inputs)
-    if problem and not_finite and look.overflow is not None:
-        problem = f"{problem}. {look.overflow}"
-    found = str(look.first or problem)
-    ratio = look.largest_ratio
-    return Verdict(error, look.checked, ratio, found, not_finite, after, rounded, proof)
+    return Verdict(error, 0, 0.0, problem, not_finite, after, rounded, exe.addresses)
 
 
 def _unrounded(module: ModuleOp, inputs: Mapping[str, Array]) -> Mapping[str, Array] | None:
