@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from xdsl.dialects.builtin import I64, IntegerAttr, SymbolRefAttr, TensorType, i1, i32, i64
+from xdsl.dialects.builtin import (
+    I64,
+    IntegerAttr,
+    SymbolRefAttr,
+    TensorType,
+    UnitAttr,
+    i1,
+    i32,
+    i64,
+)
 from xdsl.ir import Attribute, BlockArgument, Dialect, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -114,11 +123,13 @@ class RepeatOp(IRDLOperation):
     """Run the body count times. Each iteration takes the values that the one before yielded.
 
     count: iterations, 0 or more. turn: at tile and exchange, a variable to which the control
-    program writes the number of each iteration, counted from 0, before it begins. initial: the
-    values that the first iteration takes. body: one iteration; it takes values of initial's types,
-    and may take the number of the iteration after them, an i32 without axes. It yields values of
-    initial's types. outputs: the values that the last iteration yielded, or initial if there was
-    none.
+    program writes the number of each iteration, counted from 0, before it begins. runs: at nn and
+    partition, whether each iteration is a run as far as states are concerned: a load gives the
+    value that a state has when the iteration begins, and a store sets the value for the next one.
+    Nothing else loads the states that such a body stores to. initial: the values that the first
+    iteration takes. body: one iteration; it takes values of initial's types, and may take the
+    number of the iteration after them, an i32 without axes. It yields values of initial's types.
+    outputs: the values that the last iteration yielded, or initial if there was none.
 
     Example:
         %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
@@ -131,16 +142,23 @@ class RepeatOp(IRDLOperation):
     name = "control.repeat"
     count = prop_def(IntegerAttr[I64])
     turn = opt_prop_def(SymbolRefAttr)
+    runs = opt_prop_def(UnitAttr)
     initial = var_operand_def()
     outputs = var_result_def()
     body = region_def("single_block")
     assembly_format = (
-        "$count (`turn` $turn^)? `(` $initial `)` `:` functional-type($initial, $outputs) $body"
-        " attr-dict"
+        "$count (`turn` $turn^)? (`runs` $runs^)? `(` $initial `)` `:`"
+        " functional-type($initial, $outputs) $body attr-dict"
     )
 
     def __init__(
-        self, count: int, initial: Sequence[SSAValue], body: Region, turn: str | None = None
+        self,
+        count: int,
+        initial: Sequence[SSAValue],
+        body: Region,
+        turn: str | None = None,
+        *,
+        runs: bool = False,
     ):
         super().__init__(
             operands=[initial],
@@ -148,6 +166,7 @@ class RepeatOp(IRDLOperation):
             properties={
                 "count": IntegerAttr(count, i64),
                 "turn": None if turn is None else SymbolRefAttr(turn),
+                "runs": UnitAttr() if runs else None,
             },
             regions=[body],
         )
@@ -177,6 +196,8 @@ class RepeatOp(IRDLOperation):
             raise VerifyException("repeat: results must have the types of the initial values")
         number = self.turn_number
         if number is None:
+            if self.runs is not None:
+                raise VerifyException("repeat: iterations that are runs need a number as argument")
             _check_arguments(self.body, types, "repeat body")
         elif self.turn is not None:
             raise VerifyException("repeat: the number of a turn is an argument and in a variable")

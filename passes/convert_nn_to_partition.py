@@ -418,7 +418,7 @@ class _Conversion:
         number = op.turn_number
         taken = types if number is None else [*types, laid_out(control.TURN, self.homes.turn)]
         body = self._region(op.body, taken, lambda values: self._in_types(values, types), True)
-        new = control.RepeatOp(op.turns, initial, body)
+        new = control.RepeatOp(op.turns, initial, body, runs=op.runs is not None)
         self._add(new)
         self._bind(op, new.results)
 

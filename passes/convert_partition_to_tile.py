@@ -20,7 +20,7 @@ from ..ir.provenance import locate, origin_names, place
 from ..ir.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.carried_in_place import Loop, carried_in_place
-from .analysis.states_in_place import states_in_place
+from .analysis.states_in_place import run_around, states_in_place
 
 ENTRY = "main"
 """The function that the host runs."""
@@ -62,6 +62,9 @@ class _Conversion:
     types: dict[str, PartitionTensor] = field(default_factory=dict[str, PartitionTensor])
     functions: dict[str, _Function] = field(default_factory=dict[str, _Function])
     before: dict[str, str] = field(default_factory=dict[str, str])
+    began: dict[str, control.RepeatOp | None] = field(
+        default_factory=dict[str, "control.RepeatOp | None"]
+    )
     written: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
     block: Block = field(default_factory=Block)
     source: Operation | None = None
@@ -140,14 +143,31 @@ class _Conversion:
         found = states_in_place(self.module, ENTRY)
         self.written |= found.written
         ops = list(self.module.walk())
-        stored = {op.state.string_value() for op in ops if isinstance(op, partition.StoreOp)}
-        stored -= found.uncopied
+        runs = {
+            op.state.string_value(): run_around(op)
+            for op in ops
+            if isinstance(op, partition.StoreOp)
+        }
+        stored = set(runs) - found.uncopied
         for op in ops:
             if isinstance(op, partition.LoadOp):
                 name = op.state.string_value()
+                run = run_around(op)
+                if run is not runs.get(name, run):
+                    raise InputError(
+                        f"{op.name} at {place(op)}: a loop of runs stores to state {name!r}, which "
+                        "is loaded outside of it; move the load into the loop"
+                    )
                 if name in stored and name not in self.before:
+                    self.began[name] = run
                     self.source = op
                     self.before[name] = self._fresh(self.types[name], f"{name}.before")
+
+    def _copy_old_values(self, run: control.RepeatOp | None) -> None:
+        """Keep the values that states have when a run begins, or a turn of a loop of runs."""
+        for state, variable in self.before.items():
+            if self.began[state] is run:
+                self._copy(state, variable)
 
     # Functions
 
@@ -181,8 +201,7 @@ class _Conversion:
                 strict=True,
             ):
                 self._add(tile.InputOp(host, variable, self.types[variable].tensor))
-            for state, variable in self.before.items():
-                self._copy(state, variable)
+            self._copy_old_values(None)
         last = f.body.block.last_op
         for op in f.body.block.ops:
             if op is not last:
@@ -211,6 +230,9 @@ class _Conversion:
         outer, source = self.block, self.source
         self.block = Block()
         last = region.block.last_op
+        parent = region.block.parent_op()
+        if isinstance(parent, control.RepeatOp) and parent.runs is not None:
+            self._copy_old_values(parent)
         for op in region.block.ops:
             if op is not last:
                 self._at(op)

@@ -59,6 +59,7 @@ from .gradients.program import (
     states_of,
 )
 from .gradients.reverse import Backward
+from .gradients.several_steps import repeat_steps
 from .gradients.turns import widened
 from .gradients.way import is_float
 
@@ -77,9 +78,9 @@ TRAINED = "abele.trained"
 SETTINGS = "abele.training"
 """The attribute of a module of a training program: what the host needs to know of its training.
 
-loss, learning_rate, output, target: as of the pass. inside: whether the loss reads what the softmax
-or sigmoid reads that makes the output. For labels also classes, how many there are, and perhaps
-ignored, the label of positions that do not count.
+loss, learning_rate, output, target, steps: as of the pass. inside: whether the loss reads what the
+softmax or sigmoid reads that makes the output. For labels also classes, how many there are, and
+perhaps ignored, the label of positions that do not count.
 """
 
 
@@ -107,7 +108,8 @@ class Train(ModulePass, Settings, Numbers):
     batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
     not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
     backward pass of a loop computes again what a turn computed, from what it began with, instead of
-    keeping it.
+    keeping it. steps: how many steps a run takes, one after the other; each input and each result
+    then has a first axis of steps.
     """
 
     name = "train"
@@ -129,6 +131,7 @@ class Train(ModulePass, Settings, Numbers):
     micro_batches: int = 1
     batch_axes: tuple[str, ...] = ()
     recompute: bool = False
+    steps: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError for options that do not fit each other or the program,
@@ -141,6 +144,8 @@ class Train(ModulePass, Settings, Numbers):
         drop_groups(op)
         with Edit(source_at("train", Train.apply), main) as edit:
             _Step(self, op, main, edit).run()
+            if self.steps > 1:
+                repeat_steps(main, edit, self.steps)
 
     def check(self) -> None:
         """Raise InputError for options that do not fit each other."""
@@ -164,8 +169,9 @@ class Train(ModulePass, Settings, Numbers):
             value, least = getattr(self, each), "more than 0" if each == "delta" else "0 or more"
             if not (value > 0 if each == "delta" else value >= 0):
                 raise InputError(f"{each} {value:g}; need {least}")
-        if self.micro_batches < 1:
-            raise InputError(f"micro_batches {self.micro_batches}; need 1 or more")
+        for each in ("micro_batches", "steps"):
+            if getattr(self, each) < 1:
+                raise InputError(f"{each} {getattr(self, each)}; need 1 or more")
         if self.batch_axes and self.micro_batches == 1:
             raise InputError("batch_axes without micro_batches; need both, or neither")
 
@@ -241,6 +247,7 @@ class _Step:
             "output": StringAttr(output),
             "target": StringAttr(options.target),
             "inside": BoolAttr.from_bool(inside),
+            "steps": IntegerAttr(options.steps, i64),
         }
         if LOSSES[options.loss].has_classes:
             found["classes"] = IntegerAttr(nn.shape_of(read)[1], i64)

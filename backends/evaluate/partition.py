@@ -92,7 +92,7 @@ class _Evaluator:
         if unknown:
             raise InputError(f'no state "{min(unknown)}"; there are {", ".join(self.states)}')
         self.before = dict(self.states)
-        self.walker: Walker[Stacked] = Walker(module, self.execute, _truth, number=_number)
+        self.walker: Walker[Stacked] = Walker(module, self.execute, _truth, number=self.number)
 
     def run(self, inputs: Mapping[str, Array]) -> Run:
         main = self.walker.functions.get("main")
@@ -118,6 +118,13 @@ class _Evaluator:
         if self.observe is not None:
             self.observe(op, operands, results)
         return results
+
+    def number(self, op: RepeatOp, turn: int) -> Sequence[Stacked]:
+        number = op.turn_number
+        assert number is not None
+        if op.runs is not None:
+            self.before = dict(self.states)
+        return [_filled(partition_type(number), np.array(turn, np.int32))]
 
     def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
         return [self.before[op.state.string_value()]]
@@ -168,9 +175,3 @@ def _filled(type: PartitionTensor, values: Array) -> Stacked:
 
 def _truth(value: Stacked) -> bool:
     return bool(value.values.reshape(()))
-
-
-def _number(op: RepeatOp, turn: int) -> Sequence[Stacked]:
-    number = op.turn_number
-    assert number is not None
-    return [_filled(partition_type(number), np.array(turn, np.int32))]

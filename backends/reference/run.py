@@ -285,6 +285,8 @@ def _repeat(
     body, numbered = op.body.block, op.turn_number is not None
     for turn in range(run.turns.repeat(op)):
         number = [_turn_number(turn)] if numbered else []
+        if op.runs is not None:
+            run.before = {**run.before, **run.after}
         carried = run.block(body, [*carried, *number], values)
     return carried
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.dialects import func
-from xdsl.ir import Operation, SSAValue, Use
+from xdsl.ir import Block, Operation, SSAValue, Use
 
-from ...dialects import partition
+from ...dialects import control, partition
 from ...ir.upstream import ModuleOp
 from .carried_in_place import overwriting, reads_of
 
@@ -29,15 +29,15 @@ class StatesInPlace:
 def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
     """The states of a module at partition that a run may overwrite in place.
 
-    Such a state is stored to once, by an operation of the entry function, after all reads of its
-    old value. The new value may be computed into the state if all reads of the old value come
-    before the computation, or are the computation itself and read in place.
+    Such a state is stored to once in a run, by an operation of the entry function or of a loop of
+    runs in it, after all reads of its old value. The new value may be computed into the state if
+    all reads of the old value come before the computation, or are the computation itself and read
+    in place.
     """
     ops = list(module.walk())
     body = next(
         op.body.block for op in ops if isinstance(op, func.FuncOp) and op.sym_name.data == entry
     )
-    position = {op: i for i, op in enumerate(body.ops)}
     stores: dict[str, list[partition.StoreOp]] = {}
     reads: dict[str, list[Use]] = {}
     for op in ops:
@@ -47,8 +47,14 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
             reads.setdefault(op.state.string_value(), []).extend(reads_of(op.result))
     uncopied: set[str] = set()
     written: dict[SSAValue, str] = {}
+    positions: dict[Block | None, dict[Operation, int]] = {}
     for name, found in stores.items():
         store, old = found[0], reads.get(name, [])
+        run = run_around(store)
+        block = body if run is None else run.body.block
+        if block not in positions:
+            positions[block] = {op: i for i, op in enumerate(block.ops)}
+        position = positions[block]
         at = [_position(use.operation, position) for use in old]
         if len(found) > 1 or store not in position or None in at:
             continue
@@ -59,6 +65,16 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         for value in overwriting(store.value, old, position):
             written.setdefault(value, name)
     return StatesInPlace(frozenset(uncopied), written)
+
+
+def run_around(op: Operation) -> control.RepeatOp | None:
+    """The loop around an operation whose turns are runs of their own; None if there is none."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, control.RepeatOp) and parent.runs is not None:
+            return parent
+        parent = parent.parent_op()
+    return None
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:

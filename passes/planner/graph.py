@@ -333,7 +333,9 @@ class _Reader:
                 home = self.homes.get(op.state.string_value())
                 self._relayout(op.stored, self._linear(op.stored) if home is None else home)
             case control.RepeatOp():
-                self._loop(op, (op.body,), max(op.turns, 1))
+                # Nearly all that a program with a loop of runs does is in this loop, so it is planned
+                # as one run is.
+                self._loop(op, (op.body,), 1 if op.runs is not None else max(op.turns, 1))
             case control.WhileOp():
                 self._loop(op, (op.test, op.body), 1)
             case control.IfOp():

@@ -412,6 +412,44 @@ def test_a_state_that_the_program_stores_goes_from_one_micro_batch_to_the_next()
     assert run_reference(module, {"x": BIG, "target": LABELS}).state["n"] == 11
 
 
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("parts", [1, 2])
+def test_several_steps_in_a_run_are_as_many_runs_to_the_bit(optimizer: str, parts: int):
+    options = {"optimizer": optimizer, "micro_batches": parts, "ignore_index": -1}
+    options |= {"clip_norm": 0.5, "outputs": True, "schedule": True}
+    one, many = training(linear(), **options), training(linear(), steps=3, **options)
+    random = np.random.default_rng(0)
+    inputs = {
+        "x": random.standard_normal((3, 2 * parts, 3)),
+        "target": random.integers(-1, 2, (3, 2 * parts), np.int32),
+        "learning_rate": np.array([0.1, 0.5, 0.2], np.float32),
+    }
+    found = run_reference(many, inputs)
+    state = None
+    for i in range(3):
+        step = run_reference(one, {name: array[i] for name, array in inputs.items()}, state)
+        state = step.state
+        for name, array in step.outputs.items():
+            assert np.array_equal(found.outputs[name][i], array), name
+    for name, array in state.items():
+        assert np.array_equal(found.state[name], array), name
+
+
+def test_several_steps_are_the_turns_of_a_loop_of_runs():
+    module = training(linear(), loss="mean_square", steps=3)
+    (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
+    assert (loop.turns, loop.runs is not None) == (3, True)
+    inside = [op.name for op in loop.body.block.ops]
+    assert (inside.count("nn.load"), inside.count("nn.store")) == (1, 1)
+    assert inside[-2:] == ["nn.update", "control.yield"]
+    # Both inputs are read by the number of the turn.
+    assert inside[:4] == ["nn.reshape", "nn.gather", "nn.reshape", "nn.reshape"]
+    assert {op.name for op in loop.parent.ops} <= {
+        "nn.constant", "nn.expand", "control.repeat", "func.return"
+    }  # fmt: skip
+    assert [str(t) for t in loop.parent_op().function_type.outputs] == ["tensor<3xf64>"]
+
+
 def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
     module = training(linear(), loss="mean_square", micro_batches=4)
     (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
@@ -432,6 +470,7 @@ def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
     ("options", "problem"),
     [
         ({"micro_batches": 0}, "micro_batches 0; need 1 or more"),
+        ({"steps": 0}, "steps 0; need 1 or more"),
         ({"batch_axes": ("x:1",)}, "batch_axes without micro_batches"),
         ({"micro_batches": 2, "batch_axes": ("x",)}, "batch_axes 'x'; need INPUT:AXIS"),
         ({"micro_batches": 2, "batch_axes": ("z:1",)}, "no input 'z'"),

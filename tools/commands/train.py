@@ -153,13 +153,21 @@ def train_command(
         held_arrays = None if validation_data is None else read_arrays(validation_data)
         sources = _Sources(model, how, extensions)
         exe = sources.training(rates is not None)
+        of_run = exe.training.steps
         inputs = [each for each in exe.inputs if each.name != RATE]
+        if of_run > 1:
+            inputs = [replace(each, shape=each.shape[1:]) for each in inputs]
         samples, held = samples_of(arrays, inputs, str(data)), None
         if held_arrays is not None:
             held = samples_of(held_arrays, inputs, str(validation_data))
         if validation is not None:
             samples, held = samples.split(validation, seed if first is None else first.seed)
         total = steps or ceil((epochs or 0) * samples.count / samples.batch)
+        if (total - (0 if first is None else first.step)) % of_run:
+            raise InputError(
+                f"--steps {total} with {of_run} steps in a run; need a multiple of {of_run}"
+                + ("" if first is None else f" after the {first.step} steps of {resume}")
+            )
         if first is not None and first.step >= total:
             raise InputError(f"{resume}: {first.step} steps are done; need --steps above that")
         rate = None
@@ -208,12 +216,13 @@ def _until(
     """Do steps up to a number of them, and tell how it goes."""
     recent: list[float] = []
     while run.reached.step < total:
+        before = run.reached.step
         recent.append(run.step())
         done = run.reached.step
         bar.advance(done, f"loss {recent[-1]:.6g}")
-        if every is not None and done % every == 0:
+        if every is not None and done // every > before // every:
             write()
-        if done % report == 0 or done == total:
+        if done // report > before // report or done == total:
             text = f"step {done} of {total}: loss {sum(recent) / len(recent):.6g}"
             if judge is not None:
                 text += f"; validation {run.judge(judge)}"
@@ -254,7 +263,14 @@ class _Sources:
             raise InputError(f"{self.model}: validation: need the model, to compile it again")
         assert self.asked is not None
         return self._compiled(
-            replace(self.asked, update=False, outputs=True, reduction="none", schedule=False)
+            replace(
+                self.asked,
+                update=False,
+                outputs=True,
+                reduction="none",
+                schedule=False,
+                steps=1,
+            )
         )
 
     def trained(self, exe: Executable) -> TrainedModel:

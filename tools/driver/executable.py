@@ -200,8 +200,9 @@ class Executable:
     ) -> dict[str, Array]:
         """Do one step of a training program, and return its loss, and its outputs if it has them.
 
-        inputs, at, strict: as for run. Raises InputError for a program that was not compiled with
-        `train`, and LossIsNotFinite.
+        A program with several steps in a run does all of them; its inputs and results have a first
+        axis of steps. inputs, at, strict: as for run. Raises InputError for a program that was not
+        compiled with `train`, and LossIsNotFinite.
         """
         self._listed(TRAINED)
         outputs = self.run(inputs, at=at, strict=strict)

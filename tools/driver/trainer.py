@@ -52,8 +52,9 @@ class Trainer:
     rate by step, for a program that takes it as an input. non_finite: what to do about a step after
     which the loss or a state is not finite: stop there, or go on from the states before it. warn:
     called with a line for each such step that is skipped.
-    reached: where training is. It changes at once, at the end of a step, so whatever interrupts a
-    step leaves it as it was before the step.
+    steps: how many steps a run of the program does.
+    reached: where training is. It changes at once, at the end of a run, so whatever interrupts a
+    run leaves it as it was before the run.
     Raises InputError for another program, and for labels that are no classes.
     """
 
@@ -70,6 +71,7 @@ class Trainer:
         samples.check_labels(exe.training)
         self.exe, self.samples, self.seed = exe, samples, seed
         self.rate, self.non_finite, self.warn = rate, non_finite, warn
+        self.steps = exe.training.steps
         self.reached = Reached(0, exe.states)
         self._rows: dict[int, Row] = {}
 
@@ -101,21 +103,33 @@ class Trainer:
         return Checkpoint(self.reached.step, self.seed, self.reached.states)
 
     def step(self) -> float:
-        """Do a step, and return its loss. Raises LossIsNotFinite if asked to stop there."""
-        before = self.reached
-        inputs = self.samples.at(before.step, self.seed)
-        rate = None
-        if self.rate is not None:
-            rate = self.rate(before.step)
-            inputs[RATE] = np.array(rate, np.float32)
-        loss = float(np.mean(self.exe.run(inputs)[LOSS], dtype=np.float64))
+        """Do the steps of a run, and return the mean of their losses.
+
+        Raises LossIsNotFinite if asked to stop there.
+        """
+        before, count = self.reached, self.steps
+        rates = None if self.rate is None else [self.rate(before.step + i) for i in range(count)]
+        batches = [self.samples.at(before.step + i, self.seed) for i in range(count)]
+        inputs = {name: np.stack([each[name] for each in batches]) for name in batches[0]}
+        if rates is not None:
+            inputs[RATE] = np.array(rates, np.float32)
+        if count == 1:
+            inputs = {name: array[0] for name, array in inputs.items()}
+        found = self.exe.run(inputs)[LOSS].reshape(count, -1)
+        losses = [float(np.mean(each, dtype=np.float64)) for each in found]
+        loss = float(np.mean(losses))
         states: Mapping[str, Array] = self.exe.states
         wrong = next((name for name, each in states.items() if not all_finite(each)), None)
         if not np.isfinite(loss) or wrong is not None:
-            what = f"the loss is {loss:.6g}" + (f" and {wrong!r} is not finite" if wrong else "")
-            message = f"step {before.step + 1}: {what}; {self._where(inputs, before.states)}"
+            first = next((i for i, each in enumerate(losses) if not np.isfinite(each)), count - 1)
+            what = f"the loss is {losses[first]:.6g}" + (
+                f" and {wrong!r} is not finite" if wrong else ""
+            )
+            where = self._where(inputs, before.states)
+            message = f"step {before.step + first + 1}: {what}; {where}"
             self.exe.set_states(before.states)
             if self.non_finite == "stop":
+                the_step = "this step" if count == 1 else f"step {before.step + 1}"
                 finite = all(map(all_finite, inputs.values()))
                 helps = (
                     "A smaller learning rate or clip_norm may help"
@@ -123,14 +137,16 @@ class Trainer:
                     else "Mend the samples"
                 )
                 raise LossIsNotFinite(
-                    f"{self.exe.path}: {message}. The weights are those before this step. {helps}; "
-                    "skipping leaves such steps out"
+                    f"{self.exe.path}: {message}. The weights are those before {the_step}. "
+                    f"{helps}; skipping leaves such steps out"
                 )
             self.warn(f"{message}; skipped")
             states = before.states
         # The row comes first: one of a step that did not happen is not among `rows`.
-        self._rows[before.step + 1] = Row(before.step + 1, loss, rate)
-        self.reached = Reached(before.step + 1, states)
+        for i, each in enumerate(losses, 1):
+            rate = None if rates is None else rates[i - 1]
+            self._rows[before.step + i] = Row(before.step + i, each, rate)
+        self.reached = Reached(before.step + count, states)
         return loss
 
     @property

@@ -72,7 +72,7 @@ class Settings:
 
     loss, learning_rate, output, target: as of the pass train. inside: whether the loss includes the
     softmax or sigmoid that makes the output. classes: how many labels there are; 0 if the target
-    has none. ignored: the label of positions that do not count.
+    has none. ignored: the label of positions that do not count. steps: how many steps a run takes.
     """
 
     loss: str
@@ -82,6 +82,7 @@ class Settings:
     inside: bool
     classes: int = 0
     ignored: int | None = None
+    steps: int = 1
 
 
 def settings_of(module: ModuleOp) -> Settings:

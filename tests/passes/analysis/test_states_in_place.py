@@ -48,6 +48,10 @@ IN_A_LOOP = f"""
   func.return %r : tensor<4xf32>
 """
 
+LOOP_OF_RUNS = IN_A_LOOP.replace("repeat 3", "repeat 3 runs").replace(
+    "%y: tensor<4xf32>", "%y: tensor<4xf32>, %turn: tensor<i32>"
+)
+
 
 def down_to(level: Level, body: str) -> ModuleOp:
     made = context()
@@ -69,8 +73,15 @@ def down_to(level: Level, body: str) -> ModuleOp:
         (READ_AGAIN, {"s"}, []),
         (READ_AFTERWARDS, set(), []),
         (IN_A_LOOP, set(), []),
+        (LOOP_OF_RUNS, {"s"}, ["s"]),
     ],
-    ids=["overwritten by its last reader", "read again", "read afterwards", "in a loop"],
+    ids=[
+        "overwritten by its last reader",
+        "read again",
+        "read afterwards",
+        "in a loop",
+        "in a loop of runs",
+    ],
 )
 def test_a_state_is_overwritten_once_nothing_reads_it(
     body: str, uncopied: set[str], written: list[str]

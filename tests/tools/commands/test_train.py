@@ -53,6 +53,31 @@ def table(path: Path) -> dict[str, list[str]]:
     return dict(zip(head, map(list, zip(*rows, strict=True)), strict=True))
 
 
+def test_a_run_of_several_steps_draws_the_batches_of_single_steps(
+    files: tuple[str, str], tmp_path: Path
+):
+    curves = [tmp_path / "one.csv", tmp_path / "many.csv"]
+    several = ("--training", "steps=3", "--checkpoint", tmp_path / "w.safetensors")
+    rates = ("--schedule", "cosine", "--validation", 0.2, "--report", 2)
+    assert train(files, "--steps", 12, "--curve", curves[0], *rates)[0] == 0
+    assert train(files, "--steps", 12, "--curve", curves[1], *several, *rates)[0] == 0
+    one, many = map(table, curves)
+    assert one["step"] == many["step"]
+    assert [*map(float, many["loss"])] == pytest.approx([*map(float, one["loss"])], rel=1e-5)
+    code, output = train(files, "--steps", 14, *several, "--resume", tmp_path / "w.safetensors")
+    assert code == 2
+    assert "--steps 14 with 3 steps in a run; need a multiple of 3 after the 12 steps" in output
+
+
+def test_a_loss_that_is_not_finite_in_a_run_of_several_steps_is_found(files: tuple[str, str]):
+    arrays = dict(np.load(files[1]))
+    arrays["x"][:] = np.inf
+    np.savez(files[1], **arrays)
+    code, output = train(files, "--steps", 4, "--training", "steps=2")
+    assert code == 2
+    assert "step 1: the loss is nan" in output
+
+
 def test_the_loss_falls_and_the_curve_has_every_step(files: tuple[str, str], tmp_path: Path):
     curve, picture = tmp_path / "loss.csv", tmp_path / "loss.png"
     code, output = train(files, "--steps", 20, "--curve", curve, "--curve", picture)

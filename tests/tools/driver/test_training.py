@@ -148,6 +148,42 @@ def test_running_statistics_follow_each_micro_batch():
         assert parts.states[name] == pytest.approx(apart.states[name], rel=1e-5), name
 
 
+BATCHES = {
+    "x": random((4, *INPUTS["x"].shape), 10),
+    "target": np.array([[4, 0, 2], [1, 1, 3], [0, 2, 4], [3, 4, 0]], np.int32),
+}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"momentum": 0.9}, {"optimizer": "adam", "epsilon": 1e-2, "clip_norm": 1.0}],
+)
+def test_several_steps_in_a_run_find_what_the_steps_before_have_left(options: dict[str, object]):
+    many, one = trained(steps=4, **options), trained(**options)
+    losses = many.step(BATCHES)["loss"]
+    for i in range(4):
+        loss = one.step({name: array[i] for name, array in BATCHES.items()})["loss"]
+        assert losses[i] == pytest.approx(float(loss), rel=1e-5)
+    for name, state in one.states.items():
+        assert many.states[name] == pytest.approx(state, abs=1e-4), name
+    bytes_in = [exe.profile["host_input_bytes"] for exe in (one, many)]
+    assert bytes_in[1] == 4 * bytes_in[0]
+
+
+def test_several_steps_are_the_same_bits_at_all_levels_and_on_a_strict_machine():
+    exe = trained(steps=4, momentum=0.9)
+    losses, start = exe.step(BATCHES)["loss"], exe.weights
+    after = exe.step(BATCHES)["loss"]
+    weights = exe.weights
+    for level in ("partition", "tile"):
+        found = [exe.step(BATCHES, at=level)["loss"] for _ in range(2)]
+        assert np.array_equal(found, [losses, after])
+        assert all(np.array_equal(each, weights[name]) for name, each in exe.weights.items())
+    assert not np.array_equal(start["w0"], weights["w0"])
+    exe.reset()
+    assert np.array_equal(exe.step(BATCHES, strict=True)["loss"], losses)
+
+
 def test_a_batch_that_does_not_part_is_refused():
     with pytest.raises(InputError, match="micro_batches 2 of a batch of 3; need a number that"):
         compile_model(network(), "tiny:8", batch=3, train=Training(micro_batches=2))

@@ -1,0 +1,58 @@
+"""A program that does several steps of training, one after the other, in one run."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Region, SSAValue
+
+from ...dialects import control, nn
+from ...ir.edit import Edit
+from .emit import Emitter
+from .program import end_of, inputs_of, outputs_of, rename_results
+from .turns import row_of, with_row, zeros
+
+STEP = "step"
+"""The last part of the location of what reads the batch of a step and collects its results."""
+
+
+def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
+    """Let a function that does a step do several.
+
+    All that it does becomes the body of a loop, with the loads and stores of its states, so that a
+    step finds what the step before it has left. Each input and each result gets a first axis of
+    steps. Constants stay in front of the loop.
+    """
+    block, names = main.body.block, list(inputs_of(main))
+    results = outputs_of(main)
+    body = Block(arg_types=(control.TURN,))
+    turn = body.args[0]
+    for op in [*block.ops]:
+        if op is not end_of(main) and not isinstance(op, nn.ConstantOp):
+            op.detach()
+            body.add_op(op)
+            edit.modified(op)
+    yielding = control.YieldOp()
+    body.add_op(yielding)
+    first = body.first_op
+    assert first is not None
+    begin, end = Emitter(edit, first, main, STEP), Emitter(edit, yielding, main, STEP)
+    for argument in tuple(block.args):
+        shape, element = nn.shape_of(argument), nn.element_of(argument)
+        every = block.insert_arg(nn.tensor((count, *shape), element), argument.index)
+        every.location, every.name_hint = argument.location, argument.name_hint
+        argument.replace_all_uses_with(row_of(begin, every, turn))
+        block.erase_arg(argument)
+    main.properties.pop("arg_names", None)
+    main.attributes["arg_names"] = ArrayAttr(map(StringAttr, names))
+    outer = Emitter(edit, end_of(main), main, STEP)
+    tables: list[SSAValue] = []
+    yielded: list[SSAValue] = []
+    for value in results.values():
+        tables.append(zeros(outer, value, (count,)))
+        table = body.insert_arg(tables[-1].type, turn.index)
+        yielded.append(with_row(end, table, value, turn))
+    yielding.operands = yielded
+    loop = control.RepeatOp(count, tables, Region(body), runs=True)
+    outer.insert(loop)
+    rename_results(main, dict(zip(results, loop.outputs, strict=True)), edit)
