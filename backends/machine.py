@@ -20,6 +20,7 @@ from ..dialects import exchange, tile
 from ..dialects.control import RepeatOp
 from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
+from ..ir.limits import STRICT_TURNS, TURNS
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp
 from .addresses.places import check_places
@@ -136,7 +137,9 @@ class Machine:
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
         execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
-        self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit, number)
+        limits = (TURNS, STRICT_TURNS) if strict else (TURNS,)
+        limit = min(limits, key=lambda each: each.most)
+        self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit, number, limit)
         self.load()
 
     @property

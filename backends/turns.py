@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation
 
 from ..dialects.control import IfOp, RepeatOp, WhileOp
 from ..ir.errors import InputError
-from ..ir.limits import NESTED_CALLS, TURNS, short
+from ..ir.limits import NESTED_CALLS, TURNS, Limit, short
 from ..ir.provenance import place
 from .faults import IterationLimit
 
@@ -20,11 +20,13 @@ class Turns:
     """The turns and calls that are left to a run.
 
     A loop of a known count, and a call of a function with such loops, are refused before they
-    begin. most: the limit; None for that of the environment.
+    begin. most: the most that a run may take; None for what the limit allows. limit: what a message
+    names.
     """
 
     functions: Mapping[str, FuncOp]
     most: int | None = None
+    limit: Limit = TURNS
     left: int = 0
     depth: int = 0
     _least: dict[Block, int] = field(default_factory=dict[Block, int])
@@ -34,7 +36,7 @@ class Turns:
 
     def begin(self) -> None:
         """Begin a run, which may take all turns."""
-        self.left = TURNS.most if self.most is None else self.most
+        self.left = self.limit.most if self.most is None else self.most
         self.depth = 0
         self._deepest = NESTED_CALLS.most
 
@@ -71,8 +73,8 @@ class Turns:
         self.depth -= 1
 
     def _refused(self, op: Operation, what: str) -> IterationLimit:
-        most = TURNS.most if self.most is None else self.most
-        return IterationLimit(TURNS.refusal(f"{op.name} at {place(op)}: {what}", most))
+        most = self.limit.most if self.most is None else self.most
+        return IterationLimit(self.limit.refusal(f"{op.name} at {place(op)}: {what}", most))
 
     def least(self, block: Block) -> int:
         """The turns and calls that a block takes in every run. Each function is looked at once."""

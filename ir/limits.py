@@ -58,6 +58,12 @@ TURNS = Limit(
     "Turns of all loops together, plus calls of functions, in one run of a program.",
 )
 
+STRICT_TURNS = Limit(
+    "strict turns",
+    20_000,
+    "As turns, for a strict run, which takes many times as long.",
+)
+
 NESTED_CALLS = Limit("nested calls", 64, "Calls within calls in a program.")
 
 NESTED_LOOPS = Limit(
@@ -108,6 +114,7 @@ POINTS = Limit(
 
 LIMITS = (
     TURNS,
+    STRICT_TURNS,
     NESTED_CALLS,
     NESTED_LOOPS,
     ALIAS_PARTS,

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from abele.backends.faults import IterationLimit
 from abele.dialects import control
 from abele.tools import Executable, compile_model
 
@@ -88,3 +89,30 @@ def test_the_repeat_keeps_its_count(recurrent: Executable):
             op.turns for op in recurrent.module_at(level).walk() if isinstance(op, control.RepeatOp)
         ]
         assert repeats == [2]
+
+
+ENDLESS = """func.func @main(%x: tensor<i1>) -> tensor<i1> {
+  %0 = control.while(%x) : (tensor<i1>) -> tensor<i1> {
+  ^bb0(%a: tensor<i1>):
+    control.condition %x : tensor<i1>
+  } do {
+  ^bb0(%a: tensor<i1>):
+    control.yield %a : tensor<i1>
+  }
+  func.return %0 : tensor<i1>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "variable"),
+    [
+        ({}, "200,000 turns", "ABELE_MOST_TURNS"),
+        ({"strict": True}, "20,000 strict turns", "ABELE_MOST_STRICT_TURNS"),
+    ],
+)
+def test_an_endless_loop_meets_a_limit_also_in_a_strict_run(tmp_path, options, limit, variable):
+    path = tmp_path / "endless.mlir"
+    path.write_text(ENDLESS)
+    exe = compile_model(path, "tiny:2")
+    with pytest.raises(IterationLimit, match=rf"at most {limit} are allowed \({variable} changes"):
+        exe.run({"arg0": np.array(True)}, **options)

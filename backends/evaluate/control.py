@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
 from ...ir.errors import InputError
+from ...ir.limits import TURNS, Limit
 from ...ir.upstream import ModuleOp
 from ..turns import Turns
 
@@ -42,7 +43,7 @@ class Walker(Generic[Value]):
     predicate's value to a bool. number: a loop that numbers its turns, and the number of the turn
     that begins, to what its body takes for it; at program levels it writes a variable, and the body
     takes nothing. At program levels only predicates are values. A value is dropped after its last
-    use.
+    use. iteration_limit: the most turns; None for what the limit allows.
     """
 
     def __init__(
@@ -52,9 +53,10 @@ class Walker(Generic[Value]):
         truth: Callable[[Value], bool],
         iteration_limit: int | None = None,
         number: Callable[[RepeatOp, int], Sequence[Value]] = lambda _op, _turn: (),
+        limit: Limit = TURNS,
     ) -> None:
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
-        self.turns = Turns(self.functions, iteration_limit)
+        self.turns = Turns(self.functions, iteration_limit, limit)
         self._execute = execute
         self._truth = truth
         self._number = number
