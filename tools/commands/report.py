@@ -191,7 +191,8 @@ def _reported(
     Raises what compile_model raises; DoesNotFit if not even the weights were read.
     """
     try:
-        exe = how.compiled(model, extensions, on_step, unbounded=True)
+        # The cache has neither other plans nor the times of passes.
+        exe = how.compiled(model, extensions, on_step, unbounded=True, cache=False)
     except DoesNotFit as error:
         read = _read(model, how, extensions, on_step, error)
         if read is None or read.level != LEVELS[0]:

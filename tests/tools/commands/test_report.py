@@ -86,6 +86,14 @@ def test_a_baseline_may_be_a_model():
     assert result.exit_code == 0, result.output
 
 
+def test_a_second_report_has_plans_and_passes_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ABELE_CACHE_BYTES", "100000000")
+    for folder in ("first", "second"):
+        result = report("-o", folder, "--target", "tiny:4")
+        assert "planned before" not in result.output
+        assert json.loads(Path(folder, "report.json").read_text())["absent"] == {}
+
+
 def test_conditions_are_read_before_anything_is_compiled():
     result = report("--fail-if", "cycles >")
     assert result.exit_code == 2
