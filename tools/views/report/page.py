@@ -36,7 +36,7 @@ SCRIPTS = (
 
 ASSETS = Assets(__package__ or "", MARK, "report.html", "report.css", SCRIPTS)
 
-LEFT_OUT = ("superstep_tiles", "lives", "alternatives", "links")
+LEFT_OUT = ("superstep_tiles", "layout", "alternatives", "links")
 """Tables that the page has in another form, or does not need."""
 
 MOST_CELLS = 1_500_000

@@ -1,6 +1,7 @@
 /* Memory: by tile, over time, by address, by variable. */
 
 const CATEGORIES = [["always_live", "always live"], ["live_now", "live now"], ["gaps", "gaps"], ["code", "code"], ["vertex_state", "vertex state"], ["exchange_code", "exchange code"], ["stacks", "stacks"]];
+const RESERVED = ["code", "vertex_state", "exchange_code", "stacks"];
 let memoryTab = "tiles", plotted = new Set(CATEGORIES.map(each => each[0])), planned = "all";
 const MEMORY_TABS = [["tiles", "by tile", memoryByTile], ["time", "over time", memoryOverTime], ["addresses", "by address", memoryByAddress], ["variables", "by variable", memoryByVariable]];
 
@@ -17,6 +18,8 @@ view("memory", "Memory", host => {
   const state = make("span", { className: P.fits ? "note" : "greater" });
   state.textContent = P.shortage || `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`;
   host.append(make("div", { className: "tools" }, tabs, state));
+  const outside = P.planned ? highest(T.tiles.tile, t => RESERVED.reduce((a, name) => a + T.tiles[name][t], 0)) : 0;
+  if (outside > P.reserved_bytes) host.append(make("p", { className: "note", textContent: `Whether it fits is a matter of variables. Code, vertex state, exchange code and stacks (at most ${digits(outside)} B) are estimates; the target reserves ${digits(P.reserved_bytes)} B for them.` }));
   VIEWS.find(each => each.name === "memory").update = null;
   MEMORY_TABS.find(each => each[0] === memoryTab)[2](host);
 });
@@ -90,10 +93,32 @@ function memoryByTile(host) {
   more();
 }
 
-/* The fullest tile over time */
+/* One tile: the fullest, or the one that was chosen */
+
+const shownTile = () => place.tile >= 0 ? place.tile : P.fullest_tile;
+
+/** Where variables lie on a tile, and when they live: what is always live, and then the rest. */
+function layoutOf(tile) {
+  const last = Math.max(T.moments.moment.length - 1, 0), lies = v => v.first_tile <= tile && tile < v.first_tile + v.tiles;
+  const box = (v, first, until) => ({ variable: v.variable, address: v.address, bytes: v.bytes_per_tile, first, last: until });
+  return [...VARIABLES.filter(v => v.kind !== "value" && lies(v)).map(v => box(v, 0, last)),
+    ...T.lives.variable.flatMap((k, row) => lies(VARIABLES[k]) ? [box(VARIABLES[k], T.lives.first[row], T.lives.last[row])] : [])];
+}
+
+/** A field that chooses the tile, and a way back to the fullest one. */
+function tileChooser() {
+  const field = make("input", { className: "field", type: "number", min: 0, max: P.tiles - 1, value: shownTile(), id: "oftile" });
+  field.setAttribute("aria-label", "Tile"); field.style.width = "84px";
+  const show = tile => { shownView = ""; go({ tile }); $("oftile").focus(); };
+  field.addEventListener("change", () => { const tile = Math.floor(Number(field.value)); if (field.value !== "" && tile >= 0 && tile < P.tiles) show(tile); else field.value = shownTile(); });
+  const back = shownTile() === P.fullest_tile ? make("small", { textContent: "the fullest" }) : linkish(`the fullest: ${P.fullest_tile}`, () => show(-1));
+  return make("label", { className: "note push" }, "tile ", field, " ", back);
+}
+
+/* A tile over time */
 
 function memoryOverTime(host) {
-  const moments = T.moments.moment.length, layout = rowsOf(T.layout), M = T.moments;
+  const tile = shownTile(), moments = T.moments.moment.length, layout = layoutOf(tile), M = T.moments;
   if (!moments) { host.append(make("p", { className: "note", textContent: "No superstep is executed." })); return; }
   const SHOWN = 8, always = layout.filter(each => VARIABLES[each.variable].kind !== "value"), values = layout.filter(each => VARIABLES[each.variable].kind === "value");
   const weight = new Map();
@@ -102,13 +127,15 @@ function memoryOverTime(host) {
   const series = [...layers, "others"].map(() => new Float64Array(moments));
   for (const each of values) {
     const layer = opOf(VARIABLES[each.variable].operation)?.layer ?? "others", at = layers.indexOf(layer);
-    const own = series[at < 0 ? layers.length : at];
-    for (let m = each.first; m <= each.last; m++) own[m] += each.bytes;
+    const band = series[at < 0 ? layers.length : at];
+    for (let m = each.first; m <= each.last; m++) band[m] += each.bytes;
   }
   const stays = sum(always, each => each.bytes), capacity = P.bytes_per_tile - P.reserved_bytes;
-  const peak = M.peak_tile_bytes.indexOf(highest(M.peak_tile_bytes));
+  // Within a moment, values that die make room for those that begin. Only the fullest tile is known so well.
+  const own = tile === P.fullest_tile ? M.peak_tile_bytes : Array.from({ length: moments }, (_, m) => stays + sum(series, each => each[m]));
+  const peak = own.indexOf(highest(own));
   const colour = k => `--c${[1, 3, 4, 5, 6, 7, 8, 9, 2][k]}`;
-  const panel = make("section", { className: "panel" }, make("h2", {}, `Bytes of tile ${P.fullest_tile} over time`, make("small", { textContent: "click a moment, or use ← and →, to see what is in memory then" })),
+  const panel = make("section", { className: "panel" }, make("h2", {}, `Bytes of tile ${tile} over time`, make("small", { textContent: "click a moment, or use ← and →, to see what is in memory then" }), tileChooser()),
     key([["--c0", "always live", bytes(stays)], ...layers.map((name, k) => [colour(k), name]), [colour(layers.length), "others"]]));
   host.append(panel);
   const left = 56, right = 10, up = 16, low = 22;
@@ -119,9 +146,9 @@ function memoryOverTime(host) {
     yAxis(pen, left, up, w, h, most, bytes);
     pen.fillStyle = css("--c0"); pen.fillRect(left, y(stays), w, stays / most * h);
     const base = new Float64Array(moments).fill(stays);
-    series.forEach((own, k) => {
+    series.forEach((band, k) => {
       pen.fillStyle = css(colour(k));
-      for (let m = 0; m < moments; m++) if (own[m]) { const x = Math.floor(left + m * dx); pen.fillRect(x, y(base[m] + own[m]), Math.max(Math.floor(left + (m + 1) * dx) - x, 1), own[m] / most * h); base[m] += own[m]; }
+      for (let m = 0; m < moments; m++) if (band[m]) { const x = Math.floor(left + m * dx); pen.fillRect(x, y(base[m] + band[m]), Math.max(Math.floor(left + (m + 1) * dx) - x, 1), band[m] / most * h); base[m] += band[m]; }
     });
     const stroke = (values, name, dash = []) => { pen.strokeStyle = css(name); pen.setLineDash(dash); pen.beginPath(); for (let m = 0; m < moments; m++) { pen.lineTo(left + m * dx, y(values[m])); pen.lineTo(left + (m + 1) * dx, y(values[m])); } pen.stroke(); pen.setLineDash([]); };
     stroke(M.max_bytes, "--ink"); stroke(M.mean_bytes, "--ink", [2, 3]);
@@ -133,7 +160,7 @@ function memoryOverTime(host) {
     pen.textAlign = "left";
   }, {
     label: "bytes over time", pick: x => pick(at(x, chart.width)),
-    tip: x => { if (x < left) return null; const m = at(x, chart.width); return [STEPS[M.superstep[m]].label, `moment ${m}: ${digits(M.peak_tile_bytes[m])} B on tile ${P.fullest_tile}`, `most on any tile ${digits(M.max_bytes[m])} (tile ${M.tile[m]}), mean ${digits(Math.round(M.mean_bytes[m]))}`]; },
+    tip: x => { if (x < left) return null; const m = at(x, chart.width); return [STEPS[M.superstep[m]].label, `moment ${m}: ${digits(own[m])} B on tile ${tile}`, `most on any tile ${digits(M.max_bytes[m])} (tile ${M.tile[m]}), mean ${digits(Math.round(M.mean_bytes[m]))}`]; },
     key: name => { const by = { ArrowLeft: -1, ArrowRight: 1, Home: -1e9, End: 1e9 }[name]; if (!by) return false; pick(Math.max(0, Math.min(moments - 1, (place.moment >= 0 ? place.moment : peak) + by))); return true; },
   });
   panel.append(make("p", { className: "note", textContent: `The line is the fullest tile of each moment, the dotted one the mean tile.` }));
@@ -147,7 +174,7 @@ function memoryOverTime(host) {
       const v = VARIABLES[each.variable];
       return { ...v, here: each.bytes, until: each.last, since: each.first, reads: v.kind !== "value" ? "always live" : each.first === m || touched.has(v.name) ? "made here" : each.last === m ? "used last here" : "" };
     });
-    const bytesNow = M.peak_tile_bytes[m], over = Math.max(0, bytesNow - capacity);
+    const bytesNow = own[m], over = Math.max(0, bytesNow - capacity);
     const largest = highest(live, each => each.here, 1);
     const head = make("h2", {}, `In memory at moment ${m}${m === peak ? " (the peak)" : ""}`, make("small", {}, linkish(step.label, () => go({ view: "execution", step: step.superstep })), ` ${digits(bytesNow)} B in ${count(live.length, "variable")}`));
     below.replaceChildren(head);
@@ -169,12 +196,12 @@ function memoryOverTime(host) {
   contents();
 }
 
-/* Addresses of the fullest tile over time */
+/* Addresses of a tile over time */
 
 function memoryByAddress(host) {
-  const moments = Math.max(T.moments.moment.length, 1), layout = rowsOf(T.layout);
+  const tile = shownTile(), moments = Math.max(T.moments.moment.length, 1), layout = layoutOf(tile);
   const top = highest(layout, each => each.address + each.bytes, P.bytes_per_tile);
-  const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${P.fullest_tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers; arrows move, Enter opens" })));
+  const panel = make("section", { className: "panel fill" }, make("h2", {}, `Addresses of tile ${tile} over time`, make("small", { textContent: "each box is a variable: as high as its bytes, as wide as its life; colours are layers; arrows move, Enter opens" }), tileChooser()));
   host.append(panel);
   const left = 60, right = 10, up = 22, low = 22;
   let at = -1;

@@ -11,18 +11,19 @@ view("provenance", "Provenance", host => {
   const of = (row, name) => { const op = opOf(row.operation); return op ? op[name] : 0; };
   const most = highest(OPS, op => op.cycles, 1);
   const table = grid(left, [
-    { name: "node", label: "node of the framework", width: "minmax(170px, 1.8fr)", value: row => row.node },
-    { name: "line", label: "line", width: "minmax(70px, .8fr)", value: row => row.line },
-    { name: "operation", label: "operation", width: "minmax(170px, 1.8fr)", value: row => row.operation < 0 ? "folded or removed" : opName(row.operation) },
-    ...levels.map(level => ({ name: level, label: level, width: "62px", num: true, value: row => row[level], text: row => row[level] > 0 ? digits(row[level]) : "·", tip: `operations of ${level} that came from it` })),
-    { name: "cycles", label: "cycles", width: "84px", num: true, value: row => of(row, "cycles"), text: row => digits(of(row, "cycles")), share: row => of(row, "cycles") / most },
-    { name: "bytes", label: "at the peak", width: "84px", num: true, value: row => of(row, "peak_bytes"), text: row => bytes(of(row, "peak_bytes")) },
+    { name: "node", label: "node of the framework", width: "minmax(140px, 1.6fr)", value: row => row.node },
+    ...(NODES.some(node => node.line) ? [{ name: "line", label: "line", width: "minmax(76px, .9fr)", value: row => row.line }] : []),
+    { name: "operation", label: "operation", width: "minmax(140px, 1.6fr)", value: row => row.operation < 0 ? "folded or removed" : opName(row.operation) },
+    ...(P.planned ? [{ name: "cycles", label: "cycles", width: "76px", num: true, value: row => of(row, "cycles"), text: row => digits(of(row, "cycles")), share: row => of(row, "cycles") / most },
+      { name: "bytes", label: "at the peak", width: "80px", num: true, value: row => of(row, "peak_bytes"), text: row => bytes(of(row, "peak_bytes")) }]
+      : [{ name: "weights", label: "weights", width: "80px", num: true, value: row => of(row, "resident_bytes"), text: row => bytes(of(row, "resident_bytes")) }]),
+    ...levels.map(level => ({ name: level, label: level, width: level.length > 5 ? "66px" : "36px", num: true, value: row => row[level], text: row => row[level] > 0 ? digits(row[level]) : "·", tip: `operations of ${level} that came from it` })),
   ], {
-    label: "Nodes", least: 860, nothing: "no node has all these words", isOn: row => place.op >= 0 && row.operation === place.op,
+    label: "Nodes", least: 640 + (NODES.some(node => node.line) ? 90 : 0), nothing: "no node has all these words", isOn: row => place.op >= 0 && row.operation === place.op,
     rows: compare => {
       const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
       const kept = NODES.filter(node => words.every(word => `${node.node} ${node.line} ${node.operation < 0 ? "" : opName(node.operation)}`.toLowerCase().includes(word)));
-      total.textContent = `${count(kept.length, "node")}; cycles are those of the operation that a node is part of`;
+      total.textContent = count(kept.length, "node") + (P.planned ? "; cycles are those of the operation that a node is part of" : "");
       return compare ? kept.toSorted(compare) : kept;
     },
     pick: row => go({ op: row.operation }),

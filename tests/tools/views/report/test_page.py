@@ -132,6 +132,38 @@ def test_every_tab_of_memory_opens(browser, page, tab):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.parametrize("tab", ["time", "addresses"])
+def test_any_tile_can_be_looked_at(browser, page, tab):
+    opened(browser, page, "memory")
+    browser.find_element(By.CSS_SELECTOR, f"[data-tab={tab}]").click()
+    field = browser.find_element(By.ID, "oftile")
+    field.send_keys(Keys.CONTROL, "a", Keys.NULL, "15", Keys.ENTER)
+    assert "tile 15 over time" in texts(browser, "#view h2")[0]
+    assert browser.execute_script("return location.hash").endswith("tile=15")
+    browser.find_element(By.CSS_SELECTOR, ".push button").click()
+    fullest = browser.execute_script("return P.fullest_tile")
+    assert f"tile {fullest} over time" in texts(browser, "#view h2")[0]
+    assert browser.get_log("browser") == []
+
+
+def test_boxes_of_a_tile_are_its_variables_and_their_lives(browser, page):
+    opened(browser, page, "memory")
+    script = """
+        const fits = (tile, box) => {
+          const v = VARIABLES[box.variable];
+          return v.first_tile <= tile && tile < v.first_tile + v.tiles;
+        };
+        return [0, 7, 15].map(tile => [layoutOf(tile).length, layoutOf(tile).every(
+          (box, k, all) => fits(tile, box) && all.every((other, j) => j === k
+            || box.last < other.first || other.last < box.first
+            || box.address + box.bytes <= other.address
+            || other.address + other.bytes <= box.address
+            || box.last === other.first || other.last === box.first))])"""
+    for count, apart in browser.execute_script(script):
+        assert count > 3
+        assert apart, "two variables that live at the same time have places of their own"
+
+
 def test_addresses_are_explored_by_keyboard(browser, page):
     opened(browser, page, "memory")
     browser.find_element(By.CSS_SELECTOR, "[data-tab=addresses]").click()
