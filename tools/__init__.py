@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from .driver.compile import compile_model
     from .driver.executable import Executable
+    from .driver.session import Session
     from .driver.training import Training
     from .views.report.load import load_report
 
 _HOME = {
     "Executable": "driver.executable",
+    "Session": "driver.session",
     "Training": "driver.training",
     "compile_model": "driver.compile",
     "load_report": "views.report.load",
 }
 """The module that defines each name."""
 
-__all__ = ["Executable", "Training", "compile_model", "load_report"]
+__all__ = ["Executable", "Session", "Training", "compile_model", "load_report"]
 
 
 def __getattr__(name: str) -> object:

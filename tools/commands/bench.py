@@ -52,6 +52,8 @@ PROGRAMS: Mapping[str, Program] = {
     "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
     "training": Program("..bench.training", "training", ("networks", "target", "folder", "layers")),
     "steps": Program("..bench.steps", "steps", ("networks", "target")),
+    "start": Program("..bench.start", "start", ("networks", "target")),
+    "switching": Program("..bench.switching", "switching", ("target",)),
     "graphs": Program("..bench.graphs", "graphs", ("networks", "target")),
     "kit": Program("..bench.kit", "kit", ()),
     "blame": Program("..bench.blame", "blame", ()),
@@ -73,9 +75,9 @@ def bench_command(
     networks: Annotated[
         str | None,
         typer.Option(
-            help="light, fusion, trace, planning: names of light networks, separated by commas. "
-            "models: names of published models. learning: names of data. steps: NAME:BATCH. "
-            "training, graphs: NAME:BATCH:VERTICES_PER_TILE."
+            help="light, fusion, trace, planning, start: names of light networks, separated by "
+            "commas. models: names of published models. learning: names of data. steps: "
+            "NAME:BATCH. training, graphs: NAME:BATCH:VERTICES_PER_TILE."
         ),
     ] = None,
     target: Annotated[
@@ -114,6 +116,7 @@ def bench_command(
     recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
     training: graphs of steps of training, by phase.
     steps: the host's time of a step of training, compared with torch.
+    start: cold and warm starts of commands. switching: what changing between programs moves.
     comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
     kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
     """

@@ -173,13 +173,13 @@ class Executable:
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
-        runner = self._runner(at, strict)
+        runner = self.runner(at, strict)
         start = perf_counter()
         outputs = runner.run(arrays)
         self.stages.seconds["run"] = perf_counter() - start
         return self.signature.trimmed(outputs)
 
-    def _runner(self, at: str, strict: bool) -> Runner:
+    def runner(self, at: str = MACHINE, strict: bool = False) -> Runner:
         """The loaded program of a level."""
         if (at, strict) not in self._runners:
             start = perf_counter()
@@ -249,7 +249,7 @@ class Executable:
         check_states(values, known, self.path)
         tensors = [Tensor(name, a.shape, a.dtype) for name, a in known.items() if name in values]
         arrays = checked(values, tensors)
-        runner = self._runner(at, False)
+        runner = self.runner(at)
         for name, array in arrays.items():
             runner.set_state(name, array)
 

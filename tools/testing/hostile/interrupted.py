@@ -36,7 +36,10 @@ from ....ir import beside, whole_folder
 from ....ir.errors import InputError
 from ....ir.json_lines import read_json
 from ....ir.whole_folder import EXCHANGE_EVENT, MANIFEST, difference
+from ...driver.cache.store import LIMIT, MOST_BYTES
+from ...driver.compile import compile_model
 from ...driver.context import new_context
+from ...driver.files import PROGRAM_FILE
 from ..generators.program import Program
 from .programs import program_files
 from .watch_files import CHANGES, WRITING
@@ -51,6 +54,9 @@ OLD, NEW = "tiny:5", "tiny:7"
 
 MODEL, TEXT = "m.onnx", "m.mlir"
 
+CACHE = "cache"
+"""The cache folder of the writer that keeps programs. All others keep none."""
+
 _TEXT = """\
 func.func @main(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
   %y = nn.relu %x : (tensor<8x6xf32>) -> tensor<8x6xf32>
@@ -64,12 +70,14 @@ class Writer:
     """A command that writes.
 
     outputs: its files and folders. arguments: of the command, with TARGET for the target; or a
-    function of the target that writes. needs: libraries without which it cannot run.
+    function of the target that writes. needs: libraries without which it cannot run. sound: whether
+    an output is as it may be after an interruption; None if it must be the old or the new one.
     """
 
     outputs: tuple[str, ...]
     arguments: tuple[str, ...] | Callable[[str], None]
     needs: tuple[str, ...] = ()
+    sound: Callable[[Path], bool] | None = None
 
     @property
     def can_run(self) -> bool:
@@ -82,6 +90,20 @@ def _save_program(target: str) -> None:
     Program(made.module, new_context(), made.inputs, made.target, plans=len(target)).save(
         Path("saved"), {"for": target}
     )
+
+
+def _keep_program(target: str) -> None:
+    """Compile a model, and keep its program in a cache in the working folder."""
+    os.environ |= {"ABELE_CACHE": CACHE, LIMIT: str(MOST_BYTES)}
+    compile_model(MODEL, target)
+
+
+def _is_sound_cache(path: Path) -> bool:
+    """Whether each program of a cache is whole. There may be none."""
+    try:
+        return all(load(each) for each in path.rglob(f"*{PROGRAM_FILE}"))
+    except InputError:
+        return False
 
 
 _FOR = (MODEL, "--target", "TARGET")
@@ -120,6 +142,7 @@ WRITERS: dict[str, Writer] = {
         ("pyarrow", "duckdb", "perfetto"),
     ),
     "failure": Writer(("saved",), _save_program),
+    "cache": Writer((CACHE,), _keep_program, sound=_is_sound_cache),
 }
 """The commands that write files or folders."""
 
@@ -280,13 +303,17 @@ class Harness:
         for output in writer.outputs:
             path, old = work / output, self._olds[each.writer] / output
             is_old = _same(path, old) if each.had_old else not path.exists()
-            if not is_old and not self._is_new(each, path):
+            sound = writer.sound is not None and writer.sound(path)
+            if not (is_old or sound or self._is_new(each, path)):
                 found.append(f"{output} is neither old nor new")
         return found
 
     def _is_new(self, each: Interruption, path: Path) -> bool:
         """Whether an output is complete: it has all that a run writes, and each part is whole."""
         new = self._news[each.writer] / path.name
+        sound = self.writers[each.writer].sound
+        if sound is not None:
+            return sound(path) and _names(path) >= _names(new)
         if new.is_dir():
             return path.is_dir() and not difference(path) and _names(path) == _names(new)
         try:
@@ -385,6 +412,7 @@ def _child(run: Callable[[], None], work: Path) -> NoReturn:
             os.dup2(nothing, number)
         sys.stdout, sys.stderr = open(os.devnull, "w"), open(os.devnull, "w")
         os.chdir(work)
+        os.environ[LIMIT] = "0"
         beside.cleaned.clear()
         run()
         code = 0

@@ -37,6 +37,22 @@ def test_every_event_of_the_last_step_is_tried(harness: Harness):
             assert not harness.problems(each)
 
 
+@pytest.mark.slow
+def test_a_cache_has_a_whole_program_or_none():
+    made = Harness(COMMANDS, ("cache",))
+    events = made.events["cache"]
+    try:
+        for at in range(events - 6, events):
+            each = Interruption("cache", "killed", at, had_old=True, at_once=True)
+            assert not made.problems(each)
+        whole = next((made.folder / "work").rglob("*.abele"))
+        assert interrupted._is_sound_cache(made.folder / "work")
+        whole.write_bytes(whole.read_bytes()[:-100])
+        assert not interrupted._is_sound_cache(made.folder / "work")
+    finally:
+        made.close()
+
+
 def _careless(target: str) -> None:
     Path("q.json").write_text(f'{{"target": "{target}",')
     with open("q.json", "a") as stream:

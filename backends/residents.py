@@ -1,0 +1,219 @@
+"""What a program needs on the tiles before it runs, and what of it stays while others run.
+
+A chip holds one program at a time. Before a program runs, its states and constants must lie at its
+own addresses. They may lie there already: because it ran before, or because another program of the
+same model holds the same values in the same layout at the same address. Whatever variables of other
+programs overlap is lost.
+
+Each tensor crosses the link of the host once, as inputs do; exchange spreads it over the tiles. A
+value in another layout, or at another address, comes from the host again: to move it on the chip,
+both places would have to be free, and a program that fills its tiles has no such room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..dialects.exchange import VariableOp
+from ..dialects.tile import CopyOp, InputOp, VerticesOp
+from ..ir.geometry.layout import Layout
+from ..ir.upstream import ModuleOp
+from .cost import host_cycles
+from .overheads import overheads
+from .target import Target
+
+Integers = NDArray[np.int64]
+
+Rectangle = tuple[int, int, int, int]
+"""First tile and the one after the last, first address and the one after the last."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how a tensor lies on the tiles. Equal places of equal values need no move."""
+
+    layout: Layout
+    dtype: str
+    start: int
+    rectangle: Rectangle
+
+
+@dataclass(frozen=True)
+class Resident:
+    """A state or constant of a program.
+
+    value: the digest of a constant; the name of a state. bytes: of the tensor. is_written: whether
+    a run may change it.
+    """
+
+    value: str
+    is_state: bool
+    is_written: bool
+    bytes: int
+    place: Place
+
+
+@dataclass(frozen=True, eq=False)
+class Footprint:
+    """What a program puts onto the tiles.
+
+    residents: its states and constants. rectangles: of all its variables, (n, 4). code_bytes: of
+    code, vertex state and exchange code, as they come from the host: a codelet once, the rest for
+    each tile.
+    """
+
+    residents: tuple[Resident, ...]
+    rectangles: Integers
+    code_bytes: int
+
+    @cached_property
+    def resident_bytes(self) -> int:
+        """The bytes of all states and constants."""
+        return sum(each.bytes for each in self.residents)
+
+
+def footprint(module: ModuleOp, target: Target) -> Footprint:
+    """The footprint of an exchange module on its target."""
+    variables = {v.symbol: v for v in module.body.block.ops if isinstance(v, VariableOp)}
+    written = _written(module)
+    more = overheads(module, variables, target.tiles, target)
+    code = int(more.code.max(initial=0) + (more.vertex_state + more.exchange_code).sum())
+    residents = tuple(_resident(v, written) for v in variables.values() if v.is_resident)
+    rectangles = np.array([_rectangle(v) for v in variables.values()], np.int64).reshape(-1, 4)
+    return Footprint(residents, rectangles, code)
+
+
+def _written(module: ModuleOp) -> set[str]:
+    """The variables that a run may write."""
+    found: set[str] = set()
+    for op in module.walk():
+        if isinstance(op, CopyOp | VerticesOp):
+            found.update(op.destinations)
+        elif isinstance(op, InputOp):
+            found.add(op.writes.string_value())
+    return found
+
+
+def _resident(v: VariableOp, written: set[str]) -> Resident:
+    is_state = v.state is not None
+    value = v.symbol if is_state or v.initial is None else v.initial.data.digest
+    size = prod(v.tensor.get_shape()) * v.dtype.itemsize
+    place = Place(v.placed, v.dtype.name, v.start, _rectangle(v))
+    return Resident(value, is_state, v.symbol in written, size, place)
+
+
+def _rectangle(v: VariableOp) -> Rectangle:
+    first = v.placed.first_tile
+    return first, first + v.placed.cells, v.start, v.start + v.bytes_per_tile
+
+
+@dataclass(frozen=True)
+class Switch:
+    """What changing to another program moves over the link of the host.
+
+    before, after: the names of the programs; before is "" for tiles that hold none. stay_bytes: of
+    states and constants that lie where the program needs them. in_bytes: of those that come from
+    the host. out_bytes: of states that the host gets first, because their values would be lost.
+    code_bytes: of the program itself. cycles: of all that moves.
+    """
+
+    before: str
+    after: str
+    stay_bytes: int
+    in_bytes: int
+    out_bytes: int
+    code_bytes: int
+    cycles: int
+
+
+Value = tuple[str, int]
+"""The name or digest of a value, and how often runs have changed it: a state has versions."""
+
+
+class Tiles:
+    """What lies on the tiles between the runs of several programs."""
+
+    def __init__(self, target: Target, programs: Mapping[str, Footprint]) -> None:
+        self.target = target
+        self.programs = programs
+        self.current = ""
+        self._held: dict[Place, Value] = {}
+        self._versions: dict[str, int] = {}
+        self._on_host: dict[str, int] = {}
+
+    def switch(self, name: str) -> Switch:
+        """Change to a program. Nothing moves if it is the current one."""
+        program, before = self.programs[name], self.current
+        if name == before:
+            return Switch(name, name, program.resident_bytes, 0, 0, 0, 0)
+        needed = {each.place: self._value(each) for each in program.residents}
+        sizes = {each.place: each.bytes for each in program.residents}
+        missing = [p for p, value in needed.items() if self._held.get(p) != value]
+        survivors = self._untouched(program.rectangles)
+        left = {p: v for p, v in self._held.items() if p in survivors or needed.get(p) == v}
+        out = self._saved(left.values(), [needed[p] for p in missing])
+        self._held = left | needed
+        self.current = name
+        moved_in = sum(sizes[p] for p in missing)
+        cycles = host_cycles(moved_in + out + program.code_bytes, self.target)
+        stay = program.resident_bytes - moved_in
+        return Switch(before, name, stay, moved_in, out, program.code_bytes, cycles)
+
+    def ran(self) -> None:
+        """Record that the current program ran, which changes the states that it writes."""
+        for each in self.programs[self.current].residents:
+            if each.is_written and each.is_state:
+                self._versions[each.value] = self._versions.get(each.value, 0) + 1
+                self._held[each.place] = self._value(each)
+
+    def _value(self, each: Resident) -> Value:
+        return each.value, self._versions.get(each.value, 0) if each.is_state else 0
+
+    def _untouched(self, rectangles: Integers) -> set[Place]:
+        """The places that no variable of a program overlaps."""
+        places = list(self._held)
+        if not places or not len(rectangles):
+            return set(places)
+        held = np.array([p.rectangle for p in places], np.int64)[:, None]
+        other = rectangles[None]
+        tiles = (held[..., 0] < other[..., 1]) & (other[..., 0] < held[..., 1])
+        bytes_ = (held[..., 2] < other[..., 3]) & (other[..., 2] < held[..., 3])
+        touched: NDArray[np.bool_] = np.any(tiles & bytes_, axis=1)
+        return {places[i] for i in np.flatnonzero(~touched).tolist()}
+
+    def _saved(self, left: Iterable[Value], wanted: Iterable[Value]) -> int:
+        """The bytes of states that the host gets: newest values that it lacks, and that are lost on
+        the tiles or needed at another place."""
+        kept, asked = set(left), set(wanted)
+        sizes = {
+            each.value: each.bytes
+            for program in self.programs.values()
+            for each in program.residents
+            if each.is_state
+        }
+        total = 0
+        for name, version in self._versions.items():
+            value = name, version
+            if self._on_host.get(name, 0) < version and (value not in kept or value in asked):
+                total += sizes[name]
+                self._on_host[name] = version
+        return total
+
+
+def switches(target: Target, programs: Mapping[str, Footprint]) -> tuple[Switch, ...]:
+    """What each change costs between two programs, if only the first one ran before, once."""
+    found: list[Switch] = []
+    for before in programs:
+        for after in programs:
+            if before != after:
+                tiles = Tiles(target, programs)
+                tiles.switch(before)
+                tiles.ran()
+                found.append(tiles.switch(after))
+    return tuple(found)

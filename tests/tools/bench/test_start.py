@@ -1,0 +1,35 @@
+import sys
+from pathlib import Path
+
+import onnx
+import pytest
+from some_models import products
+
+from abele.ir.errors import InputError
+from abele.tools.bench.start import COMMANDS, check, cold_and_warm, lines, measured
+
+
+def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path):
+    onnx.save(products(), tmp_path / "net.onnx")
+    words = lines("net.onnx", "tiny")["to the run"]
+    cold, warm = cold_and_warm(words, tmp_path)
+    assert 0 < warm.cpu
+    assert 0 < cold.cpu
+    cache = tmp_path / "cache"
+    measured(words, tmp_path, cache)
+    assert len(list(cache.rglob("*.abele"))) == 1
+
+
+def test_ten_commands_are_measured_with_their_target():
+    found = lines("net.onnx", "tiny:8")
+    assert len(COMMANDS) == 10
+    assert found["memory"][-4:] == ["memory", "net.onnx", "--target", "tiny:8"]
+    assert found["--version"][-1] == "--version"
+
+
+def test_a_command_that_fails_and_an_unknown_network_are_refused(tmp_path: Path):
+    with pytest.raises(InputError, match="need some of alexnet"):
+        check("resnet50,resnet")
+    with pytest.raises(InputError, match="ZeroDivisionError"):
+        measured(["-c", "1 / 0"], tmp_path, tmp_path)
+    assert sys.executable

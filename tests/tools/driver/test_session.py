@@ -1,0 +1,166 @@
+"""A session picks a program by the shapes of its inputs, and charges what a change moves."""
+
+import numpy as np
+import pytest
+from some_models import model, node, random
+
+from abele.backends.residents import Switch
+from abele.ir.errors import InputError
+from abele.tools import Executable, Session, Training, compile_model
+
+TARGET = "tiny:8"
+TRAINING = Training(loss="mean_square", optimizer="sgd", learning_rate=0.1)
+
+
+def dense(batch: int | str = "N"):
+    """y = tanh(x w), for any number of samples."""
+    nodes = [node("MatMul", "x w", "h"), node("Tanh", "h", "y")]
+    return model(nodes, {"x": [batch, 6]}, ["y"], {"w": random((6, 4))})
+
+
+def compiled(batch: int, **options: object) -> Executable:
+    return compile_model(dense(), TARGET, batch=batch, **options)
+
+
+def ones(batch: int) -> dict[str, np.ndarray]:
+    return {"x": np.ones((batch, 6), np.float32)}
+
+
+@pytest.fixture(scope="module")
+def batches() -> dict[str, Executable]:
+    return {"one": compiled(1), "four": compiled(4)}
+
+
+@pytest.fixture(scope="module")
+def learning() -> dict[str, Executable]:
+    judge = Training(update=False, outputs=True, reduction="none", loss="mean_square")
+    return {"train": compiled(4, train=TRAINING), "judge": compiled(2, train=judge)}
+
+
+def samples(batch: int) -> dict[str, np.ndarray]:
+    return ones(batch) | {"target": np.zeros((batch, 4), np.float32)}
+
+
+def test_the_shapes_of_inputs_pick_the_program(batches: dict[str, Executable]):
+    session = Session(batches)
+    for batch, name in ((1, "one"), (4, "four"), (1, "one")):
+        found = session.run(ones(batch))["y"]
+        assert session.current == name
+        np.testing.assert_array_equal(found, batches[name].run(ones(batch))["y"])
+    assert [(each.before, each.after) for each in session.history] == [
+        ("", "one"),
+        ("one", "four"),
+        ("four", "one"),
+    ]
+
+
+def test_inputs_that_no_program_takes_are_refused(batches: dict[str, Executable]):
+    session = Session(batches)
+    with pytest.raises(InputError, match=r"no program takes inputs 'x' \[3, 6\]; there are one: "):
+        session.run(ones(3))
+    with pytest.raises(InputError, match="no program 'two'; there are one, four"):
+        session.run(ones(1), "two")
+    assert session.current == ""
+    assert session.cycles == 0
+
+
+def test_inputs_that_several_programs_take_need_a_name():
+    session = Session({"a": compiled(1), "b": compiled(1)})
+    with pytest.raises(InputError, match="a, b all take these inputs; name one of them"):
+        session.run(ones(1))
+    session.run(ones(1), "b")
+    assert session.current == "b"
+
+
+def test_equal_programs_move_no_weights_but_their_code():
+    session = Session({"a": compiled(1), "b": compiled(1)})
+    session.run(ones(1), "a")
+    session.run(ones(1), "b")
+    change = session.history[-1]
+    assert change.in_bytes == change.out_bytes == 0
+    assert change.stay_bytes == 6 * 4 * 4
+    assert change.code_bytes > 0
+    assert change.cycles == -(-change.code_bytes // session.target.host.bytes_per_cycle)
+
+
+def test_a_run_of_the_same_program_moves_nothing(batches: dict[str, Executable]):
+    session = Session(batches)
+    session.run(ones(1))
+    before = session.cycles
+    session.run(ones(1))
+    profile = batches["one"].profile
+    assert session.cycles - before == profile["cycles"] + profile["host_cycles"]
+    assert len(session.history) == 1
+
+
+def test_weights_elsewhere_come_from_the_host(batches: dict[str, Executable]):
+    for change in Session(batches).costs():
+        assert change.stay_bytes + change.in_bytes == 6 * 4 * 4
+        assert change.out_bytes == 0
+        moved = change.in_bytes + change.code_bytes
+        assert change.cycles == -(-moved // batches["one"].target.host.bytes_per_cycle)
+
+
+def test_what_one_program_trains_the_other_computes_with(learning: dict[str, Executable]):
+    session = Session(learning)
+    before = session.run(samples(2))["loss"]
+    for _ in range(5):
+        session.run(samples(4))
+    after = session.run(samples(2))["loss"]
+    assert (after < before).all()
+    judge = Training(update=False, outputs=True, reduction="none", loss="mean_square")
+    alone = compiled(2, train=judge)
+    alone.set_states({"w": learning["train"].states["w"]})
+    np.testing.assert_array_equal(after, alone.run(samples(2))["loss"])
+
+
+def test_trained_weights_are_saved_once_before_they_are_lost(learning: dict[str, Executable]):
+    session = Session(learning)
+    for batch in (4, 2, 2, 4, 2):
+        session.run(samples(batch))
+    outs = [each.out_bytes for each in session.history]
+    size = 6 * 4 * 4
+    # Loading the first program saves nothing, and neither does leaving one that changes nothing.
+    assert outs[0] == outs[2] == 0
+    assert set(outs[1::2]) <= {0, size}
+    stay = [each.stay_bytes for each in session.history]
+    assert [out == 0 for out in outs[1::2]] == [each == size for each in stay[1::2]]
+
+
+def test_programs_that_do_not_belong_together_are_refused(batches: dict[str, Executable]):
+    with pytest.raises(InputError, match="other is for tiny:7; need tiny:8"):
+        Session(batches | {"other": compile_model(dense(), "tiny:7", batch=1)})
+    with pytest.raises(InputError, match="need at least one"):
+        Session({})
+    train = compiled(4, train=TRAINING)
+    other = dense()
+    other.graph.initializer[0].raw_data = random((6, 4), 5).tobytes()
+    judge = compile_model(other, TARGET, batch=2, train=Training(update=False, loss="mean_square"))
+    with pytest.raises(InputError, match="state 'w' differs between train and other"):
+        Session({"train": train, "other": judge})
+
+
+def test_a_program_that_has_folded_its_weights_does_not_see_them_trained():
+    nodes = [node("Transpose", "v", "w"), node("MatMul", "x w", "y")]
+    folds = model(nodes, {"x": ["N", 6]}, ["y"], {"v": random((4, 6))})
+    train = compile_model(folds, TARGET, batch=4, train=TRAINING)
+    plain = compile_model(folds, TARGET, batch=1)
+    with pytest.raises(InputError, match="train trains 'v', which plain does not have as a state"):
+        Session({"train": train, "plain": plain})
+
+
+def test_a_plain_program_computes_with_trained_weights(batches: dict[str, Executable]):
+    session = Session({"train": compiled(2, train=TRAINING), "one": batches["one"]})
+    before = session.run(ones(1))["y"]
+    session.run(samples(2))
+    assert (session.run(ones(1))["y"] != before).any()
+    batches["one"].reset()
+
+
+def test_the_costs_are_a_table(batches: dict[str, Executable]):
+    pytest.importorskip("pandas")
+    table = Session(batches).frame()
+    assert list(table["before"]) == ["one", "four"]
+    assert list(table["seconds"] * batches["one"].target.clock_hz) == list(table["cycles"])
+    assert isinstance(Session(batches).costs()[0], Switch)
+    assert repr(Session(batches)) == "<Session of one, four for tiny:8>"

@@ -1,0 +1,183 @@
+"""Several programs of one model on one machine: each run picks one, and weights are shared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...backends.residents import Switch, Tiles, footprint, switches
+from ...dialects.exchange import VariableOp
+from ...dialects.settable import UPDATED, listed_names
+from ...ir.blob import Blob
+from ...ir.errors import InputError
+from ...passes.train import TRAINED
+from .arrays import listed
+from .executable import MACHINE, Executable
+
+Array = NDArray[Any]
+
+
+class Session:
+    """Programs of one model that take turns on one machine.
+
+    programs: by name, all for the same target, such as one for each batch size, or one that trains
+    and one that is used afterwards. They share states of equal names: what one has trained, the
+    others compute with. So equal names must have equal shapes, element types and first values.
+
+    Changing from one program to another moves its code, and what is not on the tiles already, over
+    the link of the host (`host.bytes_per_cycle` of the target). `history` has each change, `cycles`
+    counts all runs with their changes, and `costs()` is a table of what changes cost.
+    Raises InputError for programs that do not belong together.
+    """
+
+    def __init__(self, programs: Mapping[str, Executable]) -> None:
+        self.programs = dict(programs)
+        if not self.programs:
+            raise InputError("session: no program; need at least one")
+        self.target = next(iter(self.programs.values())).target
+        for name, exe in self.programs.items():
+            if exe.target != self.target:
+                raise InputError(
+                    f"session: {name} is for {exe.target.spelling()}; need {self.target.spelling()}"
+                    ", like the others"
+                )
+            exe.check_memory()
+        self._states = _shared_states(self.programs)
+        _check_training(self.programs)
+        self._footprints = {
+            name: footprint(exe.module_at(MACHINE), exe.target)
+            for name, exe in self.programs.items()
+        }
+        self._tiles = Tiles(self.target, self._footprints)
+        self._stale: dict[str, set[str]] = {name: set() for name in self.programs}
+        self.history: list[Switch] = []
+        self.cycles = 0
+
+    def __repr__(self) -> str:
+        """The programs, and the one that the tiles hold."""
+        on = f", {self.current} on the tiles" if self.current else ""
+        return f"<Session of {', '.join(self.programs)} for {self.target.spelling()}{on}>"
+
+    @property
+    def current(self) -> str:
+        """The name of the program that the tiles hold; "" before the first run."""
+        return self._tiles.current
+
+    def pick(self, inputs: Mapping[str, object]) -> str:
+        """The name of the program that takes inputs of these names and shapes.
+
+        Raises InputError if there is none, or if there are several.
+        """
+        given = {name: np.asarray(value).shape for name, value in inputs.items()}
+        found = [
+            name
+            for name, exe in self.programs.items()
+            if {each.name: each.shape for each in exe.inputs} == given
+        ]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise InputError(f"session: {', '.join(found)} all take these inputs; name one of them")
+        shapes = ", ".join(f"{name!r} {list(shape)}" for name, shape in given.items()) or "none"
+        known = "; ".join(f"{name}: {listed(exe.inputs)}" for name, exe in self.programs.items())
+        raise InputError(f"session: no program takes inputs {shapes}; there are {known}")
+
+    def run(
+        self, inputs: Mapping[str, object], program: str = "", *, strict: bool = False
+    ) -> dict[str, Array]:
+        """Run a program once, and return its outputs by name.
+
+        program: its name; "" for the one that takes inputs of these shapes. strict: as for
+        Executable.run. Raises InputError as pick and Executable.run do.
+        """
+        name = program or self.pick(inputs)
+        if name not in self.programs:
+            raise InputError(f"session: no program {name!r}; there are {', '.join(self.programs)}")
+        exe = self.programs[name]
+        runner = exe.runner(strict=strict)
+        for state in sorted(self._stale[name]):
+            runner.set_state(state, self._states[state])
+        self._stale[name].clear()
+        outputs = exe.run(inputs, strict=strict)
+        done = self._tiles.switch(name)
+        if done.before != done.after:
+            self.history.append(done)
+        self._tiles.ran()
+        self.cycles += done.cycles + exe.profile["cycles"] + exe.profile["host_cycles"]
+        self._keep(name, runner.states)
+        return outputs
+
+    def _keep(self, name: str, states: Mapping[str, Array]) -> None:
+        """Keep what a program has written for the others that have such a state."""
+        written = {
+            each.value
+            for each in self._footprints[name].residents
+            if each.is_state and each.is_written
+        }
+        for other, exe in self.programs.items():
+            if other != name:
+                shared = written & _names(exe)
+                self._stale[other] |= shared
+                self._states.update({state: states[state] for state in shared})
+
+    def costs(self) -> tuple[Switch, ...]:
+        """What each change between two programs costs, if only the first one ran before, once."""
+        return switches(self.target, self._footprints)
+
+    def frame(self) -> Any:
+        """The costs as a table of pandas, with seconds by the target's clock."""
+        from pandas import DataFrame  # noqa: PLC0415  an optional library
+
+        rows = [
+            asdict(each) | {"seconds": each.cycles / self.target.clock_hz} for each in self.costs()
+        ]
+        return DataFrame(rows)
+
+
+def _names(exe: Executable) -> set[str]:
+    """The states of a program."""
+    return set(_first_values(exe))
+
+
+def _first_values(exe: Executable) -> dict[str, Blob]:
+    """The first value of each state of a program."""
+    return {
+        v.symbol: v.initial.data
+        for v in exe.module_at(MACHINE).body.block.ops
+        if isinstance(v, VariableOp) and v.state is not None and v.initial is not None
+    }
+
+
+def _shared_states(programs: Mapping[str, Executable]) -> dict[str, Array]:
+    """The first values of all states. Raises InputError if two programs differ in one."""
+    found: dict[str, tuple[str, Blob]] = {}
+    for name, exe in programs.items():
+        for state, value in _first_values(exe).items():
+            other, known = found.setdefault(state, (name, value))
+            if known != value:
+                raise InputError(
+                    f"session: state {state!r} differs between {other} and {name}; need programs "
+                    "of one model"
+                )
+    return {state: value.array for state, (_, value) in found.items()}
+
+
+def _check_training(programs: Mapping[str, Executable]) -> None:
+    """Raise InputError if a program would compute with weights that another one trains, but has
+    them as constants."""
+    for name, exe in programs.items():
+        module = exe.module_at(MACHINE)
+        if not listed_names(module, UPDATED):
+            continue
+        trained = set(listed_names(module, TRAINED) or ())
+        for other, its in programs.items():
+            missing = sorted(trained - _names(its))
+            if missing:
+                raise InputError(
+                    f"session: {name} trains {missing[0]!r}, which {other} does not have as a "
+                    "state; compile it with train=Training(update=False)"
+                )
