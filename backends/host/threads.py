@@ -15,6 +15,7 @@ import ctypes
 import os
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from threading import Lock, Thread
 from time import perf_counter
 from typing import Any
@@ -38,6 +39,14 @@ STOP_SECONDS = 1.0
 """How long the end of the process waits for each thread."""
 
 
+@dataclass(frozen=True)
+class TimedCall:
+    """How long a call took, and how many units it has."""
+
+    units: int
+    seconds: float
+
+
 class Threads:
     """The threads of this process, and the memory that each has for a call's intermediate values.
 
@@ -56,6 +65,7 @@ class Threads:
         self._rooms: list[Array] = []
         self._room = 0
         self._sharing: Any = None
+        self._timed: list[TimedCall] | None = None
 
     @property
     def count(self) -> int:
@@ -83,6 +93,23 @@ class Threads:
         code, table, cuts: as for the kernel `share`. ends: the first cut and the last one. room:
         bytes that each thread needs.
         """
+        start = 0.0 if self._timed is None else perf_counter()
+        self._run(code, table, cuts, units, ends, room)
+        if self._timed is not None:
+            self._timed.append(TimedCall(units, perf_counter() - start))
+
+    @contextmanager
+    def timed(self) -> Generator[list[TimedCall]]:
+        """Times all calls meanwhile."""
+        self._timed = found = list[TimedCall]()
+        try:
+            yield found
+        finally:
+            self._timed = None
+
+    def _run(
+        self, code: int, table: int, cuts: int, units: int, ends: tuple[int, int], room: int
+    ) -> None:
         with self._lock:
             wanted = self.count
             if room > self._room_bytes:

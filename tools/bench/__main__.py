@@ -19,6 +19,7 @@ from ..views.terminal import console
 from .measure import (
     GROWTH_NETWORK,
     GROWTH_TILES,
+    MANY_THREADS,
     THREADS,
     growth,
     host,
@@ -41,7 +42,8 @@ def bench(
         Path | None, typer.Option("--json", metavar="FILE", help="Write all figures to this file.")
     ] = None,
 ) -> None:
-    """Compile and run the light networks in one thread, and onnxruntime in the same process."""
+    """Compile and run the light networks, and onnxruntime in the same process, in one thread and in
+    two."""
     names = [name for name in networks.split(",") if name]
     unknown = [name for name in names if name not in light_names()]
     if unknown:
@@ -60,10 +62,11 @@ def bench(
     here = in_own_process(host)
     out = console()
     out.print(
-        f"{target}, batch 1, one thread; {here['processor']}, {here['kernels']} kernels; "
+        f"{target}, batch 1; {here['processor']}, {here['kernels']} kernels; "
         f"onnxruntime {here['onnxruntime']}"
     )
     out.print(time_table(found))
+    out.print(threads_table(found))
     out.print(program_table(found))
     seconds = ", ".join(
         f"{tiles} tiles {each['run_seconds']:.3f} s" for tiles, each in grown["tiles"].items()
@@ -91,10 +94,7 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
     """A table of errors, seconds and memory, with a row per network."""
     table = Table(title="time", title_justify="left")
     table.add_column("network")
-    theirs = [
-        f"{what}, {n} thread{'s'[: n - 1]}" for n in THREADS for what in ("onnxruntime s", "ratio")
-    ]
-    for name in ("error", "compile s", "first run s", "run s", *theirs, "peak GB"):
+    for name in ("error", "compile s", "first run s", *RUN_COLUMNS, "peak GB"):
         table.add_column(name, justify="right")
     for each in found:
         if "problem" in each:
@@ -104,16 +104,57 @@ def time_table(found: Iterable[dict[str, Any]]) -> Table:
             each["network"],
             f"{each['error']:.1e}",
             *(f"{each[f'{key}_seconds']:.2f}" for key in ("compile", "first_run")),
-            f"{each['run_seconds']:.3f}",
             *(
                 figure
                 for n in THREADS
                 for figure in (
+                    f"{each[f'run_{n}_seconds']:.3f}",
                     f"{each[f'onnxruntime_{n}_seconds']:.3f}",
-                    f"{each[f'ratio_{n}']:.1f}",
+                    f"{each[f'ratio_{n}']:.2f}",
                 )
             ),
             f"{each['peak_gigabytes']:.2f}",
+        )
+    return table
+
+
+RUN_COLUMNS = [
+    f"{what}, {n} thread{'s'[: n - 1]}"
+    for n in THREADS
+    for what in ("run s", "onnxruntime s", "ratio")
+]
+
+PLACES = ("shared", "uneven", "small", "between", "sharing")
+"""Where the time of a run with more threads goes."""
+
+
+def threads_table(found: Iterable[dict[str, Any]]) -> Table:
+    """A table of what threads gain, measured and simulated, and what is left with many."""
+    table = Table(title="threads", title_justify="left")
+    table.add_column("network", no_wrap=True)
+    most = MANY_THREADS[-1]
+    for name in (
+        f"gain, {THREADS[-1]} threads",
+        "onnxruntime's",
+        "of it",
+        "same bits",
+        *(f"simulated {n}" for n in MANY_THREADS),
+        *(f"of {most}: {place} %" for place in PLACES),
+    ):
+        table.add_column(name, justify="right")
+    for each in found:
+        if "problem" in each:
+            continue
+        simulated = each["simulated"]
+        seconds = {n: sum(parts.values()) for n, parts in simulated.items()}
+        table.add_row(
+            each["network"],
+            f"{each['gain']:.2f}",
+            f"{each['onnxruntime_gain']:.2f}",
+            f"{each['gain'] / each['onnxruntime_gain']:.2f}",
+            "yes" if each["same_bits"] else "no",
+            *(f"{each['best_seconds'] / seconds[n]:.2f}" for n in MANY_THREADS),
+            *(f"{100 * simulated[most][place] / seconds[most]:.0f}" for place in PLACES),
         )
     return table
 

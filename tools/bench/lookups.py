@@ -26,6 +26,7 @@ from ..driver.compile import compile_model
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .measure import session
+from .own_process import THREAD_VARIABLES
 
 ROWS, WIDTH, LOOKUPS = 30_522, 768, 128
 TIMES = 4
@@ -90,7 +91,8 @@ def measured(rows: int, target: str) -> tuple[float, float, int]:
 @app.command()
 def lookups(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2") -> None:
     """Print the CPU milliseconds of an embedding, and of one with four times the rows."""
-    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    for variable in THREAD_VARIABLES:
+        os.environ.setdefault(variable, "1")
     title = f"{LOOKUPS} lookups in a float16 table of {WIDTH} columns, {target}, one thread"
     table = figure_table(title, ("rows", "abele ms", "onnxruntime ms", "cycles"))
     for rows in (ROWS, TIMES * ROWS):

@@ -1,16 +1,18 @@
-"""Measures one network: compiling it, running it on the machine in one thread, and onnxruntime."""
+"""Measures one network: compiling it, and running it on the machine and in onnxruntime, in one
+thread and in two."""
 
 from __future__ import annotations
 
 import platform
 import resource
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from time import perf_counter
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 import onnx
@@ -18,17 +20,24 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from ...backends.host.threads import THREADS as HOST
+from ...backends.host.threads import TimedCall, using
 from ...backends.target import resolve_target
 from ..debug.check import relative_error
 from ..driver.arrays import Array
 from ..driver.compile import compile_model
 from ..importers.light_networks import light_input, seeded
 
+T = TypeVar("T")
+
 RUNS = 9
 """Number of timed runs, after one to warm up. The median counts."""
 
 THREADS = (1, 2)
-"""Numbers of threads of onnxruntime."""
+"""Numbers of threads, of abele and of onnxruntime."""
+
+MANY_THREADS = (2, 4, 8)
+"""Numbers of threads that are simulated."""
 
 GROWTH_NETWORK, GROWTH_TILES = "squeezenet", (16, 1472)
 
@@ -55,7 +64,7 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
     and running, before onnxruntime loads the network.
     """
     inputs: dict[str, Array] = dict(light_input(name))
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(1):
         before = _peak_gigabytes()
         start = perf_counter()
         exe = compile_model(path, target, cache=False)
@@ -68,17 +77,28 @@ def measure(name: str, path: Path, target: str) -> dict[str, Any]:
         sessions = [session(path, threads) for threads in THREADS]
         first_session, names = sessions[0]
         expected = dict(zip(names, first_session.run(None, inputs), strict=True))
-        seconds, *theirs = medians(
-            partial(exe.run, inputs), *(partial(each.run, None, inputs) for each, _ in sessions)
+        run = partial(exe.run, inputs)
+        times = medians(
+            *(partial(in_threads, n, run) for n in THREADS),
+            *(partial(each.run, None, inputs) for each, _ in sessions),
         )
+        own, theirs = times[: len(THREADS)], times[len(THREADS) :]
+        alone = in_threads(THREADS[-1], run)
+        seen = best_calls(run)
     return {
         "network": name,
         "error": max(relative_error(results[key], expected[key]) for key in expected),
         "compile_seconds": compiled,
         "first_run_seconds": first,
-        "run_seconds": seconds,
+        "run_seconds": own[0],
+        "same_bits": all(alone[key].tobytes() == results[key].tobytes() for key in results),
+        **{f"run_{n}_seconds": each for n, each in zip(THREADS, own, strict=True)},
+        "gain": own[0] / own[-1],
+        "onnxruntime_gain": theirs[0] / theirs[-1],
+        "best_seconds": seen[0] + sum(each.seconds for each in seen[1]),
+        "simulated": {n: vars(simulated(*seen, n)) for n in MANY_THREADS},
         **{f"onnxruntime_{n}_seconds": each for n, each in zip(THREADS, theirs, strict=True)},
-        **{f"ratio_{n}": seconds / each for n, each in zip(THREADS, theirs, strict=True)},
+        **{f"ratio_{n}": a / b for n, a, b in zip(THREADS, own, theirs, strict=True)},
         "start_gigabytes": before,
         "peak_gigabytes": peak,
         **exe.profile,
@@ -93,7 +113,7 @@ def growth(path: Path, target: str) -> dict[str, Any]:
     few, many = GROWTH_TILES
     inputs: dict[str, Array] = dict(light_input(GROWTH_NETWORK))
     found: dict[int, dict[str, Any]] = {}
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(1):
         for tiles in GROWTH_TILES:
             exe = compile_model(path, _with_tiles(target, tiles, many), cache=False)
             (seconds,) = medians(partial(exe.run, inputs))
@@ -113,7 +133,7 @@ def scaling(target: str) -> list[dict[str, Any]]:
     and the picoseconds of a run per MAC and per byte.
     """
     rows: list[dict[str, Any]] = []
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(1):
         for tiles in SCALING_TILES:
             proto, inputs = _images(tiles)
             exe = compile_model(proto, f"{target}:{tiles}", cache=False)
@@ -146,6 +166,69 @@ def _images(count: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
     opset = [helper.make_opsetid("", 21)]
     proto = helper.make_model(graph, opset_imports=opset, ir_version=10)
     return proto, {"x": random.normal(size=shape).astype(np.float32)}
+
+
+def in_threads(count: int, run: Callable[[], T]) -> T:
+    """The result of a run in so many threads."""
+    with using(count):
+        return run()
+
+
+def best_calls(run: Callable[[], object]) -> tuple[float, list[TimedCall]]:
+    """The shortest seconds of a run in one thread outside its calls, and of each call."""
+    between, calls = float("inf"), list[TimedCall]()
+    for _ in range(RUNS):
+        start = perf_counter()
+        with HOST.timed() as found:
+            run()
+        seconds = perf_counter() - start
+        between = min(between, seconds - sum(each.seconds for each in found))
+        pairs = zip(calls or found, found, strict=True)
+        calls = [min(pair, key=lambda each: each.seconds) for pair in pairs]
+    return between, calls
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Where the seconds of a run with more threads would go.
+
+    between: outside compiled calls, in Python and in calls of NumPy. small: calls that are not
+    shared. shared: the others, divided by the threads. uneven: waiting for the last unit of each.
+    sharing: opening and closing calls.
+    """
+
+    between: float
+    small: float
+    shared: float
+    uneven: float
+    sharing: float
+
+    @property
+    def seconds(self) -> float:
+        """Of the whole run."""
+        return self.between + self.small + self.shared + self.uneven + self.sharing
+
+
+SHARING_SECONDS = 1.5e-6
+"""What it takes to share a call."""
+
+
+def simulated(between: float, calls: Sequence[TimedCall], threads: int) -> Simulated:
+    """A run of one thread, shared by more of them that do not slow each other down.
+
+    between, calls: of the run in one thread. The units of a call take equally long.
+    """
+    shared = [each for each in calls if each.units > 1]
+    small = sum(each.seconds for each in calls) - sum(each.seconds for each in shared)
+    alike = sum(each.seconds for each in shared) / threads
+    longest = sum(each.seconds * -(-each.units // threads) / each.units for each in shared)
+    return Simulated(
+        between=between,
+        small=small,
+        shared=alike,
+        uneven=longest - alike,
+        sharing=SHARING_SECONDS * len(shared),
+    )
 
 
 def host() -> dict[str, str]:
@@ -191,10 +274,14 @@ def session(path: Path, threads: int, *, as_written: bool = False) -> tuple[Sess
 
 
 def medians(*runs: Callable[[], object]) -> list[float]:
-    """The median seconds of each function. They alternate, so that all see the same conditions."""
+    """The median seconds of each function. They alternate, so that all see the same conditions.
+
+    Each is run once more before it is timed, which gives the threads of the last one time to end.
+    """
     times: list[list[float]] = [[] for _ in runs]
     for turn in range(RUNS + 1):
         for run, own in zip(runs, times, strict=True):
+            run()
             start = perf_counter()
             run()
             if turn:

@@ -8,12 +8,17 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from typing import TypeVar
 
+from ...backends.host.cores import VARIABLE
+
 T = TypeVar("T")
+
+THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""The environment variables that say how many threads abele and libraries use."""
 
 
 def in_own_process(function: Callable[..., T], *arguments: object) -> T:
     """A function's result, computed in a new process with one thread per library."""
-    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+    for variable in THREAD_VARIABLES:
         os.environ[variable] = "1"
     with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
         return pool.submit(function, *arguments).result()

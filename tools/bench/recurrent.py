@@ -2,9 +2,9 @@
 
 python -m abele.tools.bench.recurrent [--target tiny:16]
 
-A step should cost the same in a short sequence and in a long one. Both run on one thread, and CPU
-time is measured: a run of a short sequence is shorter than the time that other processes may
-interrupt it for.
+A step should cost the same in a short sequence and in a long one. Both run in one thread and in
+two. In one, CPU time is measured: a run of a short sequence is shorter than the time that other
+processes may interrupt it for. In two, wall-clock time is measured.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from time import process_time
+from time import perf_counter, process_time
 from typing import Annotated
 
 import numpy as np
@@ -21,11 +21,12 @@ import onnx
 import typer
 from onnx import TensorProto, helper, numpy_helper
 
+from ...backends.host.threads import using
 from ..debug.check import relative_error
 from ..driver.compile import compile_model
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
-from .measure import session
+from .measure import THREADS, session
 
 UNITS = 64
 """Units of the state, and features of each input."""
@@ -41,14 +42,14 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 @dataclass(frozen=True)
 class Result:
-    """Figures per step. seconds, peer_seconds: of CPU time, by abele and by onnxruntime. error: the
-    largest difference between their results, relative to the largest result."""
+    """Figures per step. seconds, peer_seconds: by number of threads, of abele and of onnxruntime.
+    error: the largest difference between their results, relative to the largest result."""
 
     steps: int
     cycles: float
     exchange_bytes: float
-    seconds: float
-    peer_seconds: float
+    seconds: tuple[float, ...]
+    peer_seconds: tuple[float, ...]
     error: float
 
 
@@ -79,24 +80,29 @@ def measured(steps: int, target: str) -> Result:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "recurrent.onnx"
         path.write_bytes(model.SerializeToString())
-        peer, _ = session(path, threads=1)
-    (expected,) = peer.run(None, given)
+        peers = [session(path, threads=n)[0] for n in THREADS]
+    (expected,) = peers[0].run(None, given)
     error = relative_error(exe.run(given)["y"], expected)
-    times: list[tuple[float, float]] = []
-    for _ in range(max(STEPS_RUN // steps, 3)):
-        begin = process_time()
-        exe.run(given)
-        between = process_time()
-        peer.run(None, given)
-        times.append((between - begin, process_time() - between))
-    mine, other = np.min(times, axis=0)
+    times: list[tuple[float, ...]] = []
+    for threads, peer in zip(THREADS, peers, strict=True):
+        clock = process_time if threads == 1 else perf_counter
+        found: list[tuple[float, float]] = []
+        with using(threads):
+            for _ in range(max(STEPS_RUN // steps, 3)):
+                begin = clock()
+                exe.run(given)
+                between = clock()
+                peer.run(None, given)
+                found.append((between - begin, clock() - between))
+        times.append(tuple(np.min(found, axis=0).tolist()))
+    own, other = zip(*times, strict=True)
     profile = exe.profile
     return Result(
         steps,
         profile["cycles"] / steps,
         profile["exchange_bytes"] / steps,
-        float(mine) / steps,
-        float(other) / steps,
+        tuple(each / steps for each in own),
+        tuple(each / steps for each in other),
         error,
     )
 
@@ -107,7 +113,11 @@ def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     table = figure_table(
         f"a step of an LSTM of {UNITS} units, {target}",
-        ("steps", "cycles", "exchanged bytes", "abele us", "onnxruntime us", "error"),
+        (
+            *("steps", "cycles", "exchanged bytes"),
+            *(f"{who} us, {n}" for n in THREADS for who in ("abele", "onnxruntime")),
+            "error",
+        ),
     )
     for steps in LENGTHS:
         each = measured(steps, target)
@@ -115,8 +125,11 @@ def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "
             f"{each.steps:,}",
             f"{each.cycles:,.0f}",
             f"{each.exchange_bytes:,.0f}",
-            f"{each.seconds * 1e6:.0f}",
-            f"{each.peer_seconds * 1e6:.1f}",
+            *(
+                figure
+                for own, other in zip(each.seconds, each.peer_seconds, strict=True)
+                for figure in (f"{own * 1e6:.0f}", f"{other * 1e6:.1f}")
+            ),
             f"{each.error:.1e}",
         )
     wide_enough(table).print(table)

@@ -2,9 +2,9 @@
 
 python -m abele.tools.bench.steps [--networks alexnet:1,alexnet:16,...] [--target mk2]
 
-A network is written NAME:BATCH. Both sides run in one process and one thread, in turns, with the
-same weights, samples, labels and learning rate, and without dropout, whose masks would differ.
-Their first losses have to agree.
+A network is written NAME:BATCH. Both sides run in one process, in turns, in one thread and in two,
+with the same weights, samples, labels and learning rate, and without dropout, whose masks would
+differ. Their first losses have to agree.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from statistics import median
-from time import process_time
+from time import perf_counter, process_time
 from typing import Annotated, Any
 
 import numpy as np
@@ -22,6 +22,7 @@ import typer
 from onnx import numpy_helper
 from threadpoolctl import threadpool_limits
 
+from ...backends.host.threads import using
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
@@ -29,10 +30,15 @@ from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
 from ..views.table import figure_table
 from ..views.terminal import console
-from .measure import host
+from .measure import THREADS, host
 from .own_process import in_own_process
 
 NETWORKS = ("alexnet:1", "alexnet:2", "alexnet:4", "alexnet:8", "alexnet:16", "squeezenet:4")
+
+MOST_THREADS = THREADS[-1]
+
+WALL = tuple(f"{what}, {MOST_THREADS} threads" for what in ("step s", "torch s", "ratio"))
+"""The columns of wall-clock time."""
 
 STEPS = 5
 """Timed steps of each side, after one to warm up. The median counts."""
@@ -58,11 +64,13 @@ def torch() -> Any:
 
 
 def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
-    """Figures of a step of one network. Call it in a process of its own. Seconds are CPU time.
+    """Figures of a step of one network. Call it in a process of its own.
+
+    Seconds are CPU time in one thread, and wall-clock time in two.
 
     Raises InputError if the two sides compute different losses.
     """
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(1):
         torch().set_num_threads(1)
         model = without_dropout(seeded(name))
         start = process_time()
@@ -81,13 +89,10 @@ def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
         losses = own(), theirs()
         if abs(losses[0] - losses[1]) > AGREES * abs(losses[1]):
             raise InputError(f"{name}: the losses of the first step differ: {losses}")
-        times: tuple[list[float], list[float]] = ([], [])
-        for _ in range(STEPS):
-            for run, found in zip((own, theirs), times, strict=True):
-                start = process_time()
-                run()
-                found.append(process_time() - start)
-    seconds, torch_seconds = map(median, times)
+        seconds, torch_seconds = _times(own, theirs, process_time)
+    torch().set_num_threads(MOST_THREADS)
+    with threadpool_limits(1), using(MOST_THREADS):
+        two = _times(own, theirs, perf_counter)
     return {
         "network": name,
         "batch": batch,
@@ -96,8 +101,25 @@ def measure_steps(name: str, batch: int, target: str) -> dict[str, Any]:
         "step_seconds": seconds,
         "torch_seconds": torch_seconds,
         "ratio": seconds / torch_seconds,
+        "threads": MOST_THREADS,
+        "threads_step_seconds": two[0],
+        "threads_torch_seconds": two[1],
+        "threads_ratio": two[0] / two[1],
         **{key: exe.profile[key] for key in ("cycles", "host_cycles", "max_tile_bytes")},
     }
+
+
+def _times(
+    own: Callable[[], float], theirs: Callable[[], float], clock: Callable[[], float]
+) -> tuple[float, float]:
+    """The median seconds of a step of both sides."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for _ in range(STEPS):
+        for run, found in zip((own, theirs), times, strict=True):
+            start = clock()
+            run()
+            found.append(clock() - start)
+    return median(times[0]), median(times[1])
 
 
 def without_dropout(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -228,7 +250,7 @@ def steps(
     columns = ("batch", "loss", "cycles", "host cycles", "fullest tile", "compile s", "step s")
     table = figure_table(
         f"a step of training, {target}, sgd",
-        ("network", *columns, "torch s", "ratio"),
+        ("network", *columns, "torch s", "ratio", *WALL),
         ("network",),
     )
     for name, batch in chosen_steps(networks):
@@ -240,10 +262,17 @@ def steps(
             *(f"{found[key]:,}" for key in ("cycles", "host_cycles", "max_tile_bytes")),
             *(f"{found[f'{key}_seconds']:.2f}" for key in ("compile", "step", "torch")),
             f"{found['ratio']:.2f}",
+            *(
+                f"{found[f'threads_{key}']:.2f}"
+                for key in ("step_seconds", "torch_seconds", "ratio")
+            ),
         )
     here = in_own_process(host)
     out = console()
-    out.print(f"one thread, CPU seconds; {here['processor']}; torch {version}")
+    out.print(
+        f"CPU seconds in one thread, wall-clock seconds in more; {here['processor']}; "
+        f"torch {version}"
+    )
     out.print(table)
 
 

@@ -6,4 +6,4 @@ def test_a_step_agrees_with_onnxruntime_and_costs_as_much_in_a_longer_sequence()
     assert max(short.error, long.error) < 1e-5
     # The product of all inputs, before the loop, is a part of the cycles.
     assert long.cycles < 1.1 * short.cycles
-    assert long.peer_seconds > 0
+    assert min(long.peer_seconds) > 0

@@ -16,6 +16,7 @@ import numpy as np
 from rich.table import Table
 from threadpoolctl import threadpool_limits
 
+from ....backends.host.threads import using
 from ....backends.target import Target
 from ....ir.errors import InputError
 from ....ir.whole_file import whole_file
@@ -23,7 +24,7 @@ from ...debug.check import relative_error
 from ...driver.compile import compile_model
 from ...driver.executable import Executable
 from ...views.terminal import console
-from ..measure import host, medians, session
+from ..measure import THREADS, host, in_threads, medians, session
 from ..own_process import in_own_process
 from .graphs import BERT_BASE, GPT2_SMALL, Array, Shape, decoder, encoder, kept_caches
 
@@ -51,9 +52,9 @@ class Result:
     """The figures of one model.
 
     error: the largest difference from onnxruntime, relative to the largest output; whole: of
-    decoding token by token from the whole sequence at once, or None. Seconds are of wall-clock time
-    in one thread, except compile_seconds, of CPU time. parts: cycles of copies and vertices by part
-    of the model, without syncs. macs: multiplications with weights, by part.
+    decoding token by token from the whole sequence at once, or None. Seconds are of wall-clock
+    time, in one thread and in two, except compile_seconds, of CPU time. parts: cycles of copies and
+    vertices by part of the model, without syncs. macs: multiplications with weights, by part.
     """
 
     name: str
@@ -63,8 +64,8 @@ class Result:
     peak_macs: float
     fullest_tile: int
     compile_seconds: float
-    run_seconds: float
-    onnxruntime_seconds: float
+    run_seconds: tuple[float, ...]
+    onnxruntime_seconds: tuple[float, ...]
     error: float
     whole: float | None
     parts: dict[str, int]
@@ -94,7 +95,7 @@ def transformers(target: str = "mk2", layers: int = 12, report: Path | None = No
     here = in_own_process(host)
     out = console()
     out.print(
-        f"{target}, {layers} layers, one thread; {here['processor']}, {here['kernels']} kernels; "
+        f"{target}, {layers} layers; {here['processor']}, {here['kernels']} kernels; "
         f"onnxruntime {here['onnxruntime']}"
     )
     out.print(models_table(results))
@@ -118,7 +119,7 @@ def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Resu
     if is_step:
         inputs = {"ids": ids[:1], "position": np.zeros(1, np.int64)}
     caches = {name: np.zeros((shape.tokens, shape.width), dtype) for name in kept}
-    with threadpool_limits(1):
+    with threadpool_limits(1), using(1):
         start = process_time()
         exe = compile_model(path, target, keep=kept, cache=False)
         compiled = process_time() - start
@@ -126,7 +127,12 @@ def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Resu
         found = exe.run(inputs)[name]
         peer, names = session(path, 1)
         expected = dict(zip(names, peer.run(None, inputs | caches), strict=True))[name]
-        seconds, other = medians(partial(exe.run, inputs), partial(peer.run, None, inputs | caches))
+        run = partial(exe.run, inputs)
+        peers = [peer, *(session(path, n)[0] for n in THREADS[1:])]
+        times = medians(
+            *(partial(in_threads, n, run) for n in THREADS),
+            *(partial(each.run, None, inputs | caches) for each in peers),
+        )
         whole = token_by_token(exe, shape, dtype, ids) if is_step else None
     machine = exe.target
     return Result(
@@ -137,8 +143,8 @@ def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Resu
         _peak(machine, dtype),
         int(exe.profile["max_tile_bytes"]),
         compiled,
-        seconds,
-        other,
+        tuple(times[: len(THREADS)]),
+        tuple(times[len(THREADS) :]),
         relative_error(found, expected),
         whole,
         cycles_by_part(exe),
@@ -202,7 +208,7 @@ def macs_by_part(shape: Shape, tokens: int, *, is_decoder: bool) -> dict[str, in
 
 def models_table(results: Sequence[Result]) -> Table:
     """A table with a row per model."""
-    table = Table(title="transformers", title_justify="left")
+    table = Table(title="transformers, in 1 and 2 threads", title_justify="left")
     table.add_column("model", no_wrap=True)
     for title in (
         "cycles",
@@ -211,9 +217,7 @@ def models_table(results: Sequence[Result]) -> Table:
         "of peak",
         "fullest tile",
         "compile CPU s",
-        "run ms",
-        "onnxruntime ms",
-        "ratio",
+        *(f"{what}, {n}" for n in THREADS for what in ("run ms", "onnxruntime ms", "ratio")),
         "error",
         "by token",
     ):
@@ -227,9 +231,11 @@ def models_table(results: Sequence[Result]) -> Table:
             f"{each.utilisation:.1%}",
             f"{each.fullest_tile:,}",
             f"{each.compile_seconds:.1f}",
-            f"{each.run_seconds * 1e3:.0f}",
-            f"{each.onnxruntime_seconds * 1e3:.0f}",
-            f"{each.run_seconds / each.onnxruntime_seconds:.1f}",
+            *(
+                figure
+                for own, other in zip(each.run_seconds, each.onnxruntime_seconds, strict=True)
+                for figure in (f"{own * 1e3:.0f}", f"{other * 1e3:.0f}", f"{own / other:.1f}")
+            ),
             f"{each.error:.1e}",
             "" if each.whole is None else f"{each.whole:.1e}",
         )
