@@ -1,0 +1,269 @@
+"""What `abele train` does: read files, compile, do steps, and write what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import ceil
+from pathlib import Path
+
+from ...dialects import nn
+from ...dialects.random_states import SEED, STEP
+from ...ir.errors import InputError
+from ...passes.train import RATE, Train
+from ..driver.arrays import Array, read_arrays
+from ..driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from ..driver.executable import Executable
+from ..driver.extensions.loaded import Extensions
+from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.program import Program
+from ..driver.samples import Samples, samples_of
+from ..driver.schedules import SHAPES, Schedule, schedule
+from ..driver.trainer import NonFinite, Trainer
+from ..driver.training import asked_training
+from ..driver.validation import Validation
+from ..importers.onnx.trained import TrainedModel
+from ..views.loss_curve import check_curve, write_curve
+from ..views.terminal import Bar, counting_bar
+from .compiling import Compilation
+from .signals import delayed
+from .user_errors import print_error_line
+
+REPORTS = 10
+"""How many lines tell how training goes on, if no number of steps is given for them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """The options of `abele train`; its help says what they are."""
+
+    model: str
+    data: Path
+    steps: int | None
+    epochs: int | None
+    curves: Sequence[Path]
+    checkpoint: Path | None
+    every: int | None
+    resume: Path | None
+    seed: int
+    rates: str | None
+    validation: float | None
+    validation_data: Path | None
+    report: int | None
+    non_finite: NonFinite
+    save_onnx: Path | None
+
+    def check(self, how: Compilation) -> None:
+        """Raise InputError for options that contradict each other, and files that are not there or
+        cannot be written."""
+        if self.every is not None and self.checkpoint is None:
+            raise InputError("--every without --checkpoint; need both")
+        if (self.steps is None) == (self.epochs is None):
+            raise InputError("need --steps or --epochs, one of the two")
+        if self.validation is not None and self.validation_data is not None:
+            raise InputError("--validation and --validation-data; need one of the two")
+        for each in self.curves:
+            check_curve(each)
+        if self.save_onnx is not None and self.save_onnx.suffix != ".onnx":
+            raise InputError(f"{self.save_onnx}: --save-onnx; need a file that ends in .onnx")
+        check_files(
+            {
+                "the model": Path(self.model),
+                "--data": self.data,
+                "--validation-data": self.validation_data,
+                "--constraints": how.constraints,
+            },
+            {
+                **{f"--curve {each}": each for each in self.curves},
+                "--checkpoint": self.checkpoint,
+                "--save-onnx": self.save_onnx,
+            },
+        )
+
+    def total(self, samples: Samples, of_run: int, done: int) -> int:
+        """The number of steps, of which some are done. of_run: how many a run of the program does.
+
+        Raises InputError if no run is left, or not a whole number of runs.
+        """
+        total = self.steps or ceil((self.epochs or 0) * samples.count / samples.batch)
+        if (total - done) % of_run:
+            raise InputError(
+                f"--steps {total} with {of_run} steps in a run; need a multiple of {of_run}"
+                + ("" if self.resume is None else f" after the {done} steps of {self.resume}")
+            )
+        if self.resume is not None and done >= total:
+            raise InputError(f"{self.resume}: {done} steps are done; need --steps above that")
+        return total
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What training needs. total: the number of steps, earlier ones included. first: the checkpoint
+    to go on from. model: what is written with the trained weights, if that is asked for."""
+
+    exe: Executable
+    samples: Samples
+    total: int
+    first: Checkpoint | None
+    rate: Schedule | None
+    judge: Validation | None
+    model: TrainedModel | None
+
+
+def prepared(wanted: Wanted, how: Compilation, extensions: Extensions) -> Prepared:
+    """Read the files and compile the programs. Raises InputError for what does not fit."""
+    # Files are read before the model is compiled, which may take long.
+    first = None if wanted.resume is None else read_checkpoint(wanted.resume)
+    arrays = read_arrays(wanted.data)
+    held_arrays = None if wanted.validation_data is None else read_arrays(wanted.validation_data)
+    sources = Sources(wanted.model, how, extensions)
+    exe = sources.training(wanted.rates is not None)
+    samples, held = _samples(wanted, exe, arrays, held_arrays, first)
+    total = wanted.total(samples, exe.training.steps, 0 if first is None else first.step)
+    rate = None
+    if any(each.name == RATE for each in exe.inputs):
+        shape = SHAPES[0] if wanted.rates is None else wanted.rates
+        rate = schedule(shape, exe.training.learning_rate, total)
+    judge = None if held is None else Validation(sources.judging(), held)
+    model = None if wanted.save_onnx is None else sources.trained(exe)
+    return Prepared(exe, samples, total, first, rate, judge, model)
+
+
+def _samples(
+    wanted: Wanted,
+    exe: Executable,
+    arrays: Mapping[str, Array],
+    held: Mapping[str, Array] | None,
+    first: Checkpoint | None,
+) -> tuple[Samples, Samples | None]:
+    """The samples to learn from, and those to judge by, if there are any."""
+    inputs = [each for each in exe.inputs if each.name != RATE]
+    if exe.training.steps > 1:
+        inputs = [replace(each, shape=each.shape[1:]) for each in inputs]
+    samples = samples_of(arrays, inputs, str(wanted.data))
+    if held is not None:
+        return samples, samples_of(held, inputs, str(wanted.validation_data))
+    if wanted.validation is not None:
+        return samples.split(wanted.validation, wanted.seed if first is None else first.seed)
+    return samples, None
+
+
+def train(wanted: Wanted, ready: Prepared) -> Trainer:
+    """Do the steps, and write checkpoints and curves, also if training is interrupted."""
+    with counting_bar(ready.total) as bar:
+        run = Trainer(
+            ready.exe,
+            ready.samples,
+            wanted.seed,
+            rate=ready.rate,
+            non_finite=wanted.non_finite,
+            warn=bar.line,
+        )
+        if ready.first is not None:
+            run.resume(ready.first, str(wanted.resume))
+
+        def write() -> None:
+            if wanted.checkpoint is not None and run.rows:
+                write_checkpoint(wanted.checkpoint, run.checkpoint)
+
+        try:
+            _until(wanted, ready, run, bar, write)
+        except (KeyboardInterrupt, SystemExit):
+            saved = wanted.checkpoint if run.rows else None
+            goes_on = f"; --resume {saved} goes on" if saved else ""
+            print_error_line(f"stopped after step {run.reached.step}{goes_on}")
+            raise
+        finally:
+            with delayed():
+                write()
+                for each in wanted.curves if run.rows else ():
+                    write_curve(each, run.rows)
+    return run
+
+
+def _until(
+    wanted: Wanted, ready: Prepared, run: Trainer, bar: Bar, write: Callable[[], None]
+) -> None:
+    """Do steps up to the last one, and tell how it goes."""
+    total, every, judge = ready.total, wanted.every, ready.judge
+    report = wanted.report or ceil(total / REPORTS)
+    recent: list[float] = []
+    while run.reached.step < total:
+        before = run.reached.step
+        recent.append(run.step())
+        done = run.reached.step
+        bar.advance(done, f"loss {recent[-1]:.6g}")
+        if every is not None and done // every > before // every:
+            write()
+        if done // report > before // report or done == total:
+            text = f"step {done} of {total}: loss {sum(recent) / len(recent):.6g}"
+            if judge is not None:
+                text += f"; validation {run.judge(judge)}"
+            bar.line(text)
+            recent.clear()
+
+
+@dataclass
+class Sources:
+    """What is compiled from one model. states: those of the model, before it is made to train."""
+
+    model: str
+    how: Compilation
+    extensions: Extensions
+    given: Train | None = None
+    asked: Train | None = None
+    states: list[str] = field(default_factory=list[str])
+
+    @property
+    def _is_program(self) -> bool:
+        return self.model.endswith(PROGRAM_FILE)
+
+    def training(self, scheduled: bool) -> Executable:
+        """The program that trains."""
+        if self._is_program:
+            if scheduled:
+                raise InputError(f"{self.model}: --schedule; need the model, to compile it again")
+            return self._compiled(None)
+        self.given = replace(self.how, train=True).asked
+        assert self.given is not None
+        if scheduled:
+            self.given = replace(self.given, schedule=True)
+        return self._compiled(self.given)
+
+    def judging(self) -> Executable:
+        """The program of the same weights that is used after training."""
+        if self._is_program:
+            raise InputError(f"{self.model}: validation: need the model, to compile it again")
+        assert self.asked is not None
+        return self._compiled(
+            replace(
+                self.asked,
+                update=False,
+                outputs=True,
+                reduction="none",
+                schedule=False,
+                steps=1,
+            )
+        )
+
+    def trained(self, exe: Executable) -> TrainedModel:
+        """The model, to be written with other weights."""
+        if not self.model.endswith(".onnx"):
+            raise InputError(f"{self.model}: --save-onnx; need an .onnx model")
+        # What an optimiser keeps is none of the model's, and neither is what dropout draws by.
+        own = set(self.states) - {SEED, STEP}
+        states = {name: array for name, array in exe.states.items() if name in own}
+        return TrainedModel(self.model, states)
+
+    def _compiled(self, train: Train | None) -> Executable:
+        with self.how.progress(self.extensions) as on_step:
+            return replace(
+                self.how, train=False, loss=None, optimizer=None, training=None
+            ).compiled(self.model, self.extensions, on_step, on_read=self._read, train=train)
+
+    def _read(self, program: Program) -> None:
+        self.states = [
+            op.sym_name.data for op in program.module.body.block.ops if isinstance(op, nn.StateOp)
+        ]
+        if self.asked is None:
+            self.asked = asked_training(self.given, program)
