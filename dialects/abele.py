@@ -464,11 +464,13 @@ class Plan:
             ("workers", self.workers),
             ("steps", self.steps),
         ):
-            if any(p < 1 for p in parts):
+            if not parts:
+                continue
+            if min(parts) < 1:
                 raise ValueError(f"{what} {list(parts)}; need 1 or more parts of each dimension")
-            if any(p > MOST_PARTS for p in parts):
+            if max(parts) > MOST_PARTS:
                 raise ValueError(f"{what} {list(parts)}; need at most {MOST_PARTS} parts")
-        if any(d < 0 for d in self.order) or self.first_tile < 0:
+        if min(self.order, default=0) < 0 or self.first_tile < 0:
             raise ValueError(f"order {list(self.order)} at {self.first_tile}; need 0 or more")
 
 

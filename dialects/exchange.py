@@ -14,6 +14,7 @@ from xdsl.traits import SymbolOpInterface
 
 from ..ir.geometry.layout import Layout
 from ..ir.upstream import VerifyException
+from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import LayoutAttr
 from .blob_attr import BlobAttr
 from .variable import ALIGNMENT, Variable
@@ -71,3 +72,4 @@ class VariableOp(Variable):
 
 
 Exchange = Dialect("exchange", [VariableOp], [])
+verified_by_form(*Exchange.operations)

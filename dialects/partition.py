@@ -35,6 +35,7 @@ from ..ir.geometry.space import AccessMap, Space
 from ..ir.printer import TextPrinter
 from ..ir.tensor_type import tensor_type
 from ..ir.upstream import AttrParser, Printer, VerifyException
+from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .coordinates import verify_coordinate_dtypes
@@ -447,3 +448,4 @@ Partition = Dialect(
     [StateOp, LoadOp, StoreOp, ConstantOp, ComputeOp, RelayoutOp, ReshapeOp],
     [PartitionTensor],
 )
+verified_by_form(*Partition.operations)

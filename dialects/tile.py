@@ -8,7 +8,7 @@ the first byte of a variable's block on each tile.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -34,6 +34,7 @@ from xdsl.traits import NoTerminator, SymbolOpInterface
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.upstream import VerifyException
+from ..ir.xdsl.verified_by_form import verified_by_form
 from .abele import BodyAttr, LayoutAttr, Plan, PlanAttr, SpaceAttr
 from .blob_attr import BlobAttr
 from .partition import access_layout, verify_cut
@@ -336,7 +337,12 @@ IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
 
 def _phase(op: Operation) -> int:
     """The phase of an operation; -1 if no phase of a superstep has it."""
-    return next((i for i, kinds in enumerate(PHASES) if isinstance(op, kinds)), -1)
+    return _phase_of(type(op))
+
+
+@cache
+def _phase_of(op_class: type[Operation]) -> int:
+    return next((i for i, kinds in enumerate(PHASES) if issubclass(op_class, kinds)), -1)
 
 
 @irdl_op_definition
@@ -412,3 +418,4 @@ Tile = Dialect(
     ],
     [],
 )
+verified_by_form(*Tile.operations)

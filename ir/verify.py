@@ -10,6 +10,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
 from .xdsl.definition_checks import speed_up_check
+from .xdsl.verified_by_form import verify_if_changed
 from .xdsl.walk import operations
 
 
@@ -115,7 +116,7 @@ def _passes_all_checks(op: Operation) -> bool:
                     return False
                 each = each.next_op
     try:
-        op.verify_()
+        verify_if_changed(op)
     except (VerifyException, ValueError):
         return False
     return True

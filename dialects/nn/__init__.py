@@ -7,6 +7,7 @@ of a convolution, and `...` the spatial axes, as many as the operation is given.
 
 from xdsl.ir import Dialect
 
+from ...ir.xdsl.verified_by_form import verified_by_form
 from . import elementwise
 from .base import (
     PureTensorOp,
@@ -90,6 +91,7 @@ CORE = (
 """The operations that remain once composites are decomposed."""
 
 NN = Dialect("nn", [*CORE, *COMPOSITES], [])
+verified_by_form(*NN.operations)
 
 __all__ = [
     "NN",
