@@ -328,8 +328,10 @@ def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
 
     cells: (candidates, dimensions).
     """
-    points = np.ones(len(cells), np.int64)
-    for d in dims:
+    if not dims:
+        return np.ones(len(cells), np.int64)
+    points = cells[:, dims[0]].astype(np.int64)
+    for d in dims[1:]:
         points *= cells[:, d]
     return points
 

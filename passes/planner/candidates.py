@@ -74,14 +74,26 @@ def splits(problem: Problem, tiles: int) -> Integers:
     while most > 2 and _number_of_splits(choices, tiles) > MAX_CANDIDATES:
         most = max(2, most * 3 // 4)
         choices = [_thinned(c, most) for c in choices]
-    # The parts of one dimension are contiguous, since prices are computed dimension by dimension.
-    by_dim = np.ones((0, 1), np.int64)
     total = np.ones(1, np.int64)
+    chosen: list[tuple[Integers, Integers] | None] = []
     for counts in choices:
-        product = total[:, None] * counts
-        row, column = np.nonzero(product <= tiles)
-        total = product[row, column]
-        by_dim = np.concatenate([by_dim[:, row], counts[None, column]])
+        if counts.tolist() == [1]:
+            chosen.append(None)
+            continue
+        # The counts grow, so each row goes with the first few of them.
+        few = np.searchsorted(counts, tiles // total, side="right")
+        row = np.repeat(np.arange(len(total)), few)
+        parts = counts[np.arange(len(row)) - np.repeat(np.cumsum(few) - few, few)]
+        total = total[row] * parts
+        chosen.append((row, parts))
+    # The parts of one dimension are contiguous, since prices are computed dimension by dimension.
+    by_dim = np.ones((rank, len(total)), np.int64)
+    at = np.arange(len(total))
+    for d in reversed(range(rank)):
+        each = chosen[d]
+        if each is not None:
+            row, parts = each
+            by_dim[d], at = parts[at], row[at]
     return by_dim.T
 
 

@@ -104,7 +104,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         else:
             moved += arrives
             copied += block
-    moved -= last_dims(problem, parts, target)[1]
+    moved -= last_dims(problem, parts, cells, target)[1]
     cycles += cost.exchange_cycles(moved, 0, target)
     copies = np.zeros_like(moved) if problem.moves else copied
     between, width = problem.left_itemsize, problem.result_itemsize

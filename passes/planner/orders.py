@@ -25,7 +25,9 @@ def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tu
     kept = [d for d in cut if dims[d].kind != "reduction"]
     if not kept:
         return ((),)
-    last, shared = last_dims(problem, np.array([split], np.int64), target)
+    parts = np.array([split], np.int64)
+    cells = largest_cells(problem.structure, parts)
+    last, shared = last_dims(problem, parts, cells, target)
     d = int(last[0]) if int(last[0]) in kept else kept[-1]
     better = (*first, *(e for e in kept if e != d), d)
     if not shared[0] and not any(problem.free):
@@ -36,18 +38,19 @@ def orders(problem: Problem, split: tuple[int, ...], target: Target) -> tuple[tu
     return tuple(dict.fromkeys(() if order == tuple(cut) else order for order in found))
 
 
-def last_dims(problem: Problem, parts: Integers, target: Target) -> tuple[Integers, Integers]:
+def last_dims(
+    problem: Problem, parts: Integers, cells: Integers, target: Target
+) -> tuple[Integers, Integers]:
     """The dimension that is best placed last, and the bytes that this saves: (candidates,) each.
 
-    parts: (candidates, dimensions). Operands that both tiles of a pair want cross their shared bus
-    only once.
+    parts, and the sizes of the largest cells: (candidates, dimensions). Operands that both tiles of
+    a pair want cross their shared bus only once.
     """
     space = problem.structure.space
     last = np.full(len(parts), -1, np.int64)
     most = np.zeros(len(parts), np.int64)
     if problem.moves or target.exchange.pair_factor == 1:
         return last, most
-    cells = largest_cells(problem.structure, parts)
     own = space.operands[: problem.structure.own_operands]
     moving = [
         (access.dims(), arriving(problem, i, parts, cells))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
-from math import ceil, prod
+from math import ceil, gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -135,19 +135,28 @@ def least_compute_cycles(work: Workload, cells: Integers) -> Cycles:
 
 def largest_cells(structure: Structure, parts: Integers) -> Integers:
     """The sizes of every candidate's largest cell: (candidates, dimensions), as parts."""
-    # Floats divide several times as fast as integers, and are exact below 2**52.
-    return np.ceil(np.array(structure.space.sizes, np.float64) / parts).astype(np.int64)
+    cells = np.empty(parts.shape, np.int64, order="F")
+    for d, size in enumerate(structure.space.sizes):
+        # Floats divide several times as fast as integers, and are exact below 2**52.
+        cells[:, d] = np.ceil(float(size) / parts[:, d]) if size > 1 else size
+    return cells
 
 
 def window(axis: AxisMap, cells: Integers) -> Integers:
     """The numerators of an axis in each candidate's block, as in `Layout.window`: (candidates,)."""
     reach = np.zeros(len(cells), np.int64)
-    step = np.zeros(len(cells), np.int64)
     for d, a in axis.terms:
-        reach = reach + abs(a) * (cells[:, d] - 1)
-        if len(axis.terms) > 1 or abs(a) > 1:
-            step = np.gcd(step, np.where(cells[:, d] > 1, abs(a), 0))
-    return reach // np.maximum(step, 1) + 1
+        reach += cells[:, d] - 1 if abs(a) == 1 else abs(a) * (cells[:, d] - 1)
+    if all(abs(a) == 1 for _, a in axis.terms):
+        return reach + 1
+    # The step is the greatest common divisor of the factors of dimensions of several elements.
+    # There are few such sets of dimensions, and dividing each candidate alone is slow.
+    moving = np.zeros(len(cells), np.int64)
+    steps = [0]
+    for k, (d, a) in enumerate(axis.terms):
+        moving += (cells[:, d] > 1).astype(np.int64) << k
+        steps += [gcd(step, a) for step in steps]
+    return reach // np.maximum(np.array(steps), 1)[moving] + 1
 
 
 def block_elements(access: AccessMap, cells: Integers) -> Integers:

@@ -75,11 +75,18 @@ def arrived(question: Question, least: Choice) -> Choice:
         question.target,
     )
     compute = least.compute_cycles + copying
-    return replace(
-        least,
+    # Runs for most plans; calling the constructor is several times as fast as replace().
+    return Choice(
+        plan=least.plan,
         cycles=compute + exchange + least.sync_cycles,
         compute_cycles=compute,
         exchange_cycles=exchange,
+        sync_cycles=least.sync_cycles,
+        resident_bytes=least.resident_bytes,
+        temporary_bytes=least.temporary_bytes,
+        result_bytes=least.result_bytes,
+        cells=least.cells,
+        merge=least.merge,
     )
 
 

@@ -52,6 +52,8 @@ class Terms:
 
     def complete(self, plan: Plan) -> Plan:
         """A plan with the method, steps and ring of these terms."""
+        if (plan.method, plan.steps, plan.ring) == (self.method, self.steps, self.ring):
+            return plan
         return replace(plan, method=self.method, steps=self.steps, ring=self.ring)
 
 

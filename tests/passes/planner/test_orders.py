@@ -6,6 +6,7 @@ from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.ir.geometry.layout import linear_layout
 from abele.passes.planner.orders import arriving, last_dims, orders
+from abele.passes.planner.price import largest_cells
 from abele.passes.planner.problem import Problem
 from abele.passes.planner.question import Question, unplaced
 from abele.passes.planner.search import exact, fastest
@@ -28,10 +29,11 @@ def exchanged(problem: Problem, split: tuple[int, ...], order: tuple[int, ...]) 
 
 def test_the_dimension_placed_last_is_the_one_that_saves_most():
     parts = np.array([[4, 8, 1], [8, 4, 1], [3, 4, 1], [3, 5, 1]])
-    last, saved = last_dims(asked(True), parts, MK2)
+    cells = largest_cells(asked(True).structure, parts)
+    last, saved = last_dims(asked(True), parts, cells, MK2)
     assert last.tolist() == [1, 0, 1, -1]
     assert saved[3] == 0 < saved[:3].min()
-    assert not last_dims(asked(True), parts, UNPAIRED)[1].any()
+    assert not last_dims(asked(True), parts, cells, UNPAIRED)[1].any()
 
 
 def test_a_good_order_is_tried():
