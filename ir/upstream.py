@@ -44,6 +44,7 @@ from xdsl.transforms.dead_code_elimination import is_trivially_dead
 from xdsl.universe import Universe
 from xdsl.utils.arg_spec import ArgSpec
 from xdsl.utils.arg_spec import parse_pipeline as parse_arg_specs
+from xdsl.utils.disjoint_set import IntDisjointSet
 from xdsl.utils.exceptions import ArgSpecParseError, ParseError, VerifyException
 from xdsl.utils.hints import isa
 from xdsl.utils.lexer import Span, Token
@@ -64,6 +65,7 @@ __all__ = [
     "FileLineColLoc",
     "FusedLoc",
     "InsertPoint",
+    "IntDisjointSet",
     "LocationAttr",
     "MLIRLexer",
     "MLIRToken",

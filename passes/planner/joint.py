@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from math import prod
 
-from xdsl.utils.disjoint_set import IntDisjointSet
-
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout
+from ...ir.upstream import IntDisjointSet
 from ..plans.derive import compute_layouts
 from ..plans.steps import takes_steps
 from .arrival import relayout_cycles
