@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from xdsl.ir import Operation
@@ -30,16 +30,24 @@ def unrounded_outputs(
     inputs: Mapping[str, Array],
     state: Mapping[str, Array] | None = None,
     max_turns: int = UNROUNDED_TURNS,
+    on_operation: Callable[[], None] | None = None,
 ) -> dict[str, Array]:
     """The outputs of @main, by name, with every float computed and kept in float64.
 
     run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
     cast from one float to another changes nothing. Integers and booleans are as in run_reference.
     Float outputs are float64, even if they are inputs passed through. inputs, state: in the
-    program's own dtypes, as for run_reference.
+    program's own dtypes, as for run_reference. on_operation: called before each operation without
+    parts.
     Raises InputError as run_reference does, and TooManyTurns for loops of more than max_turns.
     """
-    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=unrounded_value)
+
+    def evaluate(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
+        if on_operation is not None:
+            on_operation()
+        return unrounded_value(op, operands, result)
+
+    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=evaluate)
     return {name: _widened(array) for name, array in run.outputs.items()}
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import CancelledError, Executor, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -152,14 +153,15 @@ def check_run(
     # Modules are made when somebody first asks for them: not two threads at once.
     for level in {NN.name, MACHINE, at} & {*exe.levels}:
         exe.module_at(level)
-    with _threads() as pool:
-        compared = pool.submit(_compared, exe, inputs, outputs) if pool else None
+    is_over = Event()
+    with _threads(is_over) as pool:
+        compared = pool.submit(_compared, exe, inputs, outputs, is_over) if pool else None
         look = OpCheck(pool, THREADS.count)
         if at == MACHINE:
             refuse_too_little_memory(exe.memory)
             module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
             Machine(module, exe.target, observers=[look], binder=binder).run(inputs)
-        verdict = compared.result() if compared else _compared(exe, inputs, outputs)
+        verdict = compared.result() if compared else _compared(exe, inputs, outputs, is_over)
         if at != MACHINE:
             return verdict
         problem = verdict.problem
@@ -170,8 +172,8 @@ def check_run(
 
 
 @contextmanager
-def _threads() -> Generator[Executor | None]:
-    """The threads that check a run; None if one is enough."""
+def _threads(is_over: Event) -> Generator[Executor | None]:
+    """The threads that check a run; None if one is enough. is_over: set when nobody waits."""
     count = THREADS.count
     if count == 1:
         yield None
@@ -180,14 +182,20 @@ def _threads() -> Generator[Executor | None]:
     try:
         yield pool
     finally:
-        # After an interrupt, nobody wants what has not begun.
+        # After an interrupt, nobody wants what they do.
+        is_over.set()
         pool.shutdown(cancel_futures=True)
 
 
 def _compared(
-    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array]
+    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], is_over: Event
 ) -> Verdict:
-    """Compare the outputs with float64, as check_run says."""
+    """Compare the outputs with float64, as check_run says. Raises CancelledError if it is over."""
+
+    def go_on() -> None:
+        if is_over.is_set():
+            raise CancelledError
+
     error, rounded, problem, after = None, None, "", ""
     not_finite = _not_finite(outputs)
     if not_finite and not _not_finite(inputs):
@@ -196,7 +204,7 @@ def _compared(
         came = exe.module_at(NN.name)
         after = kept_after(came)
         allowed = max(tolerance(came), tolerance(exe.module_at(MACHINE)))
-        exact = _unrounded(came, inputs)
+        exact = _unrounded(came, inputs, go_on)
         error = None if exact is None else _worst_output(outputs, exact)[1]
         if error is None or not error <= allowed:
             reference = signature(came).trimmed(run_reference(came, inputs).outputs)
@@ -211,10 +219,14 @@ def _compared(
     return Verdict(error, 0, 0.0, problem, not_finite, after, rounded, exe.addresses)
 
 
-def _unrounded(module: ModuleOp, inputs: Mapping[str, Array]) -> Mapping[str, Array] | None:
-    """The outputs in exact arithmetic; None if a loop does not end there."""
+def _unrounded(
+    module: ModuleOp, inputs: Mapping[str, Array], go_on: Callable[[], None]
+) -> Mapping[str, Array] | None:
+    """The outputs in exact arithmetic; None if a loop does not end there. go_on: called before each
+    operation."""
     try:
-        return signature(module).trimmed(unrounded_outputs(module, inputs))
+        outputs = unrounded_outputs(module, inputs, on_operation=go_on)
+        return signature(module).trimmed(outputs)
     except TooManyTurns:
         return None
 

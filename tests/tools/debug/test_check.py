@@ -1,11 +1,15 @@
 """How far outputs may be from their reference."""
 
+from concurrent.futures import CancelledError
+from unittest import mock
+
 import ml_dtypes
 import numpy as np
 import pytest
 from some_tensors import context, module_of
 from xdsl.dialects.builtin import ModuleOp
 
+from abele.backends.host.threads import using
 from abele.backends.reference import run_reference, unrounded_outputs
 from abele.dialects.levels import LEVELS, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
@@ -339,3 +343,53 @@ def test_quantised_outputs_may_be_one_step_apart(dtype, error):
     assert relative_error(right, right) == 0
     assert relative_error(right + np.array([0, 1, 0], dtype), right) == error
     assert relative_error(right + np.array([0, 2, 0], dtype), right) == np.inf
+
+
+@pytest.fixture
+def wide(tmp_path):
+    """A program, its inputs and its outputs."""
+    path = tmp_path / "wide.mlir"
+    path.write_text(NARROW.replace("ELEMENT", "f32"))
+    exe = compile_model(str(path), target="tiny:8")
+    inputs = seeded(exe.inputs)
+    return exe, inputs, exe.run(inputs)
+
+
+@pytest.mark.parametrize("factor", [1, 2])
+def test_threads_come_to_the_same_verdict(wide, factor: int):
+    exe, inputs, outputs = wide
+    given = {name: factor * x for name, x in outputs.items()}
+    verdicts = []
+    for threads in (1, 3):
+        with using(threads):
+            verdicts.append(check_run(exe, inputs, given, "exchange"))
+    assert verdicts[0] == verdicts[1]
+    assert verdicts[0].passed == (factor == 1)
+
+
+def test_an_error_in_a_thread_reaches_the_caller(wide):
+    with (
+        using(3),
+        mock.patch("abele.backends.check.worst_of_vertices", side_effect=ValueError("planted")),
+        pytest.raises(ValueError, match="planted"),
+    ):
+        check_run(*wide, "exchange")
+
+
+def test_an_interrupt_ends_what_other_threads_compute(wide):
+    asked = []
+
+    def reference(module, inputs, on_operation):
+        asked.append(on_operation)
+        while True:
+            on_operation()
+
+    with (
+        using(3),
+        mock.patch("abele.tools.debug.check.unrounded_outputs", reference),
+        mock.patch("abele.tools.debug.check.Machine", side_effect=KeyboardInterrupt),
+        pytest.raises(KeyboardInterrupt),
+    ):
+        check_run(*wide, "exchange")
+    with pytest.raises(CancelledError):
+        asked[0]()
