@@ -61,7 +61,7 @@ function term(word, text = word) {
 
 let canvases = [];
 function canvas(host, height, draw, options = {}) {
-  const node = make("canvas", { tabIndex: options.key ? 0 : -1 });
+  const node = make("canvas", { tabIndex: options.key || options.tip ? 0 : -1 });
   if (options.label) node.setAttribute("aria-label", options.label);
   node.setAttribute("role", "img");
   if (options.pick || options.tip) node.classList.add("live");
@@ -85,10 +85,29 @@ function canvas(host, height, draw, options = {}) {
     node.addEventListener("mouseleave", hideTip);
   }
   if (options.pick) node.addEventListener("click", event => options.pick(...at(event)));
+  if (!options.key && options.tip) options.key = probe(() => it, options);
+  if (options.key) node.addEventListener("blur", hideTip);
   if (options.key) node.addEventListener("keydown", event => { if (!event.ctrlKey && !event.metaKey && !event.altKey && options.key(event.key)) { event.preventDefault(); event.stopPropagation(); } });
   canvases.push(it);
   queueMicrotask(it.redraw);
   return it;
+}
+/** Keys of a picture that has nothing to step through: arrows move a point, whose tip is shown; Enter clicks there. */
+function probe(of, options) {
+  let at = null;
+  return name => {
+    const { node, width, height } = of(), [dx, dy] = options.step?.() ?? [width / 60, height / 20];
+    const by = { ArrowLeft: [-dx, 0], ArrowRight: [dx, 0], ArrowUp: [0, -dy], ArrowDown: [0, dy] }[name];
+    if (name === "Enter" && at && options.pick) { options.pick(...at); return true; }
+    if (!by) return false;
+    at ??= options.begin?.() ?? [width / 2, height / 2];
+    const next = [Math.max(0, Math.min(width - 1, at[0] + by[0])), Math.max(0, Math.min(height - 1, at[1] + by[1]))];
+    const lines = options.tip(...next);
+    if (lines) at = next;
+    const box = node.getBoundingClientRect(), shown = lines || options.tip(...at);
+    if (shown) showTip(box.left + at[0], box.top + at[1], shown);
+    return true;
+  };
 }
 const padding = host => { const style = getComputedStyle(host); return parseFloat(style.paddingLeft) + parseFloat(style.paddingRight); };
 const redrawAll = () => { for (const each of canvases) if (each.node.isConnected) each.redraw(); };

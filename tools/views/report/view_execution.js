@@ -179,7 +179,7 @@ function stepDetails(host, number, pickTile) {
   canvas(traffic, () => Math.max(60, Math.min(groups * 12, traffic.clientWidth - 30)), (pen, width, tall) => {
     cell = Math.max(2, Math.floor(Math.min(width, tall) / groups));
     for (let a = 0; a < groups; a++) for (let b = 0; b < groups; b++) { pen.fillStyle = heat(Math.sqrt(cells[a * groups + b] / top)); pen.fillRect(b * cell, a * cell, cell - (cell > 4 ? 1 : 0), cell - (cell > 4 ? 1 : 0)); }
-  }, { label: "traffic", tip: (px, py) => { const found = find(px, py); return found && [`tiles ${name(found[0])} to ${name(found[1])}`, `${bytes(cells[found[0] * groups + found[1]])}${step ? "" : " in a run"}`]; } });
+  }, { label: "traffic", begin: () => [cell / 2, cell / 2], step: () => [cell, cell], tip: (px, py) => { const found = find(px, py); return found && [`tiles ${name(found[0])} to ${name(found[1])}`, `${bytes(cells[found[0] * groups + found[1]])}${step ? "" : " in a run"}`]; } });
   const exact = !step || !X.superstep.some((s, k) => s === number && !X.exact[k]);
   traffic.append(heatKey("0", bytes(top)), ...(exact ? [] : [make("p", { className: "note", textContent: "A very large copy is taken to be shared evenly." })]));
   return refresh;

@@ -209,7 +209,7 @@ function memoryByAddress(host) {
     const m = Math.floor((x - left) / (chart.width - left - right) * moments), address = (chart.height - low - y) / (chart.height - up - low) * top;
     return layout.findLast(each => each.first <= m && m <= each.last && each.address <= address && address < each.address + each.bytes);
   };
-  const chart = canvas(panel, () => Math.max(340, innerHeight - 196), (pen, width, tall) => {
+  const chart = canvas(panel, () => Math.max(340, innerHeight - 226), (pen, width, tall) => {
     const w = width - left - right, h = tall - up - low, y = v => up + h - v / top * h;
     yAxis(pen, left, up, w, h, top, bytes);
     for (const each of layout) {
@@ -247,7 +247,6 @@ function memoryByAddress(host) {
     tip: (x, y) => { const each = find(x, y); return each ? about(each) : null; },
     pick: (x, y) => { const each = find(x, y); if (each) { at = layout.indexOf(each); open(each); } },
   });
-  chart.node.addEventListener("blur", hideTip);
   const open = each => { hideTip(); go({ op: VARIABLES[each.variable].operation }); chart.redraw(); };
   function about(each) { const v = VARIABLES[each.variable]; return [v.name, `${opName(v.operation)} · ${v.kind}`, `${digits(each.bytes)} B at ${digits(each.address)}, moments ${each.first} to ${each.last}`]; }
 }

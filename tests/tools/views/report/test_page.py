@@ -132,6 +132,23 @@ def test_every_tab_of_memory_opens(browser, page, tab):
     assert browser.get_log("browser") == []
 
 
+def test_every_picture_is_reached_and_read_by_keyboard(browser, page):
+    opened(browser, page, "execution&step=2")
+    unreachable = "return canvases.filter(each => each.node.tabIndex < 0).length"
+    assert browser.execute_script(unreachable) == 0
+    for label, first in (("traffic", "tiles "), ("balance", "tile ")):
+        chart = browser.find_element(By.CSS_SELECTOR, f"canvas[aria-label='{label}']")
+        chart.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_LEFT)
+        assert texts(browser, "#tip b")[0].startswith(first)
+    tile = texts(browser, "#tip b")[0].removeprefix("tile ")
+    chart.send_keys(Keys.ENTER)
+    assert browser.execute_script("return place.tile") == int(tile)
+    for view in VIEWS:
+        opened(browser, page, view)
+        assert browser.execute_script(unreachable) == 0
+    assert browser.get_log("browser") == []
+
+
 @pytest.mark.parametrize("tab", ["time", "addresses"])
 def test_any_tile_can_be_looked_at(browser, page, tab):
     opened(browser, page, "memory")
