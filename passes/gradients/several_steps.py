@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ...dialects import control, nn
 from ...ir.edit import Edit
@@ -36,7 +36,7 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     body.add_op(yielding)
     first = body.first_op
     assert first is not None
-    begin, end = Emitter(edit, first, main, STEP), Emitter(edit, yielding, main, STEP)
+    begin = Emitter(edit, first, main, STEP)
     for argument in tuple(block.args):
         shape, element = nn.shape_of(argument), nn.element_of(argument)
         every = block.insert_arg(nn.tensor((count, *shape), element), argument.index)
@@ -51,7 +51,11 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     for value in results.values():
         tables.append(zeros(outer, value, (count,)))
         table = body.insert_arg(tables[-1].type, turn.index)
-        yielded.append(with_row(end, table, value, turn))
+        # A result is kept where it is made, so that the step ends as a single one does.
+        maker = value.owner
+        behind = maker.next_op if isinstance(maker, Operation) and maker.parent is body else None
+        emit = Emitter(edit, yielding if behind is None else behind, main, STEP)
+        yielded.append(with_row(emit, table, value, turn))
     yielding.operands = yielded
     loop = control.RepeatOp(count, tables, Region(body), runs=True)
     outer.insert(loop)

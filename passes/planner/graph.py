@@ -14,7 +14,7 @@ that they come from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from xdsl.dialects import func
 from xdsl.dialects.builtin import TensorType
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 
 from ...backends.price import MOST_TIMES
 from ...backends.target import Target
@@ -145,9 +145,30 @@ class Graph:
         return found
 
 
-def read_graph(module: ModuleOp, target: Target, limits: Limits) -> Graph:
-    """Read the graph of a module at nn."""
-    return _Reader(module, target, limits).read()
+def read_graph(
+    module: ModuleOp,
+    target: Target,
+    limits: Limits,
+    *,
+    alone: control.RepeatOp | None = None,
+    given: Mapping[Operation, Plan] | None = None,
+) -> Graph:
+    """Read the graph of a module at nn.
+
+    alone: a loop of runs, of which one run is read as if it were the program. given: plans that
+    operations have besides those of the module.
+    """
+    return _Reader(module, target, limits, alone, given or {}).read()
+
+
+def loop_of_runs(module: ModuleOp) -> control.RepeatOp | None:
+    """The loop in the entry function whose turns are runs of their own; None if there is none."""
+    for function in module.body.block.ops:
+        if isinstance(function, func.FuncOp) and function.sym_name.data == ENTRY:
+            for op in function.body.block.ops:
+                if isinstance(op, control.RepeatOp) and op.runs is not None:
+                    return op
+    return None
 
 
 @dataclass
@@ -157,12 +178,14 @@ class _Reader:
     slots: of each value that has one. kept: for each value that holds the elements of a state or
     constant, the key of that state or constant. homes: by that key, the slot, once an operator has
     placed it. inputs: for each value that holds the elements of an input, that input. reached: the
-    slots of inputs that an operator has read.
+    slots of inputs that an operator has read. alone, given: as for read_graph.
     """
 
     module: ModuleOp
     target: Target
     limits: Limits
+    alone: control.RepeatOp | None
+    given: Mapping[Operation, Plan]
     slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     kept: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     homes: dict[object, int] = field(default_factory=dict[object, int])
@@ -198,6 +221,9 @@ class _Reader:
             self.times = times[name]
             if name == ENTRY:
                 self.inputs = {value: value for value in op.body.block.args}
+            if name == ENTRY and self.alone is not None:
+                self._one_run(op.body.block, self.alone.body.block)
+                continue
             self._block(op.body.block)
             if name != ENTRY:
                 self._handed_over(op)
@@ -295,15 +321,47 @@ class _Reader:
         self.here.moments += 1
         return self.here.moments - 1
 
-    def _block(self, block: Block) -> None:
+    def _one_run(self, main: Block, body: Block) -> None:
+        """Read the body of a loop of runs as the program of one run, whose inputs it takes."""
+        for op in main.ops:
+            if isinstance(op, nn.ConstantOp) and any(
+                use.operation.parent is not main for use in op.result.uses
+            ):
+                self._operation(op)
+        around: set[Operation] = set()
+        rows: list[SSAValue] = []
+        for op in reversed(body.ops):
+            uses = [use.operation for use in op.results[0].uses] if op.results else []
+            if _takes_batch(op):
+                row = op.results[0]
+                if len(uses) == 1 and isinstance(uses[0], Reinterpretation):
+                    around.add(uses[0])
+                    row = uses[0].results[0]
+                rows.insert(0, row)
+            only_shapes = isinstance(op, Reinterpretation) and around.issuperset(uses)
+            if _takes_batch(op) or _keeps_result(op) or only_shapes:
+                around.add(op)
+        self.inputs = {value: value for value in rows}
+        self._block(body, rows, around)
+
+    def _block(
+        self,
+        block: Block,
+        arguments: Sequence[SSAValue] | None = None,
+        left_out: Container[Operation] = (),
+    ) -> None:
         """Read the operations of a block.
 
         Each operation has a moment, or the moments of what is inside it, and one more after it, at
-        which its results exist too.
+        which its results exist too. arguments: those of the block, by default.
         """
-        start: dict[SSAValue, int] = dict.fromkeys(block.args, self._moment())
+        start: dict[SSAValue, int] = dict.fromkeys(
+            block.args if arguments is None else arguments, self._moment()
+        )
         position: dict[Operation, int] = {}
         for op in block.ops:
+            if op in left_out:
+                continue
             self._operation(op)
             position[op] = self._moment()
             start |= dict.fromkeys(op.results, position[op])
@@ -333,8 +391,8 @@ class _Reader:
                 home = self.homes.get(op.state.string_value())
                 self._relayout(op.stored, self._linear(op.stored) if home is None else home)
             case control.RepeatOp():
-                # Nearly all that a program with a loop of runs does is in this loop, so it is planned
-                # as one run is.
+                # Nearly all that a program with a loop of runs does is in this loop, so that it is
+                # planned as one run is.
                 self._loop(op, (op.body,), 1 if op.runs is not None else max(op.turns, 1))
             case control.WhileOp():
                 self._loop(op, (op.test, op.body), 1)
@@ -392,7 +450,7 @@ class _Reader:
     def _operator(self, op: Operation) -> None:
         problem = self._problem(op)
         given = op.attributes.get("plan")
-        plan = given.data if isinstance(given, PlanAttr) else None
+        plan = given.data if isinstance(given, PlanAttr) else self.given.get(op)
         moment = self._moment()
         if 0 in problem.structure.space.sizes or 0 in nn.shape_of(op.results[0]):
             self.empty[op] = plan or Plan((1,) * len(problem.structure.space.dims))
@@ -426,6 +484,14 @@ class _Reader:
         )
         self.nodes.append(node)
         self.here.operators.append(node)
+        for i, slot in inputs.items():
+            row = self.inputs[op.operands[i]]
+            if row in self.slots:
+                self.nodes.append(
+                    Relayout(*(self.slots[row], slot, nn.shape_of(row), dtype_of(row), self.times))
+                )
+        if _takes_batch(op):
+            self.inputs[op.results[0]] = op.results[0]
 
     def _problem(self, op: Operation) -> Problem:
         dtypes = tuple(dtype_of(value) for value in op.operands)
@@ -478,6 +544,27 @@ class _Reader:
             return ()
         self.into[op.results[0]] = name
         return tuple(old)
+
+
+def _takes_batch(op: Operation) -> bool:
+    """Whether an operation takes the part of an input that a turn of a loop of runs reads.
+
+    That part is placed as an input of a single run is, so that both have the same plans.
+    """
+    loop = op.parent_op()
+    if not isinstance(op, nn.GatherOp) or not isinstance(loop, control.RepeatOp):
+        return False
+    table = op.operands[0]
+    return loop.runs is not None and isinstance(table, BlockArgument) and table.block is loop.parent
+
+
+def _keeps_result(op: Operation) -> bool:
+    """Whether an operation writes a result of a turn into a table of all of them."""
+    return (
+        isinstance(op, nn.UpdateOp)
+        and isinstance(op.operands[2], BlockArgument)
+        and isinstance(op.parent_op(), control.RepeatOp)
+    )
 
 
 def dtype_of(value: SSAValue) -> np.dtype[Any]:
@@ -559,7 +646,7 @@ def _turns(op: Operation) -> int:
     around: list[int] = []
     parent = op.parent_op()
     while parent is not None:
-        if isinstance(parent, control.RepeatOp):
+        if isinstance(parent, control.RepeatOp) and parent.runs is None:
             around.append(max(parent.turns, 1))
         parent = parent.parent_op()
     return min(prod(around), MOST_TIMES)

@@ -20,7 +20,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice
-from .graph import Function, Graph, Operator, read_graph
+from .graph import Function, Graph, Operator, loop_of_runs, read_graph
 from .joint import jointly
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
@@ -83,20 +83,12 @@ def plan_network(
     operators that share a weight which the program changes together.
     Raises InputError for a plan that does not belong to its operation.
     """
-    network = Network(read_graph(module, target, limits or Limits()), target)
-    bound = target.usable_bytes_per_tile
-    chooser = network.chooser(bound, 0.0)
-    decided = chooser.one_by_one()
-    found = network.plan(decided, bound)
-    if found.bytes_per_tile > bound and decided.options:
-        found = network.fitted(decided)
-        if joint and found.bytes_per_tile > bound:
-            together = network.jointly(chooser, decided)
-            if together is not decided:
-                found = _smaller(found, network.fitted(together))
-    else:
-        found = network.better(found, chooser)
-    return network.joined(found, chooser) if joint else found
+    limits, loop, given = limits or Limits(), loop_of_runs(module), dict[Operation, Plan]()
+    if loop is not None:
+        # A loop of runs has the plans of one run, so that both give the same bits.
+        graph = read_graph(module, target, limits, alone=loop)
+        given = Network(graph, target).planned(joint).plans
+    return Network(read_graph(module, target, limits, given=given), target).planned(joint)
 
 
 @dataclass(frozen=True)
@@ -105,6 +97,22 @@ class Network:
 
     graph: Graph
     target: Target
+
+    def planned(self, joint: bool) -> NetworkPlan:
+        """The plans of all operations. joint: as for plan_network."""
+        bound = self.target.usable_bytes_per_tile
+        chooser = self.chooser(bound, 0.0)
+        decided = chooser.one_by_one()
+        found = self.plan(decided, bound)
+        if found.bytes_per_tile > bound and decided.options:
+            found = self.fitted(decided)
+            if joint and found.bytes_per_tile > bound:
+                together = self.jointly(chooser, decided)
+                if together is not decided:
+                    found = _smaller(found, self.fitted(together))
+        else:
+            found = self.better(found, chooser)
+        return self.joined(found, chooser) if joint else found
 
     def jointly(self, chooser: Chooser, decided: Decided) -> Decided:
         """What was decided, with joint plans where several operators share a weight."""

@@ -18,6 +18,8 @@ VALID = [
     "control.repeat 3 () : () -> () { control.yield }",
     f"%0 = control.repeat 10 (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}, %turn: tensor<i32>): "
     f"control.yield %y : {T} }}",
+    f"%0 = control.repeat 10 runs (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}, %turn: tensor<i32>): "
+    f"control.yield %y : {T} }}",
     f"%0 = control.if %c : tensor<i1> -> ({T}) {{ control.yield %x : {T} }} else "
     f"{{ control.yield %x : {T} }}",
     f"%0 = control.while (%x) : ({T}) -> {T} {{ ^bb0(%y: {T}): control.condition %c : tensor<i1> "
@@ -43,10 +45,11 @@ def test_control_flow_prints_parses_and_verifies(body: str):
             "repeat body: yields",
         ),
         (
-            VALID[3].replace("else { control.yield %x : tensor<4xf32> }", "else { control.yield }"),
+            VALID[4].replace("else { control.yield %x : tensor<4xf32> }", "else { control.yield }"),
             "else: yields",
         ),
-        (VALID[4].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
+        (VALID[5].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
+        (VALID[0].replace("10 (", "10 runs ("), "iterations that are runs need a number"),
         (VALID[2].replace("tensor<i32>", "tensor<f32>"), "repeat body: takes"),
         (VALID[2].replace("repeat 10", "repeat 9876543210"), "9876543210 numbered turns; need at"),
         (VALID[2].replace("10 (", "10 turn @t ("), "is an argument and in a variable"),

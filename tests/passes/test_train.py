@@ -441,7 +441,7 @@ def test_several_steps_are_the_turns_of_a_loop_of_runs():
     assert (loop.turns, loop.runs is not None) == (3, True)
     inside = [op.name for op in loop.body.block.ops]
     assert (inside.count("nn.load"), inside.count("nn.store")) == (1, 1)
-    assert inside[-2:] == ["nn.update", "control.yield"]
+    assert inside.count("nn.update") == 1
     # Both inputs are read by the number of the turn.
     assert inside[:4] == ["nn.reshape", "nn.gather", "nn.reshape", "nn.reshape"]
     assert {op.name for op in loop.parent.ops} <= {
