@@ -138,11 +138,12 @@ def _extreme(emit: Emitter, op: Operation, kind: Extreme, gradient: SSAValue) ->
     (access,) = own.operands
     space = Space(own.dims, (access,), own.results[:1])
     body = Body("identity", "max" if kind.largest else "min")
-    inside = _inside(emit, op)
-    if inside is None:
+    partly = _partly_outside(op)
+    if not partly or (_is_read_there(op) and access.fill == body.identity):
         structure = Structure(space, body)
         return differentiated(emit, structure, [operand], op.results[0], gradient, [0])[0]
     # What is outside must not equal the extreme.
+    inside = _mask(emit, partly)
     every, at_points = points(space, space.results[0])
     never = emit.constant(body.identity, operand)
     given = [inside, (operand, access), (never, AccessMap(()))]
@@ -179,7 +180,15 @@ def _always_reached(axis: AxisMap, sizes: tuple[int, ...]) -> bool:
 def _inside(emit: Emitter, op: Operation) -> Read | None:
     """Whether each point contributes; None if that holds of all points that read an element."""
     partly = _partly_outside(op)
-    if not partly or set(partly) <= set(_structure(op).space.operands[0].axes):
-        return None
-    ones = Blob(np.broadcast_to(np.array(True), tuple(axis.size for axis in partly)))
-    return emit(nn.ConstantOp(ones)), AccessMap(partly)
+    return None if not partly or _is_read_there(op) else _mask(emit, partly)
+
+
+def _is_read_there(op: Operation) -> bool:
+    """Whether points outside the tensor in which positions count are outside the operand too."""
+    return set(_partly_outside(op)) <= set(_structure(op).space.operands[0].axes)
+
+
+def _mask(emit: Emitter, axes: Sequence[AxisMap]) -> Read:
+    """Whether points are inside a tensor, by those of its axes that they may be outside of."""
+    ones = Blob(np.broadcast_to(np.array(True), tuple(axis.size for axis in axes)))
+    return emit(nn.ConstantOp(ones)), AccessMap(tuple(axes))

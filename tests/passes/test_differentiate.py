@@ -532,6 +532,20 @@ def test_a_window_of_several_results_has_the_gradients_of_them_all(combiner: str
     check_gradient(module, {f"arg{i}": rng.normal(size=s) for i, s in enumerate(sizes)}, rng)
 
 
+def test_padding_that_equals_an_extreme_takes_no_share_of_it():
+    """It contributes nothing, because its positions are outside."""
+    text = """
+    func.func @main(%x: tensor<4xf32>) -> (tensor<3xf32>, tensor<3xi32>) {
+      %0, %1 = nn.compute(%x) space <[y = 3, k = 2 reduction] (2 * y + k - 1 fill) of [4] pad 9.0
+        -> (y) of [3], (y) of [3] at (2 * y + k - 1 fill) of [4]> body <identity argmax>
+        : (tensor<4xf32>) -> (tensor<3xf32>, tensor<3xi32>)
+      func.return %0, %1 : tensor<3xf32>, tensor<3xi32>
+    }"""
+    found = after(text, {"arg0": np.array([9, 2, 3, 9], F32)})
+    assert found["out0"].tolist() == [9, 3, 9]
+    assert found["grad.arg0"].tolist() == [1, 0, 1, 1]
+
+
 def test_names_that_the_program_does_not_have_are_refused():
     with pytest.raises(InputError, match="no input or state of floats 'y'; there is arg0$"):
         after(of_one_function("nn.exp %x"), {}, of=("y",))
