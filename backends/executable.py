@@ -18,6 +18,7 @@ import json
 import mmap
 import os
 import re
+import shutil
 import struct
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
@@ -200,6 +201,26 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
     # Damage may show anywhere from the archive's directory to the last value of a field.
     except Exception as error:
         raise _refused(name, f"damaged: {error or type(error).__name__}") from error
+
+
+def copied(source: Path, path: str | os.PathLike[str]) -> bool:
+    """Copy a program file if it is whole. The copy is whole or absent.
+
+    Raises OSError if the copy cannot be written.
+    """
+    try:
+        stream = open(source, "rb")
+    except OSError:
+        return False
+    with stream:
+        try:
+            _Reader(os.fspath(source), stream).program("").check()
+        except Exception:
+            return False
+        stream.seek(0)
+        with whole_file(Path(path)) as written:
+            shutil.copyfileobj(stream, written, 1 << 20)
+    return True
 
 
 def _refused(path: str, what: str) -> InputError:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from importlib import import_module
 from math import prod
+from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
@@ -78,7 +79,7 @@ class Executable:
     modules: a function per level that returns its module, called once; the machine runs the last.
     path: the name of the program in messages. reported: the profile from when it was compiled; the
     sizes in it are not computed again. anew: compiles the program again, if it was not compiled
-    here; reports need what only compiling knows.
+    here; reports need what only compiling knows. kept: the file that holds the same program.
     State (weights, counters) keeps its values from one run to the next. Each level has its own
     state, and so has the strict machine.
     """
@@ -91,10 +92,12 @@ class Executable:
         stages: Stages | None = None,
         reported: Mapping[str, object] = MappingProxyType({}),
         anew: Callable[[], Executable] | None = None,
+        kept: Path | None = None,
     ) -> None:
         self.target = target
         self.path = path
         self.anew = anew
+        self._kept = kept
         self.stages = stages or Stages()
         self._reported = reported
         self._loaders = dict(modules)
@@ -391,6 +394,9 @@ class Executable:
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As save. Raises OSError if the system refuses, and InputError."""
+        # A seed changes the program.
+        if self._kept is not None and self._seed is None and program_file.copied(self._kept, path):
+            return
         others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
         program_file.save(
             path, self.module_at(MACHINE), self.target, levels=others, profile=self._figures

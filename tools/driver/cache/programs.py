@@ -118,6 +118,6 @@ def _found(
             return anew().module_at(level)
 
     loaders = {level: partial(at, level) for level in program.texts}
-    exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew)
+    exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew, kept=entry)
     exe.stages.add("read", perf_counter() - start)
     return exe

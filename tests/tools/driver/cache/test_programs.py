@@ -70,6 +70,17 @@ def test_an_entry_is_the_file_that_compile_writes(folder: Path):
     assert len(found) == 1
 
 
+def test_a_copy_of_a_damaged_entry_is_written_anew(folder: Path):
+    compile_model("net.onnx", TARGET).save("cold.abele")
+    exe = compile_model("net.onnx", TARGET)
+    (entry,) = kept(folder)
+    data = bytearray(entry.read_bytes())
+    data[data.index(b"nn.matmul")] ^= 1
+    entry.write_bytes(data)
+    exe.save("warm.abele")
+    assert Path("warm.abele").read_bytes() == Path("cold.abele").read_bytes()
+
+
 def test_it_is_compiled_for_other_options_and_for_another_model(
     folder: Path, compilations: list[str]
 ):
