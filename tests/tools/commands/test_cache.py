@@ -89,6 +89,12 @@ def test_programs_are_listed_with_the_last_used_first(folder: Path):
     assert ["tiny:5" in lines[0], "tiny:6" in lines[1], len(lines)] == [True, True, 2]
 
 
+def test_a_program_for_the_default_target_is_listed_as_such(folder: Path):
+    abele("memory", "net.onnx")
+    (row,) = [each for each in abele("cache").splitlines() if "net.onnx" in each]
+    assert row.split("│")[2].strip() == "default"
+
+
 def test_a_miss_is_explained_by_the_parts_that_differ(folder: Path):
     assert "no other program is kept" in abele("cache", "explain", "net.onnx", *TARGET)
     abele("run", "net.onnx", *TARGET)

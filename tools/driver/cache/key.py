@@ -213,9 +213,9 @@ def _value(value: ArrayLike) -> str:
 
 
 def _target(given: str | Target | None) -> str:
-    """A target, with all its numbers if it is no preset as it stands."""
+    """The name of a target, and the digest of all its numbers. A model may name its own."""
     if given is None:
-        return "the model's own, or the default"
+        return "default"
     target = resolve_target(given) if isinstance(given, str) else given
     return f"{target.spelling()} {_digest(target.to_toml().encode())}"
 
