@@ -103,7 +103,7 @@ TASKS = {
             "UCR's series in aeon, 67 / 1,029 held out by the archive",
             series("ItalyPowerDemand"),
             fully_convolutional,
-            rate=0.005,
+            rate=0.002,
             batch=16,
             epochs=60,
             bar=0.94,
