@@ -32,7 +32,7 @@ from .test_generated_programs import generated
 pytest.importorskip("numba")
 
 COUNTS = (1, 2, 3, 7)
-PROGRAMS, EACH = 4, 8
+PROGRAMS, EACH = 4, 4
 SMALL_MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier")
 
 States = dict[str, bytes]
