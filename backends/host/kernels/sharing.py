@@ -32,8 +32,8 @@ from .tables import (
 )
 from .vectors import call_at, code_address, read_long, write_long
 
-TURNS_BEFORE_YIELD = 2000
-"""Turns that the thread of a job waits for the others before it lets them have its core."""
+TURNS_BEFORE_YIELD = 100
+"""Turns that a thread waits before it lets others have its core, which it may share with them."""
 
 THREAD_BYTES = THREAD_LINES * LINE * 8
 PARK, STOP = 0, 1
@@ -78,6 +78,9 @@ def work(job, own, turns, take_units):
             continue
         pause()
         waited += 1
+        give_way = read_long(job + JOB_YIELD * 8)
+        if waited % TURNS_BEFORE_YIELD == 0 and give_way:
+            call_system(give_way)
         if waited >= turns:
             atomic_write(parked, 1)
             atomic_add(job + JOB_PARKED * 8, 1)
