@@ -67,6 +67,8 @@ class Layout:
     def window(self, axis: int, sizes: tuple[int, ...]) -> int:
         """Number of numerators of an axis that a cell with these dimension sizes touches."""
         terms = self.access.axes[axis].terms
+        if not all(sizes[d] for d, _ in terms):
+            return 0
         return sum(abs(a) * (sizes[d] - 1) for d, a in terms) // self.steps[axis] + 1
 
     @cached_property

@@ -21,6 +21,14 @@ def test_a_layout_of_every_element_is_a_partition():
     assert Layout((Cut(9, 3),), AccessMap((AxisMap(9, ((0, 1),)),))).is_partition
 
 
+def test_a_block_with_an_empty_dimension_has_no_elements():
+    """Also if another dimension of the same axis spans several: those of no point are none."""
+    spread = AxisMap(2, ((0, 1), (1, -2)), 3, 2, "exact", "fill")
+    empty = AxisMap(2, ((0, 1), (2, -2)), 3, 2, "exact", "fill")
+    layout = Layout((Cut(0, 1), Cut(2, 1), Cut(0, 1)), AccessMap((spread, empty)))
+    assert layout.box == (0, 0)
+
+
 @st.composite
 def layouts_of_one_axis(draw: st.DrawFn) -> Layout:
     """An axis whose index has dimensions as digits, in any order, some of them cut.
