@@ -15,14 +15,26 @@ between, have no effect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, cast
 
-from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type, IntegerAttr, i64
+import ml_dtypes
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerAttr,
+    i64,
+)
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir.geometry.space import AccessMap, Position
+from ...ir.number_kinds import is_whole, whole_limits
+from ..dtypes import numpy_dtype
 from ..scalar_functions import FUNCTIONS, chain_operands
 from ..structured import CASTS, FURTHER, HELD, LAST, Stage, Structure, Structured, extras_of
 from .base import element_of, shape_of
@@ -157,7 +169,7 @@ def is_group(members: Sequence[Operation]) -> bool:
     for i, op in enumerate(rest, 1):
         if op.parent is not block or [shape_of(r) for r in op.results] != [shape]:
             return False
-        if _stage(op, places, i) is None:
+        if _stage(op, places, i) is None or _decides_by_range(op, places):
             return False
         places[op.results[0]] = i
     if not _fits_one_register(members):
@@ -199,6 +211,29 @@ def _fits_one_register(members: Sequence[Operation]) -> bool:
     if str(made) in LAST and isinstance(last, CastOp):
         types = {element_of(v) for v in (*values, *(inner - {last.results[0]}))}
     return all(str(each) in HELD or each in doubles for each in types)
+
+
+def _decides_by_range(op: Operation, values: Container[SSAValue]) -> bool:
+    """Whether an operation gives a truth value, or an integer, that shows whether a value of a
+    group is beyond the range of its type.
+
+    A group keeps a narrow float in float32, which holds numbers that the type does not: what is
+    infinite as float16 stays finite. Only a cast rounds it. A truth value decided by such a number
+    would be another one, and so would an integer of a type that has larger numbers.
+    values: those of the group.
+    """
+    made = element_of(op.results[0])
+    if isinstance(made, AnyFloat):
+        return False
+    for value in op.operands:
+        narrow = element_of(value)
+        kept = value in values and not isinstance(value.owner, CastOp)
+        if kept and isinstance(narrow, Float16Type | BFloat16Type):
+            dtype = numpy_dtype(made)
+            largest = float(cast(Any, ml_dtypes.finfo(numpy_dtype(narrow))).max)
+            if not is_whole(dtype) or whole_limits(dtype).max > largest:
+                return True
+    return False
 
 
 def is_pointwise(op: Operation) -> bool:

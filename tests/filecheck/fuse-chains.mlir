@@ -58,3 +58,20 @@ func.func @any_space(%x: tensor<6xf32>, %b: tensor<6xf32>) -> tensor<6xf32> {
   %2 = nn.relu %1 : (tensor<6xf32>) -> tensor<6xf32>
   func.return %2 : tensor<6xf32>
 }
+
+// A group keeps a float16 in float32, in which numbers beyond its range stay finite. So what tells
+// such a number from an infinite one reads the float16. A float32 is kept as it is.
+//
+// CHECK-LABEL: func.func @is_it_beyond_the_range
+// CHECK-NEXT:    %[[NARROW:[0-9]+]] = nn.cosh %x : (
+// CHECK-NEXT:    nn.is_inf %[[NARROW]] : (
+// CHECK-NEXT:    %[[WIDE:[0-9]+]] = nn.cosh %y {group = [[GROUP:[0-9]+]] : i64} :
+// CHECK-NEXT:    nn.is_inf %[[WIDE]] {group = [[GROUP]] : i64} :
+func.func @is_it_beyond_the_range(%x: tensor<4xf16>, %y: tensor<4xf32>)
+    -> (tensor<4xi1>, tensor<4xi1>) {
+  %0 = nn.cosh %x : (tensor<4xf16>) -> tensor<4xf16>
+  %1 = nn.is_inf %0 : (tensor<4xf16>) -> tensor<4xi1>
+  %2 = nn.cosh %y : (tensor<4xf32>) -> tensor<4xf32>
+  %3 = nn.is_inf %2 : (tensor<4xf32>) -> tensor<4xi1>
+  func.return %1, %3 : tensor<4xi1>, tensor<4xi1>
+}

@@ -2,14 +2,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.dialects.dtypes import dtype_named
-from abele.dialects.structured import CASTS, Stage
+from abele.dialects.structured import CASTS, HELD, Stage
+from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import limited
 from abele.ir.text import parse_module
 from abele.passes.fuse_chains import FuseChains
+from abele.passes.pipelines import PASSES
 from abele.tools import compile_model
+from abele.tools.testing import Program, bounded_run
+from abele.tools.testing.oracle.oracles import difference, run
 
 from ..strategies import context
 
@@ -17,6 +24,9 @@ MATRIX = "tensor<4x6xf32>"
 ONE, TWO = f"({MATRIX}) -> {MATRIX}", f"({MATRIX}, {MATRIX}) -> {MATRIX}"
 IMAGE, KERNEL, RESULT = "tensor<1x4x6x6xf32>", "tensor<8x4x3x3xf32>", "tensor<1x8x4x4xf32>"
 CONV = f"stride [1, 1] dilation [1, 1] pad [0, 0] to [0, 0] : ({IMAGE}, {KERNEL}) -> {RESULT}"
+
+TELL = ("is_inf", "is_nan")
+LOWERED = 'fuse-chains,plan-splits{target="tiny:2"},convert-nn-to-partition'
 
 
 def groups(takes: str, gives: str, *lines: str) -> list[list[str]]:
@@ -184,3 +194,62 @@ def test_truth_values_follow_a_comparison_to_every_type_that_a_stage_casts_to(
     found = exe.run({"x": x, "y": np.full_like(x, 2)})["z"]
     assert found.dtype == dtype_named(element)
     assert found.astype(int).tolist() == [0, 0, 1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("source", "last", "gives", "fuses"),
+    [
+        *((s, f"nn.{each} %0", "i1", s == "f32") for s in ("f16", "bf16", "f32") for each in TELL),
+        *(("f16", f"nn.{each} %0, %y", "i1", False) for each in ("equal", "greater_equal")),
+        *(("f16", "nn.cast %0", t, t in ("i8", "ui8", "i16")) for t in HELD if t[0] in "iu"),
+        *(("f16", "nn.cast %0", t, False) for t in ("i32", "ui32")),
+        *(("bf16", "nn.cast %0", t, t != "i1") for t in ("i1", "i16", "i32")),
+        *(("f16", f"nn.{each} %0", "f16", True) for each in ("reciprocal", "sign", "floor")),
+    ],
+)
+def test_what_tells_numbers_from_infinities_reads_them_rounded(
+    source: str, last: str, gives: str, fuses: bool
+):
+    given, made = f"tensor<4x6x{source}>", f"tensor<4x6x{gives}>"
+    operands = ", ".join([given] * last.count("%"))
+    found = groups(
+        f"%x: {given}, %y: {given}",
+        f"%1: {made}",
+        f"%0 = nn.exp %x : ({given}) -> {given}",
+        f"%1 = {last} : ({operands}) -> {made}",
+    )
+    assert [len(g) for g in found] == [2] * fuses
+
+
+@pytest.mark.parametrize(
+    ("function", "last", "gives"),
+    [
+        ("exp", "nn.is_inf %0", "i1"),
+        ("cosh", "nn.is_inf %0", "i1"),
+        ("sinh", "nn.greater_equal %0, %y", "i1"),
+        ("exp", "nn.cast %0", "i32"),
+    ],
+)
+@given(x=st.lists(st.floats(-20, 20, width=16), min_size=4, max_size=4))
+@settings(max_examples=10, deadline=None)
+def test_a_number_beyond_float16_is_infinite_to_what_asks(
+    function: str, last: str, gives: str, x: list[float]
+):
+    """One operation after the other says what is right."""
+    half, made = "tensor<5xf16>", f"tensor<5x{gives}>"
+    operands = ", ".join([half] * last.count("%"))
+    module = parse_module(
+        f"""func.func @main(%x: {half}, %y: {half}) -> {made}
+            attributes {{arg_names = ["x", "y"], result_names = ["z"]}} {{
+          %0 = nn.{function} %x : ({half}) -> {half}
+          %1 = {last} : ({operands}) -> {made}
+          func.return %1 : {made}
+        }}""",
+        context(),
+    )
+    inputs = {"x": np.array([15.0, *x], np.float16), "y": np.full(5, np.inf, np.float16)}
+    program = Program(module, context(), inputs, resolve_target("tiny:2"))
+    after = program.clone()
+    for each in parse_pipeline(LOWERED, PASSES):
+        each.apply(after.context, after.module)
+    assert difference(bounded_run(program), run(after)) is None

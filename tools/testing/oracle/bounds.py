@@ -332,7 +332,11 @@ def _operand_deviation(
         _points(e, replace(m, fill=0.0), space) for e, m in zip(errors, space.operands, strict=True)
     ]
     function = scalar_function(body.function)
-    made, deviation = _corners(function, body.parameters, points, operand_errors)
+    # A function that gives a float may be computed in a group, which keeps its operand in float32.
+    may_be_kept = body.combiner is None and is_floating(dtype)
+    made, deviation = _corners(
+        function, body.parameters, points, operand_errors, may_be_kept=may_be_kept
+    )
     if body.combiner is None:
         return _in_result_shape(deviation, space)
     kept = {axis.terms[0][0] for axis in space.results[0].axes if axis.terms}
@@ -470,10 +474,14 @@ def _corners(
     parameters: tuple[float, ...],
     arrays: Sequence[Array],
     errors: Sequence[Errors],
+    *,
+    may_be_kept: bool = False,
 ) -> tuple[Array, Errors]:
     """A function of arrays in float64, and its largest deviation at the ends of the intervals.
 
     The ends of all operands are combined, so the function is evaluated at the corners of a box.
+    may_be_kept: whether another correct run may keep operands in a wider type. What a narrow float
+    holds as infinite is then any number from the largest of its type on.
     """
     wide = [_wide(a) for a in arrays]
     # Integers that may be others are computed with as numbers that do not wrap.
@@ -488,7 +496,16 @@ def _corners(
     for axis, i in enumerate(inexact):
         # Evaluate all corners at once: the two ends of each operand lie along a leading axis of
         # their own.
-        both = np.stack([_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)])
+        at_ends = [_end(wide[i], errors[i], sign) for sign in (-1.0, 1.0)]
+        if may_be_kept and is_floating(arrays[i].dtype):
+            largest = float_limits(arrays[i].dtype).largest
+            overflown = np.isinf(wide[i]) & (errors[i] > 0)
+            low, high = at_ends
+            at_ends = [
+                np.where(overflown & (wide[i] > 0), largest, low),
+                np.where(overflown & (wide[i] < 0), -largest, high),
+            ]
+        both = np.stack(at_ends)
         between = len(inexact) - 1 - axis + made.ndim - wide[i].ndim
         ends[i] = both.reshape((2, *(1,) * between, *wide[i].shape))
     there = function.apply(parameters, *ends)

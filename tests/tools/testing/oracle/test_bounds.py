@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
+from abele.backends.reference import evaluate_structure
 from abele.backends.target import resolve_target
 from abele.dialects.nn.elementwise import broadcast_space
 from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.text import parse_module
+from abele.tools.driver.arrays import Array
 from abele.tools.driver.context import new_context
 from abele.tools.testing import Program, bounded_run
 from abele.tools.testing.oracle.bounds import bounded_structure
@@ -69,3 +71,32 @@ def test_an_integer_that_may_wrap_may_be_any():
     found = quantised(*NARROW, [0, 15, 30])
     assert found.errors["z"][0, 0] == 1
     assert found.errors["z"][0, 1] == np.inf
+
+
+def overflow(function: str, dtype: type, gives: type, error: float) -> tuple[Array, Array]:
+    """A function of an infinite number, and the bound of its result."""
+    structure = Structure(broadcast_space(((1,),), (1,)), Body(function))
+    operands = [np.array([np.inf], dtype)]
+    value, _ = evaluate_structure(structure, operands, np.dtype(gives), (1,))
+    made = value.astype(gives)
+    bounded = bounded_structure(structure, operands, [np.full(1, error)], made)
+    return made, bounded.error
+
+
+@pytest.mark.parametrize(
+    ("dtype", "error", "largest"),
+    [(np.float16, 64.0, 1 / 65504), (np.float16, 0.0, 0.0), (np.float32, 64.0, 1e-38)],
+)
+def test_a_narrow_number_that_overflows_may_be_kept_in_a_wider_type(
+    dtype: type, error: float, largest: float
+):
+    made, bound = overflow("reciprocal", dtype, dtype, error)
+    assert made.tolist() == [0]
+    assert bound <= largest * 1.01
+    assert bound >= largest * 0.99 or dtype is np.float32
+
+
+@pytest.mark.parametrize("function", ["is_inf", "is_nan"])
+def test_whether_a_number_is_infinite_is_certain(function: str):
+    _, bound = overflow(function, np.float16, np.bool_, 64.0)
+    assert bound == 0
