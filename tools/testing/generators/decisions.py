@@ -118,10 +118,13 @@ def random_plan(
     element: np.dtype[Any],
     target: Target,
     random: Random,
+    *,
+    in_one_step: bool = False,
 ) -> Plan:
     """A random legal plan of a structure.
 
-    operand: the dtype that it computes with. element: the dtype of its result.
+    operand: the dtype that it computes with. element: the dtype of its result. in_one_step: whether
+    the plan, and each plan to combine its partials, takes one step.
     """
     dims = structure.space.dims
     split = _split(dims, target.tiles, structure, random)
@@ -133,8 +136,10 @@ def random_plan(
     workers: tuple[int, ...] = ()
     if random.random() < 0.5:
         workers = _workers(dims, split, target, random)
-    plan = _in_steps(structure, Plan(split, order, first, method, workers), element, random)
-    return _with_combine(structure, plan, element, target, random)
+    plan = Plan(split, order, first, method, workers)
+    if not in_one_step:
+        plan = _in_steps(structure, plan, element, random)
+    return _with_combine(structure, plan, element, target, random, in_one_step)
 
 
 def _methods(work: Workload, split: tuple[int, ...]) -> list[str]:
@@ -147,8 +152,15 @@ def _methods(work: Workload, split: tuple[int, ...]) -> list[str]:
 
 
 def _with_combine(
-    structure: Structure, plan: Plan, element: np.dtype[Any], target: Target, random: Random
+    structure: Structure,
+    plan: Plan,
+    element: np.dtype[Any],
+    target: Target,
+    random: Random,
+    in_one_step: bool,
 ) -> Plan:
+    # What combines the partials of a step takes one step itself. That is decided before its own
+    # combine is drawn, because a ring gives a step further dimensions.
     stepped = takes_steps(plan)
     if stepped:
         step = next(passes_of(structure, plan))[0]
@@ -157,13 +169,10 @@ def _with_combine(
         combine = combine_structure(structure, plan)
     if combine is None:
         return plan
-    further = random_plan(combine, element, element, target, random)
-    return replace(plan, combine=_in_one_step(further) if stepped else further)
-
-
-def _in_one_step(plan: Plan) -> Plan:
-    combine = None if plan.combine is None else _in_one_step(plan.combine)
-    return replace(plan, combine=combine, steps=(), ring=())
+    further = random_plan(
+        combine, element, element, target, random, in_one_step=in_one_step or stepped
+    )
+    return replace(plan, combine=further)
 
 
 def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: Random) -> Plan:
