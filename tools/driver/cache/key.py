@@ -21,6 +21,7 @@ import numpy as np
 
 from ....backends.target import Target, resolve_target
 from ....ir.errors import InputError
+from ....ir.limits import LIMITS
 from ...importers.external_files import LOCATION, external_files
 from ..extensions.points import extension_points
 
@@ -137,6 +138,7 @@ def _parts(request: Request, extensions: Extensions) -> dict[str, str]:
         "memory proportion": repr(request.memory_proportion),
         "vertices per tile": repr(request.vertices_per_tile),
         "lenient": str(request.lenient),
+        "limits": _limits(),
         "training": _training(request.train),
         "loaded": json.dumps([_loaded(path) for path in extensions.load]),
     }
@@ -218,6 +220,11 @@ def _target(given: str | Target | None) -> str:
         return "default"
     target = resolve_target(given) if isinstance(given, str) else given
     return f"{target.spelling()} {_digest(target.to_toml().encode())}"
+
+
+def _limits() -> str:
+    """The limits that the environment changes. They decide what is refused, and some figures."""
+    return json.dumps({each.name: each.most for each in LIMITS if each.most != each.default})
 
 
 def _training(train: Train | None) -> str:

@@ -9,6 +9,7 @@ import onnx
 import pytest
 from some_models import products
 
+from abele.ir.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
 from abele.tools.driver.cache.key import Request, key_of, parts_of, without_parts
@@ -136,6 +137,18 @@ def test_in_a_checkout_a_changed_source_counts(folder: Path, monkeypatch: pytest
     assert version_in(folder) == after
     monkeypatch.undo()
     key._abele.cache_clear()
+
+
+def test_a_changed_limit_counts_and_its_default_does_not(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    before = parts()
+    monkeypatch.setenv(POINTS.variable, str(POINTS.default))
+    assert parts() == before
+    monkeypatch.setenv(POINTS.variable, str(POINTS.default + 1))
+    assert {name for name in before if before[name] != parts()[name]} == {"limits"}
+    monkeypatch.setenv(POINTS.variable, "many")
+    assert "need an integer" in without_parts(PLAIN, Extensions())
 
 
 def test_nothing_of_the_host_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
