@@ -270,6 +270,11 @@ class Executable:
         """
         return prove_addresses(self.module_at(MACHINE), self.target)
 
+    @property
+    def has_run(self) -> bool:
+        """Whether anything may have changed a state since it had its first value."""
+        return self._last is not None
+
     def reset(self) -> None:
         """Set all state back to its initial values."""
         self._runners.clear()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.residents import Switch, Tiles, footprint, switches
+from ...backends.residents import Footprint, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import UPDATED, listed_names
 from ...ir.blob import Blob
@@ -26,7 +26,8 @@ class Session:
 
     programs: by name, all for the same target, such as one for each batch size, or one that trains
     and one that is used afterwards. They share states of equal names: what one has trained, the
-    others compute with. So equal names must have equal shapes, element types and first values.
+    others compute with. So equal names must have equal shapes, element types and first values. The
+    states that a training program has reached before it belongs to a session are handed on, too.
 
     Changing from one program to another moves its code, and what is not on the tiles already, over
     the link of the host (`host.bytes_per_cycle` of the target). `history` has each change, `cycles`
@@ -53,7 +54,14 @@ class Session:
             for name, exe in self.programs.items()
         }
         self._tiles = Tiles(self.target, self._footprints)
-        self._stale: dict[str, set[str]] = {name: set() for name in self.programs}
+        self._written = {name: _written(found) for name, found in self._footprints.items()}
+        self._named = {name: _names(exe) for name, exe in self.programs.items()}
+        # By program and whether its machine is strict: that one has states of its own.
+        self._stale: dict[tuple[str, bool], set[str]] = {
+            (name, strict): set() for name in self.programs for strict in (False, True)
+        }
+        self._last: tuple[str, bool] | None = None
+        self._begin()
         self.history: list[Switch] = []
         self.cycles = 0
 
@@ -97,32 +105,40 @@ class Session:
         name = program or self.pick(inputs)
         if name not in self.programs:
             raise InputError(f"session: no program {name!r}; there are {', '.join(self.programs)}")
-        exe = self.programs[name]
+        exe, here = self.programs[name], (name, strict)
+        if self._last is not None and self._last != here:
+            last, was_strict = self._last
+            self._hand_on(last, self.programs[last].runner(strict=was_strict).states)
         runner = exe.runner(strict=strict)
-        for state in sorted(self._stale[name]):
+        for state in sorted(self._stale[here]):
             runner.set_state(state, self._states[state])
-        self._stale[name].clear()
+        self._stale[here].clear()
         outputs = exe.run(inputs, strict=strict)
+        self._last = here
         done = self._tiles.switch(name)
         if done.before != done.after:
             self.history.append(done)
         self._tiles.ran()
         self.cycles += done.cycles + exe.profile["cycles"] + exe.profile["host_cycles"]
-        self._keep(name, runner.states)
         return outputs
 
-    def _keep(self, name: str, states: Mapping[str, Array]) -> None:
-        """Keep what a program has written for the others that have such a state."""
-        written = {
-            each.value
-            for each in self._footprints[name].residents
-            if each.is_state and each.is_written
-        }
-        for other, exe in self.programs.items():
-            if other != name:
-                shared = written & _names(exe)
-                self._stale[other] |= shared
-                self._states.update({state: states[state] for state in shared})
+    def _begin(self) -> None:
+        """Hand on what the first program that trains, and has run, has reached."""
+        for name, exe in self.programs.items():
+            if (
+                self._written[name]
+                and exe.has_run
+                and listed_names(exe.module_at(MACHINE), UPDATED)
+            ):
+                self._hand_on(name, exe.states)
+                return
+
+    def _hand_on(self, name: str, states: Mapping[str, Array]) -> None:
+        """Keep the states that a program writes for all machines that have them."""
+        written = self._written[name] & states.keys()
+        self._states.update({state: states[state] for state in written})
+        for (other, _), stale in self._stale.items():
+            stale |= written & self._named[other]
 
     def costs(self) -> tuple[Switch, ...]:
         """What each change between two programs costs, if only the first one ran before, once."""
@@ -136,6 +152,11 @@ class Session:
             asdict(each) | {"seconds": each.cycles / self.target.clock_hz} for each in self.costs()
         ]
         return DataFrame(rows)
+
+
+def _written(found: Footprint) -> set[str]:
+    """The states that a run of a program may change."""
+    return {each.value for each in found.residents if each.is_state and each.is_written}
 
 
 def _names(exe: Executable) -> set[str]:

@@ -114,6 +114,25 @@ def test_what_one_program_trains_the_other_computes_with(learning: dict[str, Exe
     np.testing.assert_array_equal(after, alone.run(samples(2))["loss"])
 
 
+def test_what_was_trained_before_is_computed_with(learning: dict[str, Executable]):
+    for exe in learning.values():
+        exe.reset()
+    before = Session(learning).run(samples(2))["loss"]
+    learning["train"].step(samples(4))
+    after = Session(learning).run(samples(2))["loss"]
+    assert (after < before).all()
+
+
+def test_a_strict_step_goes_on_from_the_last_one(learning: dict[str, Executable]):
+    losses: list[np.ndarray] = []
+    for modes in ((False, False, False), (False, True, False)):
+        for exe in learning.values():
+            exe.reset()
+        session = Session(learning)
+        losses.append([session.run(samples(4), strict=each)["loss"] for each in modes][-1])
+    np.testing.assert_array_equal(*losses)
+
+
 def test_trained_weights_are_saved_once_before_they_are_lost(learning: dict[str, Executable]):
     session = Session(learning)
     for batch in (4, 2, 2, 4, 2):
