@@ -41,9 +41,7 @@ def use_threads(asked: int | None) -> None:
     """
     count = default_threads() if asked is None else min(asked, cores())
     if asked is not None and asked > count:
-        has = f"{count} core{'s'[: count - 1]}"
-        print_error_line(
-            f"note: --threads {asked}: abele may use {has} of this host, and uses them"
-        )
+        has = "one core, and uses it" if count == 1 else f"{count} cores, and uses them"
+        print_error_line(f"note: --threads {asked}: abele may use {has}")
     THREADS.count = count
     os.environ[VARIABLE] = str(count)

@@ -37,7 +37,7 @@ def test_more_threads_than_cores_are_as_many_as_the_cores(capsys: pytest.Capture
     use_threads(64)
     assert THREADS.count == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == "note: --threads 64: abele may use 2 cores of this host, and uses them"
+    assert line == "note: --threads 64: abele may use 2 cores, and uses them"
 
 
 @pytest.mark.parametrize("count", ["0", "-1", "two"])
