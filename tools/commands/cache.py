@@ -24,6 +24,11 @@ from .user_errors import text_in, user_errors
 
 Action = Literal["list", "explain", "clear"]
 
+MODELS = (".onnx", ".mlir")
+"""How the names of files end that can be compiled."""
+
+OFF = f"the cache is off ({LIMIT}=0)"
+
 KEY_DIGITS = 12
 """The digits of a key in a table."""
 
@@ -84,7 +89,7 @@ def _list(store: Store) -> None:
             table.add_row(*row, each.key[:KEY_DIGITS])
         wide_enough(table).print(table)
     size = sum(each.size for each in entries)
-    off = f"; the cache is off ({LIMIT}=0)" if not store.most else ""
+    off = "" if store.most else f"; {OFF}"
     _say(f"{len(entries)} programs, {size:,} of {store.most:,} bytes, in {store.folder}{off}")
 
 
@@ -98,6 +103,8 @@ def _used(entry: Entry) -> str:
 def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
     if model.endswith(PROGRAM_FILE):
         raise InputError(f"{model}: compiled already, so it is not kept again; need the model")
+    if not model.endswith(MODELS):
+        raise InputError(f"{model}: unknown kind of file; need {' or '.join(MODELS)}")
     if not Path(model).exists():
         raise InputError(f"{model}: cannot be read: {os.strerror(errno.ENOENT)}")
     request = how.request(model)
@@ -106,12 +113,15 @@ def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
         why = without_parts(request, extensions)
         _say(f"{model}: its program cannot be kept: {why}")
         return
+    if not store_here().most:
+        _say(f"{model}: its program is not kept: {OFF}")
+        return
     store, key = usable_store(), key_of(parts)
     entries = [] if store is None else list(store.entries())
     if any(each.key == key for each in entries):
-        _say(f"{model}: its program is kept, as {key}")
+        _say(f"{model}: its program is kept; its key is {key}")
         return
-    _say(f"{model}: its program is not kept; it would be {key}")
+    _say(f"{model}: its program is not kept; its key would be {key}")
     nearest = _nearest(parts, entries)
     if nearest is None:
         _say("no other program is kept")

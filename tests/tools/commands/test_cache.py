@@ -133,6 +133,7 @@ def test_clear_removes_programs_and_nothing_else(folder: Path):
         (("explain",), "no MODEL"),
         (("explain", "nosuch.onnx"), "nosuch.onnx: cannot be read"),
         (("explain", "p.abele"), "compiled already"),
+        (("explain", "more.py"), "more.py: unknown kind of file; need .onnx or .mlir"),
         (("clear", "net.onnx"), "a model only goes with explain"),
         (("everything",), "is not one of"),
     ],
@@ -140,6 +141,12 @@ def test_clear_removes_programs_and_nothing_else(folder: Path):
 def test_wrong_use_is_one_message(line: tuple[str, ...], message: str):
     text = abele("cache", *line, code=2)
     assert message in text
+
+
+def test_a_cache_that_is_off_says_so(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ABELE_CACHE_BYTES", "0")
+    for line in (("cache",), ("cache", "explain", "net.onnx")):
+        assert "the cache is off (ABELE_CACHE_BYTES=0)" in abele(*line)
 
 
 def test_a_wrong_limit_is_one_message(monkeypatch: pytest.MonkeyPatch):
