@@ -18,8 +18,8 @@ from ...ir.suggestions import suggestion
 from ...ir.upstream import InsertPoint, ModuleOp
 from ..convert_partition_to_tile import ENTRY
 from ..decompose import replace_by_parts
+from .compute_steps import has_steps, replace_by_steps
 from .reverse import first_composites
-from .steps import has_steps, replace_by_steps
 from .way import is_float
 
 

@@ -13,11 +13,11 @@ from ...dialects import nn
 from ...dialects.dtypes import STORED
 from ...dialects.structured import Composite
 from ...ir.upstream import ModuleOp
+from .compute_steps import has_steps
 from .control_flow import Flow, Passed, Through, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
 from .rules import has_rule, passed_back
-from .steps import has_steps
 from .turns import narrowed
 from .way import is_float, on_the_way
 
