@@ -237,7 +237,7 @@ def _round_step(top: float) -> float:
 
 
 def _short(value: float) -> str:
-    return f"{value / 1000:,.0f} kB" if value else "0"
+    return f"{value / 1000:,g} kB" if value else "0"
 
 
 def _legend(names: Sequence[tuple[str, str]], line_name: str) -> list[str]:
