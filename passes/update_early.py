@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -27,7 +27,8 @@ class UpdateEarly(ModulePass):
     the weight is updated, and no longer. If what the gradient is made of is smaller than the
     gradient, the update comes at the end instead, when other values are gone. A value that is
     stored stays behind all reads of the state's old value, so that it can be computed where that
-    lies. A group of operations moves as one. Everything else stays in order.
+    lies. A group of operations moves as one. Everything else stays in order, and so does the update
+    of a state that is stored twice, or loaded in another block or behind its update.
 
         %g = nn.matmul %dy, %x transpose 1      %dx = nn.matmul %w, %dy transpose 1
         %dx = nn.matmul %w, %dy transpose 1     %g = nn.matmul %dy, %x transpose 1
@@ -42,10 +43,23 @@ class UpdateEarly(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        stores = [each for each in operations(op) if isinstance(each, nn.StoreOp)]
-        for block in dict.fromkeys(each.parent for each in stores):
-            if block is not None and may_rewrite():
-                _reorder(block)
+        users: dict[str, list[nn.LoadOp | nn.StoreOp]] = {}
+        for each in operations(op):
+            if isinstance(each, nn.LoadOp | nn.StoreOp):
+                users.setdefault(each.state.string_value(), []).append(each)
+        movable: dict[Block, set[Operation]] = {}
+        constant: set[Operation] = set()
+        for every in users.values():
+            *loads, last = every
+            # Other stores, and what loads the value before or after them, must stay in order.
+            alone = all(isinstance(e, nn.LoadOp) and e.parent is last.parent for e in loads)
+            if isinstance(last, nn.StoreOp) and last.parent is not None and alone:
+                movable.setdefault(last.parent, set()).update(every)
+            elif not any(isinstance(each, nn.StoreOp) for each in every):
+                constant.update(every)
+        for block, of_states in movable.items():
+            if may_rewrite():
+                _reorder(block, of_states | constant)
 
 
 @dataclass(eq=False)
@@ -119,10 +133,10 @@ class _Units:
         return self.of.get(value.owner) if isinstance(value.owner, Operation) else None
 
 
-def _reorder(block: Block) -> None:
-    """Move the units of a block that are parts of updates."""
+def _reorder(block: Block, movable: Collection[Operation]) -> None:
+    """Move the units of a block that are parts of updates. movable: loads and stores that may."""
     units = _Units(block)
-    stay = _find_updates(units)
+    stay = _find_updates(units, movable)
     if not stay:
         return
     _find_places(units, stay[-1].place)
@@ -148,7 +162,7 @@ def _reorder(block: Block) -> None:
                 edit.modified(op)
 
 
-def _find_updates(units: _Units) -> list[_Unit]:
+def _find_updates(units: _Units, movable: Collection[Operation]) -> list[_Unit]:
     """Find the units that are parts of updates. Returns those that are not, which stay.
 
     A unit is part of the update of a state if all that it leads to is stored to this state, or to
@@ -159,9 +173,15 @@ def _find_updates(units: _Units) -> list[_Unit]:
     for unit in reversed(units.every):
         readers = [*units.readers(unit)]
         if isinstance(unit.last, nn.StoreOp):
+            if unit.last not in movable:
+                continue
             reached[unit] = 1 << len(stores)
             stores.append(unit)
-        elif readers and all(each in reached for each in readers) and _only_computes(unit.last):
+        elif (
+            readers
+            and all(each in reached for each in readers)
+            and (unit.last in movable or unit.last.has_trait(Pure))
+        ):
             reached[unit] = 0
             for each in readers:
                 reached[unit] |= reached[each]
@@ -178,10 +198,6 @@ def _find_updates(units: _Units) -> list[_Unit]:
     for unit, found in reached.items():
         unit.update = update[found]
     return [unit for unit in units.every if unit.update is None and not _ends(unit.last)]
-
-
-def _only_computes(op: Operation) -> bool:
-    return isinstance(op, nn.LoadOp) or op.has_trait(Pure)
 
 
 def _ends(op: Operation) -> bool:
@@ -206,7 +222,7 @@ def _find_places(units: _Units, end: int) -> None:
         if isinstance(unit.last, nn.LoadOp):
             loads.setdefault(unit.last.state.string_value(), []).append(unit)
     for unit in units.every:
-        if isinstance(unit.last, nn.StoreOp):
+        if isinstance(unit.last, nn.StoreOp) and unit.update is not None:
             maker = units.maker_of_elements(unit.last.stored)
             later = maker if maker in behind else unit
             for load in loads.get(unit.last.state.string_value(), ()):

@@ -1,3 +1,4 @@
+import pytest
 from some_tensors import context, counting, module_of
 
 from abele.ir.rewriting import limited
@@ -87,6 +88,32 @@ def test_an_update_that_makes_more_than_it_reads_comes_at_the_end():
       func.return %1 : tensor<1x4xf32>
     }"""
     check(start + update + rest + end, start + rest + update + end)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        """nn.store %new, @w : tensor<4x4xf32>
+        nn.store %x, @w : tensor<4x4xf32>
+        %y = nn.relu %new : (tensor<4x4xf32>) -> tensor<4x4xf32>""",
+        """nn.store %new, @w : tensor<4x4xf32>
+        %w = nn.load @w : tensor<4x4xf32>
+        %y = nn.relu %w : (tensor<4x4xf32>) -> tensor<4x4xf32>""",
+        """nn.store %x, @v : tensor<4x4xf32>
+        %v = nn.load @v : tensor<4x4xf32>
+        %y = nn.add %v, %new : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+        nn.store %y, @w : tensor<4x4xf32>""",
+    ],
+    ids=["stored twice", "loaded behind its update", "made of a state that was stored"],
+)
+def test_stores_and_loads_of_one_state_stay_in_order(rest: str):
+    text = f"""{STATES}
+    func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {{
+      %new = nn.relu %x : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      {rest}
+      func.return %y : tensor<4x4xf32>
+    }}"""
+    check(text, text)
 
 
 def test_what_the_updates_of_several_weights_need_stays_in_order():
