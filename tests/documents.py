@@ -12,11 +12,10 @@ from shlex import split
 from typing import Any
 
 import pytest
+from some_extensions import loads_taken_back
 from typer.testing import CliRunner
 
-from abele.ir.user_entries import remove_entries
 from abele.tools.cli import app
-from abele.tools.driver.extensions import registration
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TITLE = re.compile(r"(?://|#) (\S+\.(?:py|rw|mlir|toml))\n")
@@ -153,11 +152,6 @@ def _evened(text: str) -> str:
 @contextmanager
 def reading(folder: Path) -> Generator[Reader]:
     """A reader in a folder. Extensions that the document loads are removed at the end."""
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, loads_taken_back():
         patch.chdir(folder)
-        patch.setattr(registration, "REGISTERED", {})
-        try:
-            yield Reader()
-        finally:
-            for part in registration.REGISTERED.values():
-                remove_entries(part.owner)
+        yield Reader()

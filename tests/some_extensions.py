@@ -1,10 +1,15 @@
 """A user's extension, as text, and the command line."""
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner, Result
 
+from abele.ir.user_entries import remove_entries
 from abele.tools.cli import app
+from abele.tools.driver.extensions import registration
 
 SOFT = '''
 """A softsign of one's own."""
@@ -96,6 +101,18 @@ BODY = """
     def apply(self, ctx, op):
         pass
 """
+
+
+@contextmanager
+def loads_taken_back() -> Generator[None]:
+    """A block whose extensions are removed at its end."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registration, "REGISTERED", {})
+        try:
+            yield
+        finally:
+            for part in registration.REGISTERED.values():
+                remove_entries(part.owner)
 
 
 def abele(*arguments: str | Path) -> Result:

@@ -7,16 +7,14 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from some_extensions import abele
+from some_extensions import abele, loads_taken_back
 from some_models import model, node, random
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
 from abele.dialects.levels import LEVELS
 from abele.dialects.scalar_functions import FUNCTIONS, chainable
 from abele.ir.errors import InputError
-from abele.ir.user_entries import remove_entries
 from abele.tools import compile_model
-from abele.tools.driver.extensions import registration
 from abele.tools.extensions import load_extensions
 from abele.tools.testing import (
     Operators,
@@ -73,10 +71,8 @@ SHAPES = {"x": [1, 3, 8, 8]}
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[None]:
     """Remove the functions that a test loads."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registration, "REGISTERED", {})
-    yield
-    for part in registration.REGISTERED.values():
-        remove_entries(part.owner)
+    with loads_taken_back():
+        yield
 
 
 @pytest.fixture

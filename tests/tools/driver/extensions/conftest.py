@@ -2,20 +2,15 @@ from collections.abc import Generator
 from pathlib import Path
 
 import pytest
-from some_extensions import RELU, SOFT
-
-from abele.ir.user_entries import remove_entries
-from abele.tools.driver.extensions import registration
+from some_extensions import RELU, SOFT, loads_taken_back
 
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Generator[None]:
     """Whatever a test loads is taken back; reproducers go to the test's folder."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registration, "REGISTERED", {})
-    yield
-    for part in registration.REGISTERED.values():
-        remove_entries(part.owner)
+    with loads_taken_back():
+        yield
 
 
 @pytest.fixture

@@ -211,12 +211,12 @@ def test_a_wrong_result_of_the_machine_is_reported(monkeypatch: pytest.MonkeyPat
 
     right = checks.compile_model
 
-    def swapped(proto, target):
+    def swapped(proto, target, **options):
         copy = onnx.ModelProto()
         copy.CopyFrom(proto)
         for node in copy.graph.node:
             node.op_type = {"Exp": "Neg"}.get(node.op_type, node.op_type)
-        return right(copy, target)
+        return right(copy, target, **options)
 
     monkeypatch.setattr(checks, "compile_model", swapped)
     with pytest.raises(Misread, match="on tiny:4, .*element"):
