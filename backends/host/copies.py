@@ -26,6 +26,9 @@ LONGEST_VECTOR_BYTES = 64
 SHARED_BYTES, MOST_PIECES = 1 << 17, 32
 """A copy of at least so many bytes is cut into pieces, at most so many."""
 
+SOURCE, TARGET = 4, 5
+"""Columns of a copy's table: the addresses of the source and the target."""
+
 BYTES_PER_NANOSECOND = 4.0
 """A rough estimate of how fast an array is copied."""
 
@@ -117,8 +120,8 @@ def copy_call(target: Array, source: Array) -> KernelCall | None:
     if len(pieces) > 1:
         first, end = pieces.T
         tables[:, COPY_HEAD] = end - first
-        tables[:, 4] += first * steps[0]
-        tables[:, 5] += first * strides[0]
+        tables[:, SOURCE] += first * steps[0]
+        tables[:, TARGET] += first * strides[0]
     nanoseconds = target.nbytes / BYTES_PER_NANOSECOND
     cuts = even_cuts(len(pieces), nanoseconds)
     return KernelCall(compiled.COPY, tables, cuts, (target, source), room)

@@ -82,7 +82,7 @@ class Threads:
 
     @property
     def chosen(self) -> int | None:
-        """How many threads somebody has asked for, in this process; None if nobody has."""
+        """How many threads a call uses, if that is known already; else None."""
         return self._wanted
 
     def run(
@@ -223,7 +223,7 @@ def using(threads: int) -> Generator[None]:
 
 
 def _after_fork() -> None:
-    """Forget the threads, which a fork leaves in the parent, and a lock that one may have held."""
+    """Forget the threads, which are the parent's, and a lock that one may have held."""
     # Callers have imported this object.
     THREADS.__init__(THREADS.chosen)
 

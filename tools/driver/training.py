@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 
 class LossIsNotFinite(InputError):
-    """The loss of a step is not a number, or is infinite. The weights have taken that step."""
+    """The loss of a step is not a number, or is infinite. A message says what weights are left."""
 
 
 def part_of_batch(training: Train, batch: int | None) -> int | None:
