@@ -64,12 +64,11 @@ def compile_model(
     program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
     breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
     the program's weights are trained; it then computes a step of training, of which batch is the
-    number of samples. dump_ir: a
-    folder for the program after each pass, and for a page that shows what each pass did.
-    reproducers: a folder for what reproduces a failure of a pass, or a function from the name of
-    the pass to such a folder; dump_ir's folder takes precedence. on_read: called with a model's
-    program before any pass runs; it may raise. on_inputs: called with the program's inputs before
-    any pass runs, so that values for them can be checked first; it may raise. cache:
+    number of samples. dump_ir: a folder for the program after each pass, and for a page that shows
+    what each pass did. reproducers: a folder for what reproduces a failure of a pass, or a function
+    from the name of the pass to such a folder; dump_ir's folder takes precedence. on_read: called
+    with a model's program before any pass runs; it may raise. on_inputs: called with the program's
+    inputs before any pass runs, so that values for them can be checked first; it may raise. cache:
     take the program from the cache if it was compiled before, and keep it there otherwise; not with
     dump_ir, nor with an extension in Python, which may import anything.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
@@ -77,18 +76,6 @@ def compile_model(
     """
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
-    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(PROGRAM_FILE):
-        _refuse_for_program(model, dims, values, keep, passes, dump_ir)
-        if batch is not None:
-            raise InputError(f"{model}: --batch {batch} is given; need the model")
-        if train is not None:
-            raise InputError(f"{model}: compiled already, so it cannot be trained; need the model")
-        if any(each is not None for each in (constraints, memory_proportion, vertices_per_tile)):
-            raise InputError(
-                f"{model}: compiled already, so it cannot be planned again; need the model"
-            )
-        on_step("read")
-        return load_executable(os.fspath(model), target, extensions.context)
     request = Request(
         model,
         target,
@@ -103,6 +90,10 @@ def compile_model(
         lenient,
         train,
     )
+    if request.file.endswith(PROGRAM_FILE):
+        _refuse_for_program(request, dump_ir)
+        on_step("read")
+        return load_executable(request.file, target, extensions.context)
     anew = partial(
         _compile_anew,
         request,
@@ -142,22 +133,27 @@ def _home() -> Any:
     return import_module(".compile_anew", __package__)
 
 
-def _refuse_for_program(
-    model: str | os.PathLike[str],
-    dims: Mapping[str, int] | None,
-    values: Mapping[str, ArrayLike] | None,
-    keep: Mapping[str, str] | None,
-    passes: str,
-    dump_ir: str | os.PathLike[str] | None,
-) -> None:
+def _refuse_for_program(asked: Request, dump_ir: str | os.PathLike[str] | None) -> None:
     """Raise InputError for options that make no sense for a compiled program."""
-    if dims:
-        raise InputError(f"{model}: dimensions given ({', '.join(dims)}); a program has sizes")
-    if keep:
-        raise InputError(f"{model}: inputs to keep given ({', '.join(keep)}); need the model")
-    if values:
-        raise InputError(f"{model}: values given ({', '.join(values)}); need the model")
-    if passes:
+    model = asked.file
+    if asked.dims:
+        raise InputError(
+            f"{model}: dimensions given ({', '.join(asked.dims)}); a program has sizes"
+        )
+    if asked.keep:
+        raise InputError(f"{model}: inputs to keep given ({', '.join(asked.keep)}); need the model")
+    if asked.values:
+        raise InputError(f"{model}: values given ({', '.join(asked.values)}); need the model")
+    if asked.passes:
         raise InputError(f"{model}: compiled already, so no pass is left to run; need the model")
     if dump_ir is not None:
         raise InputError(f"{model}: compiled already, so no pass is left to dump; need the model")
+    if asked.batch is not None:
+        raise InputError(f"{model}: --batch {asked.batch} is given; need the model")
+    if asked.train is not None:
+        raise InputError(f"{model}: compiled already, so it cannot be trained; need the model")
+    plans = asked.constraints, asked.memory_proportion, asked.vertices_per_tile
+    if any(each is not None for each in plans):
+        raise InputError(
+            f"{model}: compiled already, so it cannot be planned again; need the model"
+        )
