@@ -29,12 +29,24 @@ class TooLong(BaseException):
     """The time is over. Not an Exception, so that no pass catches it with its own errors."""
 
 
+class _OuterTooLong(BaseException):
+    """The time of a block around is over, which no handler inside it may take for its own.
+
+    timer: the signal of its timer.
+    """
+
+    def __init__(self, timer: int) -> None:
+        super().__init__()
+        self.timer = timer
+
+
 @contextmanager
 def at_most(seconds: float) -> Generator[None]:
     """Raise TooLong inside the block after so many seconds of CPU time.
 
     This uses the timers of the process: in other threads than the main one, and on systems without
-    timers, there is no limit. Limits nest: time in an inner block counts for the outer limit too.
+    timers, there is no limit. Limits nest: time in an inner block counts for the outer limit too,
+    and what ends with it is the outer block.
     """
     if threading.current_thread() is not threading.main_thread() or not hasattr(
         signal, "setitimer"
@@ -56,14 +68,22 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
         if _would_be_ignored(frame):
             signal.setitimer(timer, MOMENT)
             return
-        raise TooLong(f"more than {seconds:g} s")
+        raise over() if is_own else _OuterTooLong(number)
 
-    previous = signal.signal(number, ring)
+    def over() -> TooLong:
+        return TooLong(f"more than {seconds:g} s")
+
     left, _ = signal.getitimer(timer)
-    given = min(seconds, left) if left else seconds
+    is_own = not left or seconds <= left
+    given = seconds if is_own else left
+    previous = signal.signal(number, ring)
     signal.setitimer(timer, given)
     try:
         yield
+    except _OuterTooLong as late:
+        if late.timer == number and is_own:
+            raise over() from None
+        raise
     finally:
         rest, _ = signal.setitimer(timer, 0)
         signal.signal(number, previous)

@@ -42,6 +42,17 @@ def test_an_outer_limit_goes_on_after_an_inner_one():
     assert time.process_time() - begin < 2
 
 
+def test_the_end_of_an_outer_limit_is_not_taken_for_that_of_an_inner_one():
+    inner = 0
+    with pytest.raises(TooLong, match=r"more than 0\.1 s"), at_most(0.1), at_most(3):
+        try:
+            with at_most(2):
+                busy(5)
+        except TooLong:
+            inner += 1
+    assert inner == 0
+
+
 class Slow:
     """Takes its time to go."""
 
