@@ -110,7 +110,8 @@ def bounded_structure(
             if _is_exact(structure, operands, value, local, result):
                 return Bounded(np.zeros(shape))
             bound = _infinite_outside_domain(structure, operands, local, dtype, shape)
-            return Bounded(np.where(_is_certain(structure, value), 0.0, bound), value)
+            certain = _is_certain(structure, value) | _is_cast_to_infinity(structure, value, dtype)
+            return Bounded(np.where(certain, 0.0, bound), value)
         error = _propagated_error(structure, operands, errors, result, evaluated)
         return Bounded(error.reshape(shape))
 
@@ -168,6 +169,22 @@ def _is_certain(structure: Structure, value: Array) -> Array:
     if merged in ("sum", "prod") or unsure:
         return np.isnan(value)
     return ~np.isfinite(value)
+
+
+def _is_cast_to_infinity(
+    structure: Structure, value: Array, dtype: np.dtype[Any], error: Errors | float = 0.0
+) -> Array:
+    """Where a cast rounds a number to infinity, in a group too, whatever it is within its error.
+
+    value: the number before it is rounded.
+    """
+    body = structure.body
+    others = body.then or body.combiner or body.along or body.function != "identity"
+    if others or not is_floating(dtype):
+        return np.zeros(value.shape, bool)
+    limits = float_limits(dtype)
+    reach = np.abs(value) - np.reshape(error, value.shape if np.ndim(error) else ())
+    return reach > limits.largest * (1 + 2 * limits.roundoff)
 
 
 def _infinite_outside_domain(
@@ -257,6 +274,7 @@ def _propagated_error(
         # Near the largest finite number, one correct run may overflow where another does not.
         edge = np.abs(np.abs(value) - float_limits(before).largest)
         error = np.where((edge <= error) & np.isfinite(value), np.inf, error)
+        error = np.where(_is_cast_to_infinity(own, value, before, deviation), 0.0, error)
     values, value_errors = [value], [error]
     elements = body.chained_elements
     if elements[0] == "i1":

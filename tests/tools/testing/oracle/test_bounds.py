@@ -100,3 +100,13 @@ def test_a_narrow_number_that_overflows_may_be_kept_in_a_wider_type(
 def test_whether_a_number_is_infinite_is_certain(function: str):
     _, bound = overflow(function, np.float16, np.bool_, 64.0)
     assert bound == 0
+
+
+@pytest.mark.parametrize(
+    ("x", "error", "certain"), [(1e5, 0, True), (1e5, 1e4, True), (1e5, 4e4, False)]
+)
+def test_a_cast_to_infinity_is_certain(x: float, error: float, certain: bool):
+    structure = Structure(broadcast_space(((1,),), (1,)), Body("identity"))
+    operands, made = [np.array([x], np.float32)], np.array([np.inf], np.float16)
+    found = bounded_structure(structure, operands, [np.full(1, error)], made)
+    assert (found.error == 0) == certain
