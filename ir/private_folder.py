@@ -14,6 +14,8 @@ import stat
 from functools import cache
 from pathlib import Path
 
+from .cache_folder import cache_folder
+
 SUPERUSER = 0
 
 KERNELS = "*.nb[ci]"
@@ -21,12 +23,11 @@ KERNELS = "*.nb[ci]"
 
 
 def private_folder(name: str) -> Path:
-    """A private folder of this user's cache, which is created if it is missing. Raises OSError.
+    """A private folder for kernels in the cache folder, which is created if it is missing.
 
-    name: of the folder.
+    name: of the folder. Raises OSError.
     """
-    shared = os.environ.get("XDG_CACHE_HOME")
-    folder = (Path(shared) if shared else Path.home() / ".cache") / "abele" / "kernels" / name
+    folder = cache_folder().absolute() / "kernels" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     problem = intrusion(folder)
     if problem:

@@ -58,8 +58,8 @@ def test_a_group_of_others_may_not_write(folder: Path):
 
 
 def test_a_private_folder_is_created(folder: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+    monkeypatch.setenv("ABELE_CACHE", str(folder / "cache"))
     made = private_folder("one")
-    assert made == folder / "cache" / "abele" / "kernels" / "one"
+    assert made == folder / "cache" / "kernels" / "one"
     assert made.stat().st_mode & 0o777 == 0o700
     assert intrusion(made) == ""

@@ -103,7 +103,7 @@ def test_without_any_folder_to_keep_them_in_kernels_run_with_a_warning(folder: P
     (folder / "file").touch()
     (folder / "__pycache__").touch()
     nowhere = str(folder / "file")
-    printed, said = called(folder, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    printed, said = called(folder, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, ABELE_CACHE=nowhere)
     assert printed == "3 0 0"
     assert said.startswith(f"warning: {nowhere}: compiled kernels cannot be kept (no folder")
     assert "NUMBA_CACHE_DIR" in said
@@ -136,17 +136,17 @@ def test_a_folder_that_others_can_write_to_is_ignored_and_a_private_one_used(fol
     home = str(folder / "home")
     (folder / "cache").mkdir()
     (folder / "cache").chmod(0o777)
-    printed, said = called(folder, XDG_CACHE_HOME=home)
+    printed, said = called(folder, ABELE_CACHE=home)
     assert printed == "3 0 0"
     assert said.startswith(f"warning: others can write to {folder}/cache, so compiled kernels ")
-    assert f"there are ignored; {home}/abele/kernels/" in said
+    assert f"there are ignored; {home}/kernels/" in said
     assert said.count("\n") == 1
     assert not files(folder, "nbc")
-    (kept,) = (folder / "home").glob("abele/kernels/*")
+    (kept,) = (folder / "home").glob("kernels/*")
     assert len(list(kept.glob("*.nbc"))) == 2
     # Not that one either: nothing is read from files.
     kept.chmod(0o722)
-    printed, said = called(folder, XDG_CACHE_HOME=home)
+    printed, said = called(folder, ABELE_CACHE=home)
     assert printed == "3 0 0"
     assert f"compiled kernels cannot be kept (others can write to {kept})" in said
     assert said.count("\n") == 1
