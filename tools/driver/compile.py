@@ -116,7 +116,7 @@ def compile_model(
         return first()
     parts = partial(parts_of, request, extensions)
     exe = cached(parts, first, anew, request.path, extensions.context, on_step)
-    if exe.anew is not None:
+    if exe.is_from_cache:
         if on_read is not None:
             on_read(_home().read_model(request, extensions.context()))
         if on_inputs is not None:

@@ -117,6 +117,11 @@ class Executable:
         return html_table(f"{self.path} for {self.target.spelling()}", shown + rows(self.profile))
 
     @property
+    def is_from_cache(self) -> bool:
+        """Whether the program was kept by the cache, with its figures, and proved before that."""
+        return self.anew is not None
+
+    @property
     def levels(self) -> tuple[str, ...]:
         """The levels of the program, from its own down."""
         return tuple(level.name for level in LEVELS if level.name in self._loaders)
@@ -189,8 +194,7 @@ class Executable:
             with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
                 if at == MACHINE:
                     refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
-                    # What the cache kept was proved when it was compiled.
-                    if self.anew is None:
+                    if not self.is_from_cache:
                         _ = self.addresses
                 load = RUNNERS[level_named(at)]
                 self._runners[at, strict] = load(self.module_at(at), self.target, strict)
@@ -323,7 +327,7 @@ class Executable:
 
     @cached_property
     def _figures(self) -> dict[str, Any]:
-        if self.anew is not None:
+        if self.is_from_cache:
             return dict(self._reported)
         prices = price(self.module_at(MACHINE), self.target)
         costs = totals(prices)
