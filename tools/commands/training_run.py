@@ -87,8 +87,9 @@ class Wanted:
         """
         total = self.steps or ceil((self.epochs or 0) * samples.count / samples.batch)
         if (total - done) % of_run:
+            given = f"--steps {total}" if self.steps else f"--epochs {self.epochs}: {total} steps,"
             raise InputError(
-                f"--steps {total} with {of_run} steps in a run; need a multiple of {of_run}"
+                f"{given} with {of_run} steps in a run; need a multiple of {of_run}"
                 + ("" if self.resume is None else f" after the {done} steps of {self.resume}")
             )
         if self.resume is not None and done >= total:
