@@ -228,9 +228,12 @@ def _limits() -> str:
 
 
 def _training(train: Train | None) -> str:
+    """The options of training that differ from their defaults, which abele's version decides."""
     if train is None:
         return ""
-    return json.dumps({f.name: repr(getattr(train, f.name)) for f in fields(train) if f.init})
+    given = {f.name: getattr(train, f.name) for f in fields(train) if f.init}
+    defaults = {f.name: f.default for f in fields(train)}
+    return json.dumps({name: repr(v) for name, v in given.items() if v != defaults[name]})
 
 
 @cache

@@ -1,5 +1,6 @@
 """Whatever decides a program is part of its key, and nothing else is."""
 
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -49,6 +50,12 @@ def changed(request: Request, extensions: Extensions | None = None) -> set[str]:
 )
 def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
     assert changed(replace(PLAIN, **{field: value})) == {part}
+
+
+def test_training_is_told_by_the_options_that_differ_from_their_defaults(folder: Path):
+    assert parts(replace(PLAIN, train=Train()))["training"] == "{}"
+    some = parts(replace(PLAIN, train=Train(steps=3, optimizer="adam")))
+    assert json.loads(some["training"]) == {"optimizer": "'adam'", "steps": "3"}
 
 
 def test_values_count_with_their_element_types(folder: Path):
