@@ -19,7 +19,7 @@ from xdsl.dialects.builtin import (
     i32,
     i64,
 )
-from xdsl.ir import Attribute, BlockArgument, Dialect, Region, SSAValue
+from xdsl.ir import Attribute, BlockArgument, Dialect, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -208,6 +208,16 @@ class RepeatOp(IRDLOperation):
         if number is not None and self.turns > MOST_NUMBERED:
             raise VerifyException(f"{self.turns} numbered turns; need at most {MOST_NUMBERED}")
         _check_yield(self.body, types, "repeat body")
+
+
+def run_around(op: Operation) -> RepeatOp | None:
+    """The loop around an operation whose turns are runs of their own; None if there is none."""
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, RepeatOp) and parent.runs is not None:
+            return parent
+        parent = parent.parent_op()
+    return None
 
 
 @irdl_op_definition

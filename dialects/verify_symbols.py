@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
@@ -14,20 +14,23 @@ from xdsl.ir import Operation
 from ..ir.provenance import place
 from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
-from . import exchange, partition
+from . import exchange, nn, partition
 from .abele import LayoutAttr
-from .control import TURN, RepeatOp
+from .control import TURN, RepeatOp, run_around
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import IN_A_SUPERSTEP, CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from .variable import Variable
 
 T = TypeVar("T")
 
+_OfState = nn.LoadOp | nn.StoreOp | partition.LoadOp | partition.StoreOp
+
 
 def verify_symbols(module: ModuleOp) -> None:
     """Check that the variables an operation names exist, in the layouts that it needs.
 
-    Where variables have addresses, each step of the program must be in a superstep.
+    Where variables have addresses, each step of the program must be in a superstep. A state that a
+    loop of runs stores to is loaded and stored to in this loop alone.
     Raises VerifyException naming the operation, the variable and what is wrong.
     """
     ops = module.body.block.ops
@@ -36,7 +39,10 @@ def verify_symbols(module: ModuleOp) -> None:
         {op.sym_name.data: op.type for op in ops if isinstance(op, partition.StateOp)},
     )
     on_bytes = any(isinstance(op, exchange.VariableOp) for op in ops)
+    of_states: list[_OfState] = []
     for op in operations(module):
+        if isinstance(op, _OfState):
+            of_states.append(op)
         check = _check_of(type(op))
         if check is None:
             continue
@@ -46,6 +52,7 @@ def verify_symbols(module: ModuleOp) -> None:
                 _verify_superstep(op)
         except VerifyException as error:
             raise VerifyException(f"{op.name} at {place(op)}: {error}") from None
+    _verify_runs(of_states)
 
 
 @dataclass(frozen=True)
@@ -121,6 +128,23 @@ def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared)
     type_ = _named(op.state.string_value(), declared.states, "state")
     if value.type != type_:
         raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
+
+
+def _verify_runs(ops: Sequence[_OfState]) -> None:
+    """Check that a state which a loop of runs stores to is loaded and stored to only in it."""
+    loops = {
+        op.state.string_value(): run
+        for op in ops
+        if isinstance(op, nn.StoreOp | partition.StoreOp) and (run := run_around(op)) is not None
+    }
+    for op in ops:
+        name = op.state.string_value()
+        if name in loops and run_around(op) is not loops[name]:
+            what = "is loaded" if isinstance(op, nn.LoadOp | partition.LoadOp) else "gets a value"
+            raise VerifyException(
+                f"{op.name} at {place(op)}: a loop of runs stores to state {name!r}, which {what} "
+                "outside of it; move the operation into the loop"
+            )
 
 
 _CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {

@@ -11,6 +11,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ..dialects import control, partition, tile
 from ..dialects.blob_attr import BlobAttr
+from ..dialects.control import run_around
 from ..dialects.host import host_names
 from ..dialects.levels import PARTITION, TILE
 from ..dialects.partition import PartitionTensor, partition_type
@@ -20,7 +21,7 @@ from ..ir.provenance import locate, origin_names, place
 from ..ir.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.carried_in_place import Loop, carried_in_place
-from .analysis.states_in_place import run_around, states_in_place
+from .analysis.states_in_place import states_in_place
 
 ENTRY = "main"
 """The function that the host runs."""
@@ -143,23 +144,13 @@ class _Conversion:
         found = states_in_place(self.module, ENTRY)
         self.written |= found.written
         ops = list(self.module.walk())
-        runs = {
-            op.state.string_value(): run_around(op)
-            for op in ops
-            if isinstance(op, partition.StoreOp)
-        }
-        stored = set(runs) - found.uncopied
+        stores = (op.state.string_value() for op in ops if isinstance(op, partition.StoreOp))
+        stored = set(stores) - found.uncopied
         for op in ops:
             if isinstance(op, partition.LoadOp):
                 name = op.state.string_value()
-                run = run_around(op)
-                if run is not runs.get(name, run):
-                    raise InputError(
-                        f"{op.name} at {place(op)}: a loop of runs stores to state {name!r}, which "
-                        "is loaded outside of it; move the load into the loop"
-                    )
                 if name in stored and name not in self.before:
-                    self.began[name] = run
+                    self.began[name] = run_around(op)
                     self.source = op
                     self.before[name] = self._fresh(self.types[name], f"{name}.before")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation, SSAValue, Use
 
-from ...dialects import control, partition
+from ...dialects import partition
+from ...dialects.control import run_around
 from ...ir.upstream import ModuleOp
 from .carried_in_place import overwriting, reads_of
 
@@ -65,16 +66,6 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
         for value in overwriting(store.value, old, position):
             written.setdefault(value, name)
     return StatesInPlace(frozenset(uncopied), written)
-
-
-def run_around(op: Operation) -> control.RepeatOp | None:
-    """The loop around an operation whose turns are runs of their own; None if there is none."""
-    parent = op.parent_op()
-    while parent is not None:
-        if isinstance(parent, control.RepeatOp) and parent.runs is not None:
-            return parent
-        parent = parent.parent_op()
-    return None
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:

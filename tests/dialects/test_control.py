@@ -1,7 +1,9 @@
+import numpy as np
 import pytest
 
+from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.text import parse_module, print_module
-from abele.ir.upstream import VerifyException
+from abele.ir.upstream import ModuleOp, VerifyException
 from abele.ir.verify import verify
 
 from ..strategies import context
@@ -66,3 +68,48 @@ def test_control_flow_that_does_not_fit_is_named(body: str, message: str):
     broken = parse_module(module(body), context())
     with pytest.raises(VerifyException, match=message):
         verify(broken)
+
+
+RUNS = """
+nn.state @w : tensor<4xf32> = {w}
+func.func @main() -> tensor<4xf32> {{
+  {before}
+  control.repeat 3 runs () : () -> () {{
+  ^bb0(%turn: tensor<i32>):
+    %old = nn.load @w : tensor<4xf32>
+    nn.store %old, @w : tensor<4xf32>
+    control.yield
+  }}
+  {after}
+  func.return %x : tensor<4xf32>
+}}
+"""
+CONSTANT = "%x = nn.constant {w} : tensor<4xf32>"
+LOAD = "%x = nn.load @w : tensor<4xf32>"
+
+
+def with_runs(before: str, after: str) -> ModuleOp:
+    made = context()
+    w = f'<"{made.blobs.add(np.zeros(4, np.float32)).digest}">'
+    text = RUNS.format(before=before, after=after, w="{w}").replace("{w}", w)
+    return parse_module(text, made)
+
+
+def test_a_loop_of_runs_has_the_states_that_it_stores_to_for_itself():
+    verify_symbols(with_runs(CONSTANT, ""))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (LOAD, "", "stores to state 'w', which is loaded outside of it"),
+        ("", LOAD, "stores to state 'w', which is loaded outside of it"),
+        (CONSTANT, "nn.store %x, @w : tensor<4xf32>", "'w', which gets a value outside of it"),
+    ],
+)
+def test_a_state_of_a_loop_of_runs_is_not_read_or_set_outside_of_it(
+    before: str, after: str, message: str
+):
+    module = with_runs(before, after)
+    with pytest.raises(VerifyException, match=message):
+        verify_symbols(module)

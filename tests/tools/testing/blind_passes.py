@@ -259,6 +259,17 @@ class FollowOldMean(ModulePass):
                     reader.operands[use.index] = old
 
 
+@dataclass(frozen=True)
+class ForgetRuns(ModulePass):
+    """Lets each step of a run find the states of before the first step."""
+
+    name = "forget-runs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in _loops(op):
+            each.properties.pop("runs", None)
+
+
 BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "several values of a loop": (SwapYields,),
     "several values of a branch": (SwapBranches,),
@@ -271,5 +282,6 @@ BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "zeros of both signs": (CompareReciprocals,),
     "chains of operations": (DropMiddle,),
     "steps of training": (UpdateTooEarly, FollowOldMean),
+    "several steps in a run": (ForgetRuns,),
 }
 """For each shape of program, passes whose bug only this shape shows."""

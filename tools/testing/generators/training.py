@@ -136,6 +136,7 @@ def _options(module: ModuleOp, output: str, random: Random) -> Train:
     numbers = {name: random.choice(NUMBERS[name]) for name in OPTIMIZERS[optimizer].reads}
     numbers["nesterov"] = bool(numbers.get("nesterov") and numbers["momentum"])
     micro_batches = random.choice((1, 1, 1, 2, 3)) if shape and shape[0] else 1
+    steps = random.choice((1, 1, 2, 3))
     axes: tuple[str, ...] = ()
     if micro_batches > 1:
         given = {name: nn.shape_of(value) for name, value in inputs_of(main).items()}
@@ -153,6 +154,7 @@ def _options(module: ModuleOp, output: str, random: Random) -> Train:
         micro_batches=micro_batches,
         batch_axes=axes,
         recompute=random.random() < 0.5,
+        steps=steps,
         ignore_index=IGNORED if labels and random.random() < 0.25 else None,
         label_smoothing=0.25 if labels and random.random() < 0.25 else 0.0,
         **numbers,
@@ -162,16 +164,18 @@ def _options(module: ModuleOp, output: str, random: Random) -> Train:
 def _inputs(
     module: ModuleOp, given: Mapping[str, Array], random: Random, data: Data
 ) -> dict[str, Array]:
-    """Inputs of a step: those of the program, as often as it takes parts of a batch, and more."""
+    """Inputs of steps: those of the program, once for each part of a batch, and more."""
     settings = module.attributes[SETTINGS]
     assert isinstance(settings, DictionaryAttr)
-    classes = settings.data.get("classes")
+    classes, steps = settings.data.get("classes"), settings.data["steps"]
+    assert isinstance(steps, IntegerAttr)
+    several = steps.value.data > 1
     made: dict[str, Array] = {}
     for each in signature(module).inputs:
         new = values_of(each.shape, each.dtype, random.randrange(1 << 30), data)
         old = given.get(each.name)
         if old is None and each.name == RATE:
-            new = np.array(random.choice((0.5, 0.25)), each.dtype)
+            new = np.full(each.shape, random.choice((0.5, 0.25)), each.dtype)
         elif old is None and isinstance(classes, IntegerAttr):
             least = IGNORED if "ignored" in settings.data else 0
             seed = random.randrange(1 << 30)
@@ -181,6 +185,9 @@ def _inputs(
             new = old
         elif old is not None and old.dtype.kind in "iub":
             # Integers may be indices, which have a range.
-            new = np.concatenate([old] * (each.shape[0] // old.shape[0]))
+            shape = each.shape[1:] if several else each.shape
+            if old.shape != shape:
+                old = np.concatenate([old] * (shape[0] // old.shape[0]))
+            new = np.broadcast_to(old, each.shape).copy()
         made[each.name] = new
     return made

@@ -134,6 +134,8 @@ class _OfValues:
     def number(self, op: RepeatOp, turn: int) -> Sequence[Tensor]:
         number = op.turn_number
         assert number is not None
+        if op.runs is not None:
+            self.before = dict(self.states)
         return [self._of(partition_type(number), np.array(turn, np.int32))]
 
     def execute(self, op: Operation, operands: list[Tensor]) -> Sequence[Tensor]:

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from hypothesis import given, settings
 
-from abele.dialects import nn
+from abele.dialects import control, nn
 from abele.dialects.levels import NN
 from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
@@ -19,6 +19,7 @@ from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.generators.training import NUMBERS, is_step
+from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
 from abele.tools.testing.search.draw import STEPS, generated
 
 
@@ -87,3 +88,19 @@ def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str):
         if lower is not None:
             assert lower.level.name == level
             assert difference(bounded_run(program), run(lower)) is None
+
+
+@pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
+def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str):
+    compared = 0
+    for program in steps(30):
+        loops = (op for op in program.module.walk() if isinstance(op, control.RepeatOp))
+        if not any(op.runs is not None for op in loops):
+            continue
+        lower = at_level(program, level)
+        if lower is not None:
+            expected = bounded_run(program)
+            assert difference(expected, run(lower)) is None
+            assert difference(expected, run_on_whole_tensors(lower, lambda step: None)) is None
+            compared += 1
+    assert compared >= 3
