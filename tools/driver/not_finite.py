@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...backends.reference import run_reference
+from ...dialects.control import RepeatOp
 from ...ir.number_kinds import is_floating
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
@@ -38,17 +40,32 @@ def first_not_finite(
     ones, in words; "" if there is none.
 
     It is looked for in a run of the reference, which may round in another order than the machine.
+    If the run does several steps, the words say in which of them it is.
     """
-    for kind, given in (("input", inputs), ("state", states)):
-        for name, array in given.items():
-            if not all_finite(array):
-                return f"{kind} {name!r} holds {_wrong(array)} before the step"
+    loops = (op for op in module.walk() if isinstance(op, RepeatOp))
+    loop = next((op for op in loops if op.runs is not None), None)
+    for name, array in inputs.items():
+        for step, batch in enumerate([array] if loop is None else array):
+            if not all_finite(batch):
+                when = "before the step" if loop is None else f"in {_batch(step, loop)}"
+                return f"input {name!r} holds {_wrong(batch)} {when}"
+    for name, array in states.items():
+        if not all_finite(array):
+            what = "step" if loop is None else "run"
+            return f"state {name!r} holds {_wrong(array)} before the {what}"
     found: list[str] = []
+    # Each operation of the loop's block is seen once in a step; the first of it begins the step.
+    seen: Counter[Operation] = Counter()
 
     def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        if loop is not None and op.parent is loop.body.block:
+            seen[op] += 1
         for values in results:
             if not all_finite(values) and all(map(all_finite, operands)) and operands:
-                found.append(f"{op.name} at {place(op)} makes {_wrong(values)} of finite values")
+                step = max(seen.values(), default=0)
+                where = "" if loop is None or not step else f" in {_batch(step - 1, loop)}"
+                made = f"makes {_wrong(values)} of finite values"
+                found.append(f"{op.name} at {place(op)} {made}{where}")
                 raise _Found
 
     try:
@@ -57,6 +74,10 @@ def first_not_finite(
     except _Found:
         return found[0]
     return ""
+
+
+def _batch(step: int, loop: RepeatOp) -> str:
+    return f"batch {step + 1} of {loop.turns} of the run"
 
 
 def _wrong(values: Array) -> str:

@@ -76,6 +76,19 @@ def test_a_loss_that_is_not_finite_in_a_run_of_several_steps_is_found(files: tup
     code, output = train(files, "--steps", 4, "--training", "steps=2")
     assert code == 2
     assert "step 1: the loss is nan" in output
+    assert "input 'x' holds inf in batch 1 of 2 of the run" in output
+
+
+def test_the_batch_of_a_run_of_several_steps_that_is_not_finite_is_named(
+    spoilt: tuple[str, str],
+):
+    # A number too large is in the batch of the third step.
+    code, output = train(spoilt, "--steps", 4, "--training", "steps=2")
+    assert code == 2
+    assert "of finite values in batch 1 of 2 of the run" in output
+    code, output = train(spoilt, "--steps", 4, "--training", "steps=4")
+    assert code == 2
+    assert "of finite values in batch 3 of 4 of the run" in output
 
 
 def test_the_loss_falls_and_the_curve_has_every_step(files: tuple[str, str], tmp_path: Path):
