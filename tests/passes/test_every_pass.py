@@ -17,19 +17,23 @@ from abele.tools.testing.search.contracts import contracts_of, must_accept_all
 OWN_TESTS = ("plan-splits", "differentiate", "train")
 """The passes whose programs compute something else, or take too long. They have their own tests."""
 
+SELDOM = ("update-early",)
+"""The passes that change few programs: those that store a state once, early enough to matter."""
+
 
 @pytest.mark.parametrize("name", [name for name in PASSES if name not in OWN_TESTS])
 def test_a_pass_leaves_the_meaning_of_any_program(name: str):
     (tested,) = parse_pipeline(name, PASSES)
+    examples = 24 if name in SELDOM else 12
     report = check_pass(
         must_accept_all(tested),
         level_before(type(tested)),
         relation=contracts_of(type(tested)),
-        examples=12,
+        examples=examples,
         seed=0,
     )
     # But for one or two that do not fit their machine.
-    assert report.examples >= 11
+    assert report.examples >= examples - 1
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "group-supersteps"])
