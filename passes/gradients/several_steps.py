@@ -24,7 +24,6 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     steps. Constants stay in front of the loop.
     """
     block, names = main.body.block, list(inputs_of(main))
-    results = outputs_of(main)
     body = Block(arg_types=(control.TURN,))
     turn = body.args[0]
     for op in [*block.ops]:
@@ -46,6 +45,8 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     main.properties.pop("arg_names", None)
     main.attributes["arg_names"] = ArrayAttr(map(StringAttr, names))
     outer = Emitter(edit, end_of(main), main, STEP)
+    # An input that is also a result is now the row of a step.
+    results = outputs_of(main)
     tables: list[SSAValue] = []
     yielded: list[SSAValue] = []
     for value in results.values():

@@ -450,6 +450,20 @@ def test_several_steps_are_the_turns_of_a_loop_of_runs():
     assert [str(t) for t in loop.parent_op().function_type.outputs] == ["tensor<3xf64>"]
 
 
+def test_a_result_that_is_an_input_is_one_of_several_steps_too():
+    text, states = linear()
+    text = text.replace(
+        "-> tensor<2x2xf64> attributes", "-> (tensor<2x2xf64>, tensor<2x3xf64>) attributes"
+    )
+    text = text.replace(
+        "func.return %0 : tensor<2x2xf64>", "func.return %0, %x : tensor<2x2xf64>, tensor<2x3xf64>"
+    )
+    module = training((text, states), loss="mean_square", output="out0", outputs=True, steps=2)
+    x = np.arange(12.0).reshape(2, 2, 3)
+    found = run_reference(module, {"x": x, "target": np.zeros((2, 2, 2))})
+    assert np.array_equal(found.outputs["out1"], x)
+
+
 def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
     module = training(linear(), loss="mean_square", micro_batches=4)
     (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
