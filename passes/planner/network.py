@@ -83,24 +83,40 @@ def plan_network(
     operators that share a weight which the program changes together.
     Raises InputError for a plan that does not belong to its operation.
     """
-    limits, loop, given = limits or Limits(), loop_of_runs(module), dict[Operation, Plan]()
-    if loop is not None:
-        # A loop of runs has the plans of one run, so that both give the same bits.
-        graph = read_graph(module, target, limits, alone=loop)
-        given = Network(graph, target).planned(joint).plans
-    return Network(read_graph(module, target, limits, given=given), target).planned(joint)
+    limits, loop = limits or Limits(), loop_of_runs(module)
+    if loop is None:
+        return Network(read_graph(module, target, limits), target).planned(joint)
+    # A loop of runs has the plans of one run, so that both give the same bits.
+    run = Network(read_graph(module, target, limits, alone=loop), target)
+    found: NetworkPlan | None = None
+    for _ in range(ROUNDS):
+        single = run.planned(joint)
+        graph = read_graph(module, target, limits, given=single.plans)
+        whole = Network(graph, target).planned(joint)
+        found = _smaller(found, whole)
+        if found.bytes_per_tile <= target.usable_bytes_per_tile:
+            break
+        # The batches of all turns take room too, so that one run has less.
+        over = whole.bytes_per_tile - target.usable_bytes_per_tile
+        room = min(single.bytes_per_tile, run.usable) - max(over, 1)
+        if room <= 0 or single.bytes_per_tile > run.usable:
+            break
+        run = replace(run, taken=target.usable_bytes_per_tile - room)
+    assert found is not None
+    return found
 
 
 @dataclass(frozen=True)
 class Network:
-    """A program that is planned for a target."""
+    """A program that is planned for a target. taken: bytes of a tile that something else takes."""
 
     graph: Graph
     target: Target
+    taken: int = 0
 
     def planned(self, joint: bool) -> NetworkPlan:
         """The plans of all operations. joint: as for plan_network."""
-        bound = self.target.usable_bytes_per_tile
+        bound = self.usable
         chooser = self.chooser(bound, 0.0)
         decided = chooser.one_by_one()
         found = self.plan(decided, bound)
@@ -127,7 +143,7 @@ class Network:
         if after is before:
             return found
         other = self.plan(after, chooser.bound)
-        fits = other.bytes_per_tile <= max(self._usable, found.bytes_per_tile)
+        fits = other.bytes_per_tile <= max(self.usable, found.bytes_per_tile)
         return other if fits and other.cycles < found.cycles else found
 
     def better(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
@@ -137,7 +153,7 @@ class Network:
             decided = dearer.together()
             if decided.cycles < found.cycles:
                 together = self.plan(decided, chooser.bound)
-                if together.bytes_per_tile <= self._usable:
+                if together.bytes_per_tile <= self.usable:
                     found = together
         return found
 
@@ -147,7 +163,7 @@ class Network:
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         smallest: NetworkPlan | None = None
         for share in BOUNDS:
-            bound = int(self._usable * share)
+            bound = int(self.usable * share)
             for node, have in decided.have.items():
                 more = self._choices(node, have, decided.options[node].choice, bound)
                 found = {c.plan: c for c in (*choices[node], *more)}
@@ -160,7 +176,7 @@ class Network:
         if not self.could_fit:
             return smallest
         # Steps add operations and take long to search, so only operators that do not fit get them.
-        in_time = self._in_steps(decided, choices, others, self._usable - smallest.resident_bytes)
+        in_time = self._in_steps(decided, choices, others, self.usable - smallest.resident_bytes)
         if not in_time:
             return smallest
         more = {node: (*found, *in_time.get(node, ())) for node, found in choices.items()}
@@ -219,21 +235,21 @@ class Network:
         """The fastest plans that fit, if any do, and those that need least memory."""
         best: tuple[NetworkPlan, Chooser] | None = None
         smallest: NetworkPlan | None = None
-        available = self._usable
+        available = self.usable
         for _ in range(ROUNDS):
             selection = fronts.within(available)
             picked = selection or fronts.smallest()
             chooser = replace(
-                self.chooser(self._usable, picked.byte_price),
+                self.chooser(self.usable, picked.byte_price),
                 chosen={node: choice.plan for node, choice in picked.choices.items()},
                 room={node: picked.cap - others[node] for node in picked.choices},
             )
-            found = self.plan(chooser.as_chosen(), self._usable)
-            fits = found.bytes_per_tile <= self._usable
+            found = self.plan(chooser.as_chosen(), self.usable)
+            fits = found.bytes_per_tile <= self.usable
             if fits and (best is None or found.cycles < best[0].cycles):
                 best = found, chooser
             smallest = _smaller(smallest, found)
-            corrected = self._usable - (found.bytes_per_tile - picked.resident - picked.moment)
+            corrected = self.usable - (found.bytes_per_tile - picked.resident - picked.moment)
             if selection is None or corrected == available:
                 break
             available = corrected
@@ -247,11 +263,12 @@ class Network:
         If they are not, the plans only serve a report, and a long search for the least memory is
         not worth its time.
         """
-        return self.graph.least_bytes <= self._usable * self.target.tiles
+        return self.graph.least_bytes <= self.usable * self.target.tiles
 
     @property
-    def _usable(self) -> int:
-        return self.target.usable_bytes_per_tile
+    def usable(self) -> int:
+        """The bytes of a tile that the program may take."""
+        return self.target.usable_bytes_per_tile - self.taken
 
     def chooser(self, bound: int, byte_price: float) -> Chooser:
         """The chooser of plans at one price of a resident byte."""

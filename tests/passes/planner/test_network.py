@@ -17,10 +17,12 @@ from abele.dialects.dtypes import element_type
 from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
+from abele.passes.decompose import Decompose
 from abele.passes.planner import network, serial
 from abele.passes.planner.network import NetworkPlan, plan_network
 from abele.passes.plans.derive import operand_layouts
 from abele.passes.plans.fused import FusedGroups
+from abele.passes.train import Train
 
 from ...strategies import context
 
@@ -267,3 +269,26 @@ def test_resident_bytes_include_alignment():
     found = planned(net.module(), resolve_target("tiny:1"))
     # Three halves, and none but they stay.
     assert found.resident_bytes == 8
+
+
+def test_a_loop_of_runs_is_planned_again_if_its_batches_leave_too_little_room():
+    made, type_ = context(), "tensor<16x64xf32>"
+    w = made.blobs.add(np.ones((64, 64), np.float32)).digest
+    text = f"""
+        nn.state @w : tensor<64x64xf32> = <"{w}">
+        func.func @main(%x: {type_}) -> {type_} attributes {{arg_names = ["x"]}} {{
+          %w = nn.load @w : tensor<64x64xf32>
+          %0 = nn.matmul %x, %w : ({type_}, tensor<64x64xf32>) -> {type_}
+          func.return %0 : {type_}
+        }}"""
+    module = parse_module(text, made)
+    Train(loss="mean_square", steps=8).apply(made, module)
+    Decompose().apply(made, module)
+    ample = plan_network(module, resolve_target("tiny:16"))
+    usable = ample.bytes_per_tile - 64
+    scarce = plan_network(
+        module,
+        resolve_target(f"tiny:16,memory.reserved_bytes=0,memory.bytes_per_tile={usable}"),
+    )
+    assert scarce.bytes_per_tile <= usable
+    assert scarce.cycles > ample.cycles
