@@ -22,7 +22,7 @@ import numpy as np
 from ....backends.target import Target, resolve_target
 from ....ir.errors import InputError
 from ....ir.limits import LIMITS
-from ...importers.external_files import LOCATION, external_files
+from ...importers.external_files import LOCATION, external_files, file_inside
 from ..extensions.points import extension_points
 
 if TYPE_CHECKING:
@@ -157,7 +157,8 @@ def _model(model: Model) -> tuple[str, str]:
         found = [digest]
         if path.suffix == ".onnx" and names_files:
             names = external_files(path.read_bytes())
-            found += [f"{name} {_file(path.parent / name)}" for name in names]
+            files = [file_inside(path.parent, name, path.name) for name in names]
+            found += [f"{n} {_file(each)}" for n, each in zip(names, files, strict=True)]
         return path.name, ", ".join(found)
     data = model.SerializeToString(deterministic=True)
     if external_files(data):

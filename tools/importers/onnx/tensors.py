@@ -19,6 +19,7 @@ from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.errors import InputError
 from ....ir.number_kinds import bit_width
 from ..errors import UnsupportedError
+from ..external_files import file_inside
 
 Array = NDArray[Any]
 
@@ -188,7 +189,7 @@ def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: s
     where = entries.get("location", "")
     if folder is None:
         raise InputError(f"{what}: its data are in {where!r}, but the model has no folder")
-    path = _inside(folder, where, what)
+    path = file_inside(folder, where, what)
     offset = _size(entries.get("offset", "0"), "offset", what)
     length = _size(entries.get("length", str(wanted)), "length", what)
     if length != wanted:
@@ -234,22 +235,3 @@ def _size(text: str, key: str, what: str) -> int:
         shown = text if len(text) <= SHOWN_LETTERS else f"{text[:SHOWN_LETTERS]}..."
         raise InputError(f"{what}: {key} {shown!r} of external data; need a number of bytes")
     return int(text)
-
-
-def _inside(folder: Path, where: str, what: str) -> Path:
-    """The file of external data. It must lie below the folder, with all links followed."""
-    if not where or "\0" in where or Path(where).is_absolute() or ".." in Path(where).parts:
-        raise InputError(
-            f"{what}: external data in {where!r}; need a path below the model's folder"
-        )
-    try:
-        path = (folder / where).resolve()
-        inside = path.is_relative_to(folder.resolve())
-        there = inside and path.is_file()
-    except (OSError, RuntimeError) as error:
-        raise InputError(f"{what}: cannot read {where!r}: {error}") from None
-    if not inside:
-        raise InputError(f"{what}: {where!r} links to a place outside the model's folder")
-    if not there:
-        raise InputError(f"{what}: there is no file {where!r} of external data")
-    return path

@@ -88,6 +88,22 @@ def test_weights_in_other_files_count(folder: Path):
     assert parts_of(far, Extensions()) is None
 
 
+@pytest.mark.parametrize("place", ["../secret", "/etc/passwd", "link"])
+def test_a_model_that_names_a_file_outside_its_folder_has_no_key(folder: Path, place: str):
+    Path("inner").mkdir()
+    Path("secret").write_bytes(bytes(1 << 16))
+    Path("inner/link").symlink_to(Path("secret").absolute())
+    model = products()
+    (weight, *_) = model.graph.initializer
+    weight.ClearField("raw_data")
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value=place)
+    Path("inner/net.onnx").write_bytes(model.SerializeToString())
+    request = replace(PLAIN, model="inner/net.onnx")
+    assert parts_of(request, Extensions()) is None
+    assert "model's folder" in without_parts(request, Extensions())
+
+
 def test_the_contents_of_constraints_and_of_a_target_file_count(folder: Path):
     Path("c.json").write_text("{}")
     Path("t.toml").write_text('base = "tiny"\ntiles = 4\n')
