@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
@@ -27,8 +28,8 @@ class UpdateEarly(ModulePass):
     the weight is updated, and no longer. If what the gradient is made of is smaller than the
     gradient, the update comes at the end instead, when other values are gone. A value that is
     stored stays behind all reads of the state's old value, so that it can be computed where that
-    lies. A group of operations moves as one. Everything else stays in order, and so does the update
-    of a state that is stored twice, or loaded in another block or behind its update.
+    lies. A group of operations moves as one. Everything else stays in order, as do several stores
+    of one state, the last of which counts.
 
         %g = nn.matmul %dy, %x transpose 1      %dx = nn.matmul %w, %dy transpose 1
         %dx = nn.matmul %w, %dy transpose 1     %g = nn.matmul %dy, %x transpose 1
@@ -43,23 +44,12 @@ class UpdateEarly(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module."""
-        users: dict[str, list[nn.LoadOp | nn.StoreOp]] = {}
-        for each in operations(op):
-            if isinstance(each, nn.LoadOp | nn.StoreOp):
-                users.setdefault(each.state.string_value(), []).append(each)
-        movable: dict[Block, set[Operation]] = {}
-        constant: set[Operation] = set()
-        for every in users.values():
-            *loads, last = every
-            # Other stores, and what loads the value before or after them, must stay in order.
-            alone = all(isinstance(e, nn.LoadOp) and e.parent is last.parent for e in loads)
-            if isinstance(last, nn.StoreOp) and last.parent is not None and alone:
-                movable.setdefault(last.parent, set()).update(every)
-            elif not any(isinstance(each, nn.StoreOp) for each in every):
-                constant.update(every)
-        for block, of_states in movable.items():
-            if may_rewrite():
-                _reorder(block, of_states | constant)
+        stores = [each for each in operations(op) if isinstance(each, nn.StoreOp)]
+        times = Counter(each.state.string_value() for each in stores)
+        once = {each for each in stores if times[each.state.string_value()] == 1}
+        for block in dict.fromkeys(each.parent for each in once):
+            if block is not None and may_rewrite():
+                _reorder(block, once)
 
 
 @dataclass(eq=False)
@@ -134,7 +124,7 @@ class _Units:
 
 
 def _reorder(block: Block, movable: Collection[Operation]) -> None:
-    """Move the units of a block that are parts of updates. movable: loads and stores that may."""
+    """Move the units of a block that are parts of updates. movable: the stores that may move."""
     units = _Units(block)
     stay = _find_updates(units, movable)
     if not stay:
@@ -172,16 +162,10 @@ def _find_updates(units: _Units, movable: Collection[Operation]) -> list[_Unit]:
     stores: list[_Unit] = []
     for unit in reversed(units.every):
         readers = [*units.readers(unit)]
-        if isinstance(unit.last, nn.StoreOp):
-            if unit.last not in movable:
-                continue
+        if unit.last in movable:
             reached[unit] = 1 << len(stores)
             stores.append(unit)
-        elif (
-            readers
-            and all(each in reached for each in readers)
-            and (unit.last in movable or unit.last.has_trait(Pure))
-        ):
+        elif readers and all(each in reached for each in readers) and _only_computes(unit.last):
             reached[unit] = 0
             for each in readers:
                 reached[unit] |= reached[each]
@@ -198,6 +182,10 @@ def _find_updates(units: _Units, movable: Collection[Operation]) -> list[_Unit]:
     for unit, found in reached.items():
         unit.update = update[found]
     return [unit for unit in units.every if unit.update is None and not _ends(unit.last)]
+
+
+def _only_computes(op: Operation) -> bool:
+    return isinstance(op, nn.LoadOp) or op.has_trait(Pure)
 
 
 def _ends(op: Operation) -> bool:
@@ -222,7 +210,7 @@ def _find_places(units: _Units, end: int) -> None:
         if isinstance(unit.last, nn.LoadOp):
             loads.setdefault(unit.last.state.string_value(), []).append(unit)
     for unit in units.every:
-        if isinstance(unit.last, nn.StoreOp) and unit.update is not None:
+        if unit.update is not None and isinstance(unit.last, nn.StoreOp):
             maker = units.maker_of_elements(unit.last.stored)
             later = maker if maker in behind else unit
             for load in loads.get(unit.last.state.string_value(), ()):
