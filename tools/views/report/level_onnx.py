@@ -1,42 +1,30 @@
 """The levels of a program as ONNX, for Netron and for scripts: graphs with costs, without weights.
 
 Each operation is a node. Its op_type is the operation or the codelet, its domain the dialect. The
-attributes are what the operation has, and its costs; metadata_props say where it comes from.
-At tile and exchange, an edge is what a variable holds: NAME, NAME#2 after it is written again. The
-bodies of loops are graphs in attributes. Called functions, and the supersteps of exchange, are
+attributes are those of the operation, and its costs; metadata_props say where it comes from. At
+tile and exchange, an edge is the value of a variable: NAME, and NAME#2 after it is written again.
+The bodies of loops are graphs in attributes. Called functions, and the supersteps of exchange, are
 functions of the model. Source: onnx/onnx, docs/IR.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
 from math import prod
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 import onnx
 from onnx import helper, numpy_helper
-from xdsl.dialects.builtin import (
-    ArrayAttr,
-    DenseArrayBase,
-    FloatAttr,
-    IntegerAttr,
-    StringAttr,
-    SymbolRefAttr,
-    TensorType,
-    UnitAttr,
-)
+from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
-from xdsl.irdl import IRDLOperation
 from xdsl.traits import IsTerminator
 
 from ....backends.calls import ENTRY
 from ....backends.graph.graph import codelet_name
 from ....dialects.blob_attr import BlobAttr
-from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import EXCHANGE
 from ....dialects.partition import ComputeOp
 from ....dialects.settable import listed_names
@@ -48,6 +36,14 @@ from ...driver.shown_text import shown
 from .collect import MOST_NODES, Report
 from .level_costs import Costs, level_costs, operation_texts
 from .nodes import Nodes, origin_text
+from .onnx_attributes import (
+    attribute_text,
+    cost_attributes,
+    named_variables,
+    operation_attributes,
+    own_names,
+)
+from .onnx_types import array_number, element_number, layout_text, named_info, tensor_of
 
 FOLDER = "levels"
 
@@ -55,13 +51,10 @@ IR_VERSION = 10
 """The first version in which nodes have metadata. Source: onnx/onnx, docs/Versioning.md."""
 
 SUPERSTEPS, FUNCTIONS = "abele.supersteps", "abele.functions"
-"""The domains of functions of a model."""
-
-LONGEST = 200
-"""Characters of an attribute that is text. The text of the program has all of it."""
+"""The domains of a model's functions."""
 
 FEW = 16
-"""Elements of a constant whose values are kept. Others are zeros in a sparse tensor."""
+"""The most elements of a constant whose values are kept. A larger one is an empty sparse tensor."""
 
 LEFT_OUT = "values are left out"
 
@@ -111,11 +104,12 @@ def level_model(level: str, module: ModuleOp, report: Report, nodes: Nodes) -> o
 
 @dataclass
 class _Scope:
-    """The graph that is made: of the program, of a loop's body, or of a function.
+    """A graph while it is built: of the program, of a loop's body, or of a function.
 
-    parent: the scope around the body of a loop. is_function: whether it sees nothing outside.
-    current: what each variable's value is called. taken, written: variables from outside, and
-    those that it writes.
+    parent: the scope around the body of a loop. is_function: whether nothing outside can be read.
+    current: the name of each variable's value. taken: the variables that come from outside, with
+    the names of their values. written: the variables that the graph writes. sums: the cycles of
+    its nodes.
     """
 
     parent: _Scope | None = None
@@ -128,12 +122,12 @@ class _Scope:
     sums: dict[str, int] = field(default_factory=dict[str, int])
 
     def in_function(self) -> bool:
-        """Whether a function is around this scope."""
+        """Whether this scope is in a function, or is one."""
         return self.is_function or (self.parent is not None and self.parent.in_function())
 
 
 class _Level:
-    """Makes the graph and the functions of one level."""
+    """Builds the graph and the functions of one level."""
 
     def __init__(
         self,
@@ -198,7 +192,7 @@ class _Level:
         return scope, helper.make_graph(scope.nodes, name, inputs, outputs, value_info=types)
 
     def _function(self, domain: str, name: str, block: Block) -> _Scope:
-        """The scope of a function, which is made on first use."""
+        """The scope of a function, which is built on first use."""
         key = domain, name
         if key not in self.scopes:
             scope = self.scopes[key] = _Scope(is_function=True)
@@ -219,7 +213,10 @@ class _Level:
         return self.scopes[key]
 
     def _outputs(self, block: Block, scope: _Scope, inputs: Sequence[str]) -> list[str]:
-        """What a function returns, each under a name of its own."""
+        """The names of a function's outputs, which differ from each other and from its inputs.
+
+        A value that is returned twice, or that is an input, goes through a node `same`.
+        """
         found: list[str] = []
         results = [self._value(value) for value in self._results(block)]
         for name in (*results, *(scope.current[each] for each in scope.written)):
@@ -262,12 +259,22 @@ class _Level:
             costs |= {"cycles_of_all_calls": inner.sums.get("cycles", 0)}
         if isinstance(op, SuperstepOp):
             costs |= {"sync": cast(SyncOp, op.body.block.first_op).zone.data}
-        self._add(scope, domain, name, operands + taken, outputs + written, _plain(costs), op)
+        self._add(
+            scope,
+            domain,
+            name,
+            operands + taken,
+            outputs + written,
+            cost_attributes(costs),
+            self._metadata(op),
+        )
 
     def _operation(self, op: Operation, scope: _Scope) -> None:
         if self._kept(op, scope):
             return
-        blocks = zip(_names(op, "regions"), (region.blocks for region in op.regions), strict=False)
+        blocks = zip(
+            own_names(op, "regions"), (region.blocks for region in op.regions), strict=False
+        )
         made = [
             (name, *self._body(block, scope, name)) for name, every in blocks for block in every
         ]
@@ -275,24 +282,25 @@ class _Level:
         written = dict.fromkeys(name for _, inner, _ in made for name in inner.written)
         for _, inner, graph in made:
             for name in written:
-                graph.output.append(_named_info(self._type_of(name), self._read(name, inner)))
-        reads = [self._read(name, scope) for name in _symbols(op, ("reads", "variable"))]
+                graph.output.append(named_info(self._type_of(name), self._read(name, inner)))
+        reads = [self._read(name, scope) for name in named_variables(op, ("reads", "variable"))]
         operands = [self._value(value) for value in op.operands]
         outputs = [self._info(value, scope).name for value in op.results]
         outputs += [
-            self._written(name, scope) for name in (*_symbols(op, ("writes", "turn")), *written)
+            self._written(name, scope)
+            for name in (*named_variables(op, ("writes", "turn")), *written)
         ]
         costs = dict(self.costs.get(op, {}))
         if made:
             costs |= {"cycles": sum(inner.sums.get("cycles", 0) for _, inner, _ in made)}
-        attributes = [*_attributes(op), *_plain(costs)]
+        attributes = [*operation_attributes(op), *cost_attributes(costs)]
         attributes += [helper.make_attribute(name, graph) for name, _, graph in made]
         inputs = [*operands, *dict.fromkeys([*reads, *taken.values()])]
         dialect, _, name = op.name.partition(".")
         if isinstance(op, ComputeOp | VerticesOp):
             # Both have a body and a plan.
             name = codelet_name(cast(VerticesOp, op))
-        self._add(scope, f"abele.{dialect}", name, inputs, outputs, attributes, op)
+        self._add(scope, f"abele.{dialect}", name, inputs, outputs, attributes, self._metadata(op))
 
     def _add(
         self,
@@ -302,27 +310,28 @@ class _Level:
         inputs: Sequence[str],
         outputs: Sequence[str],
         attributes: Iterable[onnx.AttributeProto],
-        op: Operation | Mapping[str, str],
+        metadata: Mapping[str, str],
     ) -> None:
-        """Add a node. op: what it stands for, or what is said of it."""
+        """Add a node, unless it has no edge. metadata: its metadata_props; the origin names it."""
         if not inputs and not outputs:
             return
-        told: Mapping[str, str] = self._told(op) if isinstance(op, Operation) else op
-        node = helper.make_node(kind, inputs, outputs, name=told.get("origin", ""), domain=domain)
+        node = helper.make_node(
+            kind, inputs, outputs, name=metadata.get("origin", ""), domain=domain
+        )
         by_name = {each.name: each for each in attributes}
         node.attribute.extend(by_name.values())
-        helper.set_model_props(cast(Any, node), dict(told))
+        helper.set_model_props(cast(Any, node), dict(metadata))
         scope.nodes.append(node)
         self.domains.add(domain)
         for each in node.attribute:
             if each.name == "cycles":
                 scope.sums["cycles"] = scope.sums.get("cycles", 0) + each.i
 
-    def _told(self, op: Operation) -> dict[str, str]:
-        """Where an operation comes from."""
+    def _metadata(self, op: Operation) -> dict[str, str]:
+        """The metadata_props of an operation: its origin, layer, line and superstep."""
         found = {"origin": origin_text(op)} if origin_text(op) else {}
         found |= self.texts.get(self.nodes.known_operation(op), {})
-        names = _names(op, "operands")
+        names = own_names(op, "operands")
         if len(names) == len(op.operands) > 0:
             # Netron shows these beside the inputs.
             found["input_names"] = f"[{', '.join(map(repr, names))}]"
@@ -334,7 +343,7 @@ class _Level:
     # Values
 
     def _unique(self, text: str) -> str:
-        """A name that nothing else has."""
+        """A name that no other value has: the text, or the text and a number."""
         base = shown(text) or "value"
         while True:
             count = self.names[base] = self.names.get(base, 0) + 1
@@ -351,15 +360,15 @@ class _Level:
         return self.values[value]
 
     def _info(self, value: SSAValue, scope: _Scope) -> onnx.ValueInfoProto:
-        """The name and the type of a value, which the scope then knows."""
-        info = _named_info(value.type, self._value(value))
+        """The name and the type of a value, which are added to the scope."""
+        info = named_info(value.type, self._value(value))
         return scope.types.setdefault(info.name, info)
 
     def _type_of(self, variable: str) -> Attribute:
         return self.variables[variable].tensor
 
     def _read(self, variable: str, scope: _Scope) -> str:
-        """What the value of a variable is called."""
+        """The name of a variable's value. In a body or a function, it may be taken from outside."""
         if variable not in scope.current:
             if scope.parent is not None:
                 name = self._read(variable, scope.parent)
@@ -377,7 +386,7 @@ class _Level:
         return scope.current[variable]
 
     def _written(self, variable: str, scope: _Scope) -> str:
-        """What the value of a variable is called after it is written again."""
+        """A new name for the value of a variable, which has been written."""
         name = scope.current[variable] = self._unique(variable)
         scope.written[variable] = None
         scope.types[name] = self._variable_info(variable, name)
@@ -390,12 +399,12 @@ class _Level:
         where += f"{op.bytes_per_tile:,} bytes on each"
         start = getattr(op, "start", None)
         where += "" if start is None else f" at 0x{start:x}"
-        return _named_info(op.tensor, name, f"{where}; layout {_text(op.layout)}")
+        return named_info(op.tensor, name, f"{where}; layout {attribute_text(op.layout)}")
 
     # Weights and constants
 
     def _kept(self, op: Operation, scope: _Scope) -> bool:
-        """Whether a load or a constant has become an initializer, or does not need to be shown."""
+        """Whether an operation is a load or a constant that has become an initializer."""
         state, value = op.properties.get("state"), op.properties.get("value")
         if op.operands or op.regions or len(op.results) != 1 or scope.in_function():
             return False
@@ -410,137 +419,27 @@ class _Level:
         return self._initializer(self._value(op.results[0]), op.results[0].type, array)
 
     def _initializer(self, name: str, type_: Attribute, array: Any) -> bool:
-        """Whether an initializer has been added; no form of one suits some types.
+        """Add an initializer, and return True; False for a type that no initializer suits.
 
         array: its values; None if they change.
         """
-        tensor = _tensor(type_)
+        tensor = tensor_of(type_)
         shape = [] if tensor is None else list(tensor.get_shape())
-        kind = onnx.TensorProto.FLOAT if tensor is None else _element(tensor.element_type)
-        if array is not None and 0 < array.size <= FEW and kind == _kind_of(array):
+        kind = onnx.TensorProto.FLOAT if tensor is None else element_number(tensor.element_type)
+        if array is not None and 0 < array.size <= FEW and kind == array_number(array):
             self.dense[name] = numpy_helper.from_array(np.ascontiguousarray(array), name)
-            self.dense[name].doc_string = _layout_text(type_)
+            self.dense[name].doc_string = layout_text(type_)
             return True
         # Only a tensor with axes can be sparse; any other has one element.
         values = onnx.TensorProto(
             name=name, data_type=kind, dims=[0] if prod(shape) and shape else [1]
         )
-        values.doc_string = "; ".join(filter(None, (LEFT_OUT, _layout_text(type_))))
+        values.doc_string = "; ".join(filter(None, (LEFT_OUT, layout_text(type_))))
         if prod(shape) and shape:
             indices = onnx.TensorProto(data_type=onnx.TensorProto.INT64, dims=[0])
             self.sparse[name] = onnx.SparseTensorProto(values=values, indices=indices, dims=shape)
             return True
         return False
-
-
-def _named_info(type_: Attribute, name: str, told: str = "") -> onnx.ValueInfoProto:
-    tensor = _tensor(type_)
-    if tensor is None:
-        return helper.make_tensor_value_info(name, _element(type_), [], told)
-    kind = _element(tensor.element_type)
-    return helper.make_tensor_value_info(
-        name, kind, list(tensor.get_shape()), told or _layout_text(type_)
-    )
-
-
-def _tensor(type_: Attribute) -> TensorType[Attribute] | None:
-    """The tensor of a type, laid out or not; None for a type of another kind."""
-    found: Any = getattr(type_, "tensor", type_)
-    return cast("TensorType[Attribute]", found) if isinstance(found, TensorType) else None
-
-
-def _layout_text(type_: Attribute) -> str:
-    layout = getattr(type_, "layout", None)
-    return "" if layout is None else f"layout {_text(layout)}"
-
-
-def _element(type_: Attribute) -> int:
-    """ONNX's number of an element type; that of bytes for types that ONNX does not have."""
-    try:
-        return int(helper.np_dtype_to_tensor_dtype(numpy_dtype(type_)))
-    except (ValueError, KeyError):
-        return onnx.TensorProto.UINT8
-
-
-def _kind_of(array: Any) -> int | None:
-    try:
-        return int(helper.np_dtype_to_tensor_dtype(array.dtype))
-    except (ValueError, KeyError):
-        return None
-
-
-# Attributes
-
-
-def _symbols(op: Operation, names: Iterable[str]) -> Iterator[str]:
-    """The variables that some properties of an operation name."""
-    for name in names:
-        found = op.properties.get(name)
-        for each in (
-            cast("ArrayAttr[Attribute]", found) if isinstance(found, ArrayAttr) else (found,)
-        ):
-            if isinstance(each, SymbolRefAttr):
-                yield each.string_value()
-
-
-def _names(op: Operation, what: Literal["operands", "regions"]) -> list[str]:
-    """What an operation's class calls its operands or its regions."""
-    if not isinstance(op, IRDLOperation):
-        return []
-    return [name for name, _ in getattr(op.get_irdl_definition(), what)]
-
-
-def _attributes(op: Operation) -> Iterator[onnx.AttributeProto]:
-    """What an operation has, but variables and weights, which are edges."""
-    for name, attribute in {**op.properties, **op.attributes}.items():
-        if isinstance(attribute, BlobAttr) or name in ("sym_name", "reads", "writes", "turn"):
-            continue
-        yield helper.make_attribute(name, _plain_value(attribute))
-
-
-def _plain(costs: Costs) -> list[onnx.AttributeProto]:
-    return [helper.make_attribute(name, value) for name, value in costs.items()]
-
-
-@lru_cache(maxsize=4096)
-def _plain_value(attribute: Attribute) -> int | float | str | list[int] | list[float]:
-    """An attribute as a number, a list of numbers, or text."""
-    match attribute:
-        case IntegerAttr():
-            value = attribute.value.data
-            return value if -(2**63) <= value < 2**63 else str(value)
-        case FloatAttr():
-            return attribute.value.data
-        case StringAttr():
-            return _cut(attribute.data)
-        case SymbolRefAttr():
-            return "@" + _cut(attribute.string_value())
-        case UnitAttr():
-            return 1
-        case DenseArrayBase() | ArrayAttr():
-            given = cast(Any, attribute)
-            found: list[Any] = (
-                list(given.get_values())
-                if isinstance(attribute, DenseArrayBase)
-                else [e.value.data if isinstance(e, IntegerAttr | FloatAttr) else e for e in given]
-            )
-            whole = all(isinstance(each, int) and abs(each) < 2**63 for each in found)
-            if found and (whole or all(isinstance(each, float) for each in found)):
-                return found
-            return _text(attribute)
-        case _:
-            return _text(attribute)
-
-
-@lru_cache(maxsize=4096)
-def _text(attribute: Attribute) -> str:
-    own: Callable[[], str] = getattr(attribute, "text", attribute.__str__)
-    return _cut(own())
-
-
-def _cut(text: str) -> str:
-    found = shown(text)
-    return found if len(found) <= LONGEST else found[: LONGEST - 1] + "…"
 
 
 def _domains(nodes: Iterable[onnx.NodeProto]) -> set[str]:

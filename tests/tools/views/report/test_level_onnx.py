@@ -15,11 +15,11 @@ from abele.tools.views.report import collect as collecting
 from abele.tools.views.report.collect import Report, collect
 from abele.tools.views.report.level_onnx import (
     FUNCTIONS,
-    LONGEST,
     SUPERSTEPS,
     level_files,
     level_model,
 )
+from abele.tools.views.report.onnx_attributes import LONGEST
 
 LEVELS = ("nn", "partition", "tile", "exchange")
 
