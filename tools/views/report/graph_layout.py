@@ -16,15 +16,15 @@ from ....ir.phases import FORWARD
 from .columns import Table
 
 SWEEPS = 6
-"""Times that nodes move to the mean place of their neighbours, up and down."""
+"""How often all nodes move to the mean place of their neighbours, down and up again."""
 
 MOST_BENDS = 100
-"""Rows that an edge passes beside the nodes there. A longer one goes straight, and takes no room: a
-value that every layer reads would else take room in all rows once for each reader. Assumed: a
-window shows fewer rows, however small they are."""
+"""The most rows that an edge passes beside their nodes. A longer edge goes straight and takes no
+room. Otherwise, a value that every layer reads would take room in every row, once for each reader.
+Assumed: a window shows fewer rows, however small they are."""
 
 BEND_WIDTH = 0.3
-"""The room of an edge that passes through a row, compared with that of a node. Assumed."""
+"""The width of an edge that passes through a row, in widths of a node. Assumed."""
 
 
 def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
@@ -84,7 +84,7 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
 
 
 def _dearest_supersteps(parts: Table, count: int) -> list[int]:
-    """The superstep in which each operation works most: when it runs. 0 if it has no part."""
+    """The superstep in which each operation costs most cycles; 0 for an operation without parts."""
     operation, step, compute, exchange = (
         np.asarray(parts[name])
         for name in ("operation", "superstep", "charged_compute", "charged_exchange")
@@ -122,7 +122,7 @@ def _layout_of_phases(
 ) -> tuple[list[int], list[float], dict[tuple[int, int], list[float]]]:
     """Row and place of each group, and the bends of edges within a phase.
 
-    What runs forward goes down. Backward and update go up beside it, as the gradients do.
+    Rows of the forward phase go down. Backward and update go up beside it, as gradients flow.
     """
     nodes = range(len(phases))
     down = [n for n in nodes if phases[n] in ("", FORWARD)]
@@ -162,7 +162,7 @@ def _ranks(
     for a, b in edges:
         if a in found and b in found and (times[a], a) < (times[b], b):
             before[b].append(a)
-    # What an edge comes from runs earlier, so its row is known.
+    # The source of each edge runs earlier, so its row is known.
     for node in sorted(found, key=lambda n: (times[n], n)):
         found[node] = max((found[each] + 1 for each in before[node]), default=0)
     return found
@@ -205,12 +205,12 @@ def _places(
 
 
 def _mean_place(node: Any, joined: Sequence[Any], at: Mapping[Any, float]) -> float:
-    """The mean place of what a node is joined to; its own place if that is nothing."""
+    """The mean place of a node's neighbours; its own place if it has none."""
     return sum(at[each] for each in joined) / len(joined) if joined else at[node]
 
 
 def _set_apart(nodes: list[Any], wanted: Mapping[Any, float], at: dict[Any, float]) -> None:
-    """Place the nodes of a row in the order of what they want, as near to it as there is room."""
+    """Place the nodes of a row in the order of their wanted places, as near to them as they fit."""
     nodes.sort(key=lambda n: wanted[n])
     width = [BEND_WIDTH if isinstance(n, tuple) else 1.0 for n in nodes]
     gaps = [0.0, *((a + b) / 2 for a, b in pairwise(width))]

@@ -1,4 +1,4 @@
-"""What each operation of each level costs, for files that show the levels as graphs."""
+"""The costs of each operation of a level, for files that show the levels as graphs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .folder import rows_of
 from .nodes import Nodes, origin_text
 
 Costs = dict[str, int | float | str]
-"""Figures of a run by name."""
+"""Figures of one run, by name."""
 
 Row = dict[str, Any]
 
@@ -28,21 +28,22 @@ KINDS: Mapping[type[Operation], str] = {
     RelayoutOp: "copy",
     CopyOp: "copy",
 }
-"""The kind of the parts that operations become, as the table of parts has it."""
+"""The kind that the table of parts gives to each class of operation."""
 
 OF_OPERATIONS = (
     *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes", "vertices"),
     *("macs", "utilisation", "limited_by", "resident_bytes", "peak_bytes", "plan", "runner_up"),
 )
-"""Columns of operations that the operators of nn have."""
+"""Columns of the table of operations that become costs of operators at nn."""
 
 OF_SUPERSTEPS = ("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
-"""Columns of supersteps that are multiplied by their executions."""
+"""Columns of the table of supersteps that are multiplied by the number of executions."""
 
 OF_ONE_SUPERSTEP = ("times", "balance", "busy_tiles", "critical_tile", "live_bytes")
+"""Columns of the table of supersteps that are the same in every execution."""
 
 COUNTED = "counted_in"
-"""The figure of an operation whose cycles another one has: the origin of that one."""
+"""The figure of an operation whose costs another one includes: the origin of the other one."""
 
 
 def level_costs(
@@ -50,8 +51,9 @@ def level_costs(
 ) -> dict[Operation, Costs]:
     """The costs of the operations of one level.
 
-    nn: of operations of the report; one operator has the costs of those that were fused with it.
-    Other levels: of copies and compute sets, without sync. exchange: of supersteps as well.
+    At nn: the costs of the report's operations; one operator includes those that were fused with
+    it. At other levels: the costs of copies and compute sets, without sync. At exchange, also those
+    of supersteps.
     """
     if level == LEVELS[0].name:
         return _of_operations(module, rows_of(report.tables["operations"]), nodes)
@@ -86,10 +88,11 @@ def _counted(ops: Iterable[Operation], first: Operation) -> dict[Operation, Cost
 
 
 def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation, Costs]:
-    """The sums of the parts of each operation. column: of parts, which says what they belong to.
+    """The sums of the parts of each operation.
 
-    Equally many operations and parts of a kind and a value of the column belong together, in their
-    order. If their numbers differ, the first operation has all.
+    column: the column of parts that says what they belong to. If there are as many operations of a
+    kind and a value of this column as there are parts, they are matched in order. If not, the first
+    operation includes all of the parts.
     """
     ops: dict[tuple[str, str], list[Operation]] = {}
     for op in module.walk():
@@ -136,9 +139,9 @@ def _of_supersteps(module: ModuleOp, rows: list[Row]) -> dict[Operation, Costs]:
 
 
 def operation_texts(report: Report) -> Mapping[int, Mapping[str, str]]:
-    """What is said of the operation that something belongs to, by its number."""
-    told = ("name", "layer", "phase", "line")
+    """The name, layer, phase and line of each operation of the report, by its number."""
+    names = {"name": "operation", "layer": "layer", "phase": "phase", "line": "line"}
     return {
-        row["operation"]: {("operation" if n == "name" else n): row[n] for n in told if row[n]}
+        row["operation"]: {name: row[column] for column, name in names.items() if row[column]}
         for row in rows_of(report.tables["operations"])
     }

@@ -1,4 +1,4 @@
-"""The report of a program that was not planned: what is known of it before it has plans."""
+"""The report of a program that was not planned: its operations, tensors and graph."""
 
 from __future__ import annotations
 
@@ -26,24 +26,30 @@ from .execution import group_size
 from .nodes import Nodes, origin_text
 from .schema import SCHEMA, TABLES
 
-NUMBERS = {"int": 0, "float": np.nan, "text": "", "bool": False}
-"""What a column has of an operation that was not planned."""
+BLANK = {"int": 0, "float": np.nan, "text": "", "bool": False}
+"""The value, by kind of column, that stands for what only a plan decides."""
+
+STORED = (nn.LoadOp, nn.ConstantOp)
+"""Operations whose results stay on the tiles."""
+
+KINDS: Mapping[type[Operation], str] = {nn.LoadOp: "state", nn.ConstantOp: "constant"}
+"""The kind of variable that a result of these operations is; "value" for all others."""
 
 UNKNOWN = (
     *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes"),
     *("supersteps", "vertices", "edges", "tiles_used", "max_tile_bytes", "over_bytes", "macs"),
     *("utilisation", "seconds_of_a_run", "fullest_tile"),
 )
-"""Facts that nobody knows of a program without plans; None in report.json."""
+"""Facts that need plans. They are None in report.json."""
 
 
 def unplanned(program: Program, target: Target) -> Executable:
-    """A program that was read and not planned, as far as it got."""
+    """An executable of a program that was read and not planned. It has the first level only."""
     return Executable(target, {LEVELS[0].name: lambda: program.module}, program.path)
 
 
 def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Report:
-    """What is known of a program that stops at nn: operations, tensors, and what reads what.
+    """The report of a program that stops at nn: operations, tensors, and the links between them.
 
     names: telling names for some nodes (see layer_names). why: why it was not planned.
     """
@@ -54,7 +60,7 @@ def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Repor
     tensors = list(_tensors(module, nodes))
     links = _links(ops, numbers, tensors)
     rows: list[dict[str, Any]] = [
-        {c.name: NUMBERS[c.kind] for c in TABLES["operations"].columns}
+        {c.name: BLANK[c.kind] for c in TABLES["operations"].columns}
         | {"operation": k, "name": name, "layer": layer, "nodes": text, "phase": phase}
         | {"line": nodes.line(k), "first_superstep": -1}
         for k, (name, layer, text, phase) in enumerate(
@@ -84,12 +90,8 @@ def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Repor
     )
 
 
-STORED = (nn.LoadOp, nn.ConstantOp)
-"""Operations whose results stay on the tiles."""
-
-
 def _tensors(module: Operation, nodes: Nodes) -> Iterator[dict[str, Any]]:
-    """The tensors of a program, as variables that lie nowhere yet. "value" is the SSA value."""
+    """The tensors of a program, as rows of variables without a place. "value" is the SSA value."""
     number = 0
     for op in module.walk():
         values: list[SSAValue] = [*op.results]
@@ -105,7 +107,7 @@ def _tensors(module: Operation, nodes: Nodes) -> Iterator[dict[str, Any]]:
             if owner < 0 and reader is not None:
                 owner = nodes.operation(reader)
             yield {
-                **{c.name: NUMBERS[c.kind] for c in TABLES["variables"].columns},
+                **{c.name: BLANK[c.kind] for c in TABLES["variables"].columns},
                 "variable": number,
                 "name": shown(_name(op, value)),
                 "operation": owner,
@@ -121,9 +123,6 @@ def _tensors(module: Operation, nodes: Nodes) -> Iterator[dict[str, Any]]:
             number += 1
 
 
-KINDS: Mapping[type[Operation], str] = {nn.LoadOp: "state", nn.ConstantOp: "constant"}
-
-
 def _name(op: Operation, value: SSAValue) -> str:
     state = op.properties.get("state")
     if isinstance(state, SymbolRefAttr):
@@ -134,7 +133,7 @@ def _name(op: Operation, value: SSAValue) -> str:
 def _links(
     ops: list[Operation], numbers: list[int], tensors: list[dict[str, Any]]
 ) -> list[dict[str, int]]:
-    """What operations make for each other."""
+    """The links of a program: which operation reads which tensor of which other one."""
     place = {tensor.pop("value"): k for k, tensor in enumerate(tensors)}
     of = dict(zip(ops, numbers, strict=True))
     found: dict[tuple[int, int, int], None] = {}

@@ -20,10 +20,10 @@ Numbers = NDArray[np.float64]
 
 WIDTH, HEIGHT = 720, 168
 LEFT, RIGHT, TOP, BOTTOM = 62, 10, 24, 20
-"""Pixels of a picture, and of its margins."""
+"""The size of a picture and of its margins, in pixels."""
 
 PLOT = WIDTH - LEFT - RIGHT
-"""Pixels in which there is something to see; a picture has a column of data for each."""
+"""The width of the drawn area in pixels. It shows at most one value per pixel."""
 
 COLOURS = {
     "reserved": "#9a948b",
@@ -35,12 +35,12 @@ COLOURS = {
     "sync": "#9a948b",
     "skipped turns": "#c48a2c",
 }
-"""Those of the page; they can be told apart on white and on black."""
+"""The colours of the page, which can be told apart on white and on black."""
 
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture as SVG, which notebooks show."""
+    """A picture as SVG. A notebook shows it."""
 
     svg: str
 
@@ -48,12 +48,12 @@ class Plot:
         return self.svg
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the picture to a file of SVG. Raises InputError."""
+        """Write the picture to an SVG file. Raises InputError."""
         write_text(Path(path), self.svg + "\n")
 
 
 def memory_plot(report: Report) -> Plot:
-    """Bytes by tile and category, and the bytes that a tile has.
+    """The bytes of each tile by category, with a line at the bytes that a tile has.
 
     If tiles outnumber pixels, each pixel shows the fullest of its tiles.
     """
@@ -82,7 +82,7 @@ def memory_plot(report: Report) -> Plot:
 
 
 def timeline_plot(report: Report) -> Plot:
-    """What a run does over time: the shares of compute, exchange and sync, and live bytes."""
+    """One run over time: the shares of compute, exchange and sync, and the live bytes."""
     program = report.program
     start, end, kinds = _segments(report)
     cycles = float(end[-1]) if len(end) else 0.0
@@ -106,10 +106,14 @@ def timeline_plot(report: Report) -> Plot:
 
 
 PHASES = ("compute", "exchange", "sync", "skipped turns")
+"""The phases as they lie on top of each other, the lowest first."""
+
+ORDER = ("sync", "exchange", "compute", "skipped turns")
+"""The phases of an execution, in time."""
 
 
 def _segments(report: Report) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
-    """The pieces of a run in order: begin, end, and the number of their phase."""
+    """The pieces of a run in order: their starts, their ends, and the numbers of their phases."""
     runs, steps = report.tables["executions"], report.tables["supersteps"]
     step, start = np.asarray(runs["superstep"]), _column(runs, "start")
     cycles = _column(runs, "cycles")
@@ -128,12 +132,8 @@ def _segments(report: Report) -> tuple[Numbers, Numbers, NDArray[np.int64]]:
     return (ends - lengths).ravel(), ends.ravel(), kinds.ravel()
 
 
-ORDER = ("sync", "exchange", "compute", "skipped turns")
-"""The phases of an execution, in time."""
-
-
 def _busy(start: Numbers, end: Numbers, here: NDArray[np.bool_]) -> tuple[Numbers, Numbers]:
-    """Times, and how long some segments have lasted by then."""
+    """Points in time, and the total length of the chosen segments up to each of them."""
     points = np.stack([start[here], end[here]], axis=1).ravel()
     lasted = np.repeat((end[here] - start[here]).cumsum(), 2)
     lasted[::2] -= end[here] - start[here]
@@ -161,7 +161,7 @@ def _column(table: Mapping[str, Any], name: str) -> Numbers:
 
 
 def _largest(total: Numbers) -> NDArray[np.int64]:
-    """The place of the largest value in each column of a picture."""
+    """The index of the largest value in each column of pixels."""
     count = min(len(total), PLOT)
     edges = np.arange(count + 1) * len(total) // max(count, 1)
     return np.array([a + int(total[a:b].argmax()) for a, b in pairwise(edges)])
@@ -176,7 +176,7 @@ def _plot(
     line_name: str,
     unit: str = "bytes",
 ) -> Plot:
-    """Bands on top of each other, and a line. top: what the upper edge stands for."""
+    """A picture of bands on top of each other, and of a line. top: the value at the upper edge."""
     high = HEIGHT - TOP - BOTTOM
     base = np.zeros(len(line))
     drawn: list[str] = []

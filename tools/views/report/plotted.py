@@ -16,9 +16,9 @@ SHOWN = 8
 
 
 class PlottedFrame:
-    """A pandas frame with a picture. It has all that the frame has: columns, methods, its length.
+    """A pandas frame with a picture. It has the columns, the methods and the length of the frame.
 
-    frame: the frame itself, for functions that ask for its type.
+    frame: the frame itself, for functions that need a pandas frame.
     """
 
     def __init__(self, frame: pd.DataFrame, plot: Callable[[], Plot]) -> None:
@@ -30,7 +30,7 @@ class PlottedFrame:
         return self._plot()
 
     def polars(self) -> Any:
-        """The same as a polars frame. Raises InputError if polars is not installed."""
+        """The table as a polars frame. Raises InputError if polars is not installed."""
         try:
             import polars  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
         except ModuleNotFoundError:
@@ -54,12 +54,12 @@ class PlottedFrame:
         return len(self.frame)
 
     def __getitem__(self, key: Any) -> Any:
-        """A column, or what else the frame finds."""
+        """A column, or whatever else the frame returns for a key."""
         frame: Any = self.frame
         return frame[key]
 
     def __getattr__(self, name: str) -> Any:
-        """What the frame calls so."""
+        """The attribute of the frame with this name."""
         if name == "frame":
             raise AttributeError(name)
         return getattr(self.frame, name)
