@@ -55,30 +55,28 @@ def atomic_write(context, address, value):
     return types.void(types.int64, types.int64), generate
 
 
-@intrinsic
-def atomic_add(context, address, value):
-    """Add to the int64 at an address; returns what it was."""
-    del context
+def _change(operation):
+    """The intrinsic that changes the int64 at an address by a value, and returns what it was.
 
-    def generate(context, builder, sig, arguments):
-        del context, sig
-        address, value = arguments
-        return builder.atomic_rmw("add", _pointer(builder, address), value, ORDER)
+    operation: LLVM's name of what it does with the two.
+    """
 
-    return types.int64(types.int64, types.int64), generate
+    @intrinsic
+    def change(context, address, value):
+        del context
+
+        def generate(context, builder, sig, arguments):
+            del context, sig
+            address, value = arguments
+            return builder.atomic_rmw(operation, _pointer(builder, address), value, ORDER)
+
+        return types.int64(types.int64, types.int64), generate
+
+    return change
 
 
-@intrinsic
-def atomic_swap(context, address, value):
-    """Store an int64 at an address; returns what it was."""
-    del context
-
-    def generate(context, builder, sig, arguments):
-        del context, sig
-        address, value = arguments
-        return builder.atomic_rmw("xchg", _pointer(builder, address), value, ORDER)
-
-    return types.int64(types.int64, types.int64), generate
+atomic_add, atomic_swap = (_change(operation) for operation in ("add", "xchg"))
+"""What adds to an int64, and what stores another one there."""
 
 
 @intrinsic
