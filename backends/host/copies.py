@@ -13,7 +13,7 @@ from ..codelets.stamps import Table
 from ..evaluate import blocks as plain
 from ..evaluate.blocks import Blocks
 from .calls import KernelCall, even_cuts
-from .kernels.tables import COPY_HEAD, RUNS, WORDS
+from .kernels.tables import COPY_HEAD, COPY_SOURCE, COPY_TARGET, RUNS, WORDS
 from .load import kernels
 from .routes import bind_routes
 
@@ -25,9 +25,6 @@ LONGEST_VECTOR_BYTES = 64
 
 SHARED_BYTES, MOST_PIECES = 1 << 17, 32
 """A copy of at least so many bytes is cut into pieces, at most so many."""
-
-SOURCE, TARGET = 4, 5
-"""Columns of a copy's table: the addresses of the source and the target."""
 
 BYTES_PER_NANOSECOND = 4.0
 """A rough estimate of how fast an array is copied."""
@@ -120,8 +117,8 @@ def copy_call(target: Array, source: Array) -> KernelCall | None:
     if len(pieces) > 1:
         first, end = pieces.T
         tables[:, COPY_HEAD] = end - first
-        tables[:, SOURCE] += first * steps[0]
-        tables[:, TARGET] += first * strides[0]
+        tables[:, COPY_SOURCE] += first * steps[0]
+        tables[:, COPY_TARGET] += first * strides[0]
     nanoseconds = target.nbytes / BYTES_PER_NANOSECOND
     cuts = even_cuts(len(pieces), nanoseconds)
     return KernelCall(compiled.COPY, tables, cuts, (target, source), room)

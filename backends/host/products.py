@@ -282,7 +282,7 @@ class _Bound:
     def can_add_up(self, partials: Partials) -> bool:
         """Whether each product of the batch belongs to one partial, and the first partial is
         computed for all of them."""
-        begin = self._head[2] + self._batch[:, 2]
+        begin = self._head[RESULT] + self._batch[:, 2]
         which, on = partials.places(begin)
         firsts = np.isin(begin - on, begin[which == 0]).all()
         (own,) = which[:1]
@@ -291,7 +291,7 @@ class _Bound:
 
     def add_up(self, partials: Partials) -> None:
         """Add the products of each partial, one after another, to those of the first."""
-        which, on = partials.places(self._head[2] + self._batch[:, 2])
+        which, on = partials.places(self._head[RESULT] + self._batch[:, 2])
         self._batch[:, 2] -= on
         self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
         edges = np.flatnonzero(np.r_[True, np.diff(self._batch[:, 2]) != 0, True])

@@ -9,7 +9,17 @@ from numba.core import cgutils
 
 from ..kernel_cache import compiled
 from .hardware import OPTIONS
-from .tables import COPY_HEAD, WORDS
+from .tables import (
+    COPY_CODE,
+    COPY_HEAD,
+    COPY_KIND,
+    COPY_RANK,
+    COPY_REPLICA,
+    COPY_RUN,
+    COPY_SOURCE,
+    COPY_TARGET,
+    WORDS,
+)
 from .vectors import (
     I8,
     I16,
@@ -94,7 +104,8 @@ def copy_runs(table, first, last, source, target):
     The last three of these are loops of their own. The indices of the others are kept in the last
     columns of the table, and are zero before and after.
     """
-    rank, run, unit = read_long(table), read_long(table + 8), read_long(table + 48)
+    rank, run = read_long(table + COPY_RANK * 8), read_long(table + COPY_RUN * 8)
+    kind = read_long(table + COPY_KIND * 8)
     sizes = table + COPY_HEAD * 8
     steps, strides, indices = sizes + rank * 8, sizes + rank * 16, sizes + rank * 24
     n0, n1, n2, s0, s1, s2, t0, t1, t2 = 1, 1, 1, 0, 0, 0, 0, 0, 0
@@ -113,15 +124,15 @@ def copy_runs(table, first, last, source, target):
     for d in range(first, slowest + 1):
         outer *= read_long(sizes + d * 8)
     for _ in range(outer):
-        if unit == WORDS:
+        if kind == WORDS:
             copy_words_box(target, source, run // 4, n0, n1, n2, s0, s1, s2, t0, t1, t2)
-        elif unit == 4:
+        elif kind == 4:
             copy_box4(target, source, run, n0, n1, n2, s0, s1, s2, t0, t1, t2)
-        elif unit == 8:
+        elif kind == 8:
             copy_box8(target, source, run, n0, n1, n2, s0, s1, s2, t0, t1, t2)
-        elif unit == 2:
+        elif kind == 2:
             copy_box2(target, source, run, n0, n1, n2, s0, s1, s2, t0, t1, t2)
-        elif unit == 1:
+        elif kind == 1:
             copy_box1(target, source, run, n0, n1, n2, s0, s1, s2, t0, t1, t2)
         else:
             for i in range(n0):
@@ -152,8 +163,9 @@ def _copy(table, copy_runs, scratch):
 
     scratch: room for one block.
     """
-    rank, run, replica = read_long(table), read_long(table + 8), read_long(table + 16)
-    source, target = read_long(table + 32), read_long(table + 40)
+    rank, run = read_long(table + COPY_RANK * 8), read_long(table + COPY_RUN * 8)
+    replica = read_long(table + COPY_REPLICA * 8)
+    source, target = read_long(table + COPY_SOURCE * 8), read_long(table + COPY_TARGET * 8)
     if replica < 0:
         call_at(copy_runs, (table, 0, rank, source, target))
         return
@@ -204,10 +216,10 @@ def _copy(table, copy_runs, scratch):
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def copy(tables, begin, end, room):
     """Copy some of the pieces of an array. tables: as `tables` says, one after another."""
-    size = (COPY_HEAD + 4 * read_long(tables)) * 8
+    size = (COPY_HEAD + 4 * read_long(tables + COPY_RANK * 8)) * 8
     for i in range(begin, end):
         table = tables + i * size
-        _copy(table, read_long(table + 24), room)
+        _copy(table, read_long(table + COPY_CODE * 8), room)
 
 
 COPY = code_address(copy)

@@ -31,6 +31,7 @@ stretch, and the address of its room for intermediate values."""
 
 # Copies
 
+COPY_RANK, COPY_RUN, COPY_REPLICA, COPY_CODE, COPY_SOURCE, COPY_TARGET, COPY_KIND = range(7)
 COPY_HEAD = 7
 """Columns of a copy's table before its dimensions: number of dimensions, bytes of the innermost
 run, dimension of the first replica or -1, address of the code that copies runs, addresses of the
