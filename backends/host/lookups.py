@@ -29,6 +29,10 @@ from .kernels.tables import (
     LOOKUP_COLUMNS,
     LOOKUP_FIELDS,
     PIECE_BYTES,
+    POINT_FIRST_ROW,
+    POINT_INDEX,
+    POINT_RESULT,
+    POINT_ROW,
     ROW_0,
     ROW_STEP,
     ROWS_OF_CELL,
@@ -180,12 +184,16 @@ def _listed(
     if prod(shape) > MOST_POINTS or prod(result.shape[d] for d in copies) > MOST_POINTS:
         return None
     points = np.zeros((prod(shape), LOOKUP_COLUMNS), np.int64)
-    for column, array in enumerate((result, rows, indices)):
+    for column, array in (
+        (POINT_RESULT, result),
+        (POINT_ROW, rows),
+        (POINT_INDEX, indices),
+    ):
         points[:, column] = _offsets(array, lookups)
     starts = reached[
         tuple(slice(None) if d in lookups else slice(0, 1) for d in range(result.ndim))
     ]
-    points[:, 3] = starts.reshape(-1)
+    points[:, POINT_FIRST_ROW] = starts.reshape(-1)
     pieces = np.stack([_offsets(array, copies) for array in (result, rows)], axis=1)
     pieces = np.ascontiguousarray(pieces)
     head = np.zeros(LOOKUP_FIELDS, np.int64)

@@ -16,6 +16,10 @@ from .tables import (
     LISTED_POINTS,
     LOOKUP_COLUMNS,
     PIECE_BYTES,
+    POINT_FIRST_ROW,
+    POINT_INDEX,
+    POINT_RESULT,
+    POINT_ROW,
     ROW_0,
     ROW_STEP,
     ROWS_OF_CELL,
@@ -60,6 +64,18 @@ def _index(address, unit):
     return (int(read1(address)) ^ 0x80) - 0x80
 
 
+@compiled("int64(int64, int64)", **OPTIONS)
+def _row(head, point):
+    """The row that a lookup's index names, counted from the first one that its cell holds; -1 if
+    the cell does not hold it. point: the address of the lookup's line."""
+    unit = read_long(head + INDEX_BYTES * 8)
+    index = _index(read_long(head + INDICES * 8) + read_long(point + POINT_INDEX * 8), unit)
+    if index < 0:
+        index += read_long(head + AXIS_SIZE * 8)
+    row = index - read_long(point + POINT_FIRST_ROW * 8)
+    return row if 0 <= row < read_long(head + ROWS_OF_CELL * 8) else -1
+
+
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def look_up(head, begin, end, room):
     """Copy, for some of the lookups, the pieces of the row that an index names, or zeros if the
@@ -67,28 +83,16 @@ def look_up(head, begin, end, room):
 
     head: the address of a table as `tables` says.
     """
-    result, table, indices, unit = (
-        read_long(head + INTO * 8),
-        read_long(head + ROW_0 * 8),
-        read_long(head + INDICES * 8),
-        read_long(head + INDEX_BYTES * 8),
-    )
-    size, rows, step, length = (
-        read_long(head + AXIS_SIZE * 8),
-        read_long(head + ROWS_OF_CELL * 8),
-        read_long(head + ROW_STEP * 8),
-        read_long(head + PIECE_BYTES * 8),
-    )
+    result, table = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
+    step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)
     listed, zeros = read_long(head + LISTED_POINTS * 8), read_long(head + ZEROS * 8)
     pieces, count = read_long(head + LISTED_PIECES * 8), end - begin
     listed += begin * (LOOKUP_COLUMNS * 8)
     for k in range(count):
         point = listed + k * (LOOKUP_COLUMNS * 8)
-        index = _index(indices + read_long(point + 16), unit)
-        if index < 0:
-            index += size
-        row = index - read_long(point + 24)
-        write_long(room + k * 8, read_long(point + 8) + row * step if 0 <= row < rows else NONE)
+        row = _row(head, point)
+        offset = NONE if row < 0 else read_long(point + POINT_ROW * 8) + row * step
+        write_long(room + k * 8, offset)
     for piece in range(read_long(head + LISTED_PIECE_COUNT * 8)):
         out = result + read_long(pieces + piece * 16)
         within = table + read_long(pieces + piece * 16 + 8)
@@ -98,7 +102,7 @@ def look_up(head, begin, end, room):
                 prefetch_to_read(within + read_long(room + (k + AHEAD) * 8))
             offset = read_long(room + k * 8)
             source = zeros if offset == NONE else within + offset
-            target = out + read_long(listed + k * (LOOKUP_COLUMNS * 8))
+            target = out + read_long(listed + k * (LOOKUP_COLUMNS * 8) + POINT_RESULT * 8)
             if length == 4:
                 write4(target, read4(source))
             elif length == 2:
@@ -117,29 +121,16 @@ def replace_rows(head, begin, end, room):
 
     head: as for look_up, with the updates in the place of the table.
     """
-    result, updates, indices, unit = (
-        read_long(head + INTO * 8),
-        read_long(head + ROW_0 * 8),
-        read_long(head + INDICES * 8),
-        read_long(head + INDEX_BYTES * 8),
-    )
-    size, rows, step, length = (
-        read_long(head + AXIS_SIZE * 8),
-        read_long(head + ROWS_OF_CELL * 8),
-        read_long(head + ROW_STEP * 8),
-        read_long(head + PIECE_BYTES * 8),
-    )
+    result, updates = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
+    step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)
     listed, pieces = read_long(head + LISTED_POINTS * 8), read_long(head + LISTED_PIECES * 8)
     for k in range(read_long(head + LISTED_POINT_COUNT * 8)):
         point = listed + k * (LOOKUP_COLUMNS * 8)
-        index = _index(indices + read_long(point + 16), unit)
-        if index < 0:
-            index += size
-        row = index - read_long(point + 24)
-        if not 0 <= row < rows:
+        row = _row(head, point)
+        if row < 0:
             continue
-        out = result + read_long(point) + row * step
-        source = updates + read_long(point + 8)
+        out = result + read_long(point + POINT_RESULT * 8) + row * step
+        source = updates + read_long(point + POINT_ROW * 8)
         for piece in range(begin, end):
             at = pieces + piece * 16
             copy_bytes(out + read_long(at), source + read_long(at + 8), length)

@@ -163,6 +163,7 @@ ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
 
 # Lookups
 
+POINT_RESULT, POINT_ROW, POINT_INDEX, POINT_FIRST_ROW = range(4)
 LOOKUP_COLUMNS = 4
 """Columns of a lookup's table, which has a line per lookup: the offsets of its first piece in the
 result and in a row of the table, the offset of its index, and the first row that its cell holds.
