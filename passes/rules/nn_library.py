@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, Float32Type, Float64Type
 from xdsl.ir import Attribute, Block, Operation, SSAValue
@@ -44,25 +46,37 @@ def binary(cls: type[Operation]) -> bool:
 # Constants
 
 
-@guard
-def fixed(value: SSAValue) -> bool:
-    """Whether a value is the same in every run, so that it can be computed before the first one."""
+def _made_of(value: SSAValue, needs: Callable[[Operation], Iterable[SSAValue] | None]) -> bool:
+    """Whether operations of one kind alone make a value, all the way back.
+
+    needs: the operands of an operation that such operations have to make too; None for an operation
+    of another kind. Arguments of blocks are of none.
+    """
     pending, seen = [value], set[SSAValue]()
     while pending:
         each = pending.pop()
         if each in seen:
             continue
         seen.add(each)
-        op = each.owner
-        if isinstance(op, Block):
+        further = None if isinstance(each.owner, Block) else needs(each.owner)
+        if further is None:
             return False
-        if isinstance(op, nn.LoadOp):
-            if op.state.string_value() in _changing(_module_of(op)):
-                return False
-        elif not op.has_trait(Pure) or op.regions:
-            return False
-        pending += op.operands
+        pending += further
     return True
+
+
+@guard
+def fixed(value: SSAValue) -> bool:
+    """Whether a value is the same in every run, so that it can be computed before the first one."""
+
+    def needs(op: Operation) -> Iterable[SSAValue] | None:
+        if isinstance(op, nn.LoadOp):
+            changes = op.state.string_value() in _changing(_module_of(op))
+        else:
+            changes = not op.has_trait(Pure) or bool(op.regions)
+        return None if changes else op.operands
+
+    return _made_of(value, needs)
 
 
 @once_a_pass
@@ -143,27 +157,22 @@ _KEEP_UNSIGNED = (
 @guard
 def unsigned(value: SSAValue) -> bool:
     """Whether no element can be negative or -0. Some may be no numbers."""
-    pending, seen = [value], set[SSAValue]()
-    while pending:
-        each = pending.pop()
-        if each in seen:
-            continue
-        seen.add(each)
-        op = each.owner
-        if isinstance(op, nn.ConstantOp):
-            if np.signbit(op.value.array.astype(np.float64)).any():
-                return False
-        elif isinstance(op, _KEEP_UNSIGNED):
-            if isinstance(op, ParametrisedOp) and np.signbit(op.parameters).any():
-                return False
-            # Of no elements, a sum is 0, and a maximum minus infinity.
-            if isinstance(op, nn.PoolOp | nn.ReduceOp) and op.combiner.data != "sum":
-                return False
-            squares = isinstance(op, nn.MulOp) and op.lhs is op.rhs
-            pending += () if squares else op.operands
-        elif not isinstance(op, _UNSIGNED):
-            return False
-    return True
+    return _made_of(value, _read_unsigned)
+
+
+def _read_unsigned(op: Operation) -> Iterable[SSAValue] | None:
+    """The operands that must have no minus sign, so that no result has one; None if one may."""
+    if isinstance(op, nn.ConstantOp):
+        return None if np.signbit(op.value.array.astype(np.float64)).any() else ()
+    if not isinstance(op, _KEEP_UNSIGNED):
+        return () if isinstance(op, _UNSIGNED) else None
+    if isinstance(op, ParametrisedOp) and np.signbit(op.parameters).any():
+        return None
+    # Of no elements, a sum is 0, and a maximum minus infinity.
+    if isinstance(op, nn.PoolOp | nn.ReduceOp) and op.combiner.data != "sum":
+        return None
+    squares = isinstance(op, nn.MulOp) and op.lhs is op.rhs
+    return () if squares else op.operands
 
 
 # Shapes
