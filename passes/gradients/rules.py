@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, i32
@@ -241,63 +242,58 @@ def _scatter(
     def merged(combiner: str, updates: SSAValue, _: SSAValue | None) -> SSAValue:
         return emit(type(op)(updates, op.indices, combiner, op.table_axis, size))
 
-    passed = _of_product if combiner == "prod" else _of_extreme
-    return {0: passed(emit, op.result, gradient, op.updates, None, merged, looked_up)[0]}
+    merge = _Merge(emit, op.result, gradient, op.updates, None, merged, looked_up)
+    return {0: merge.passed(combiner)[0]}
 
 
-Merged = Callable[[str, SSAValue, "SSAValue | None"], SSAValue]
-"""A table that merges updates by a combiner, with one of the numbers that a table has before."""
+@dataclass(frozen=True)
+class _Merge:
+    """A lookup that merges updates into the rows of a table, which it may have before.
 
-LookedUp = Callable[[SSAValue], SSAValue]
-"""The rows of a table that the indices name."""
-
-
-def _of_extreme(
-    emit: Emitter,
-    result: SSAValue,
-    gradient: SSAValue,
-    updates: SSAValue,
-    table: SSAValue | None,
-    merged: Merged,
-    looked_up: LookedUp,
-) -> list[SSAValue]:
-    """A row shares its gradient among the updates, and the row before, that equal it.
-
-    Returns what goes to the updates, and to the table, if there is one.
+    result: the table that it makes. gradient: of that. table: what is there before; None if nothing
+    is. merged: the table that a combiner merges updates into, with one of the numbers that a table
+    has before. looked_up: the rows of a table that the indices name.
     """
-    there, one = looked_up(result), emit.constant(1.0, gradient)
-    own = None if table is None else emit(nn.MatchOp(table, result, one))
-    share = emit(nn.DivOp(gradient, merged("sum", emit(nn.MatchOp(updates, there, one)), own)))
-    found = [emit(nn.MatchOp(updates, there, looked_up(share)))]
-    return found if table is None else [*found, emit(nn.MatchOp(table, result, share))]
 
+    emit: Emitter
+    result: SSAValue
+    gradient: SSAValue
+    updates: SSAValue
+    table: SSAValue | None
+    merged: Callable[[str, SSAValue, SSAValue | None], SSAValue]
+    looked_up: Callable[[SSAValue], SSAValue]
 
-def _of_product(
-    emit: Emitter,
-    result: SSAValue,
-    gradient: SSAValue,
-    updates: SSAValue,
-    table: SSAValue | None,
-    merged: Merged,
-    looked_up: LookedUp,
-) -> list[SSAValue]:
-    """Each factor gets the product of the others of its row, which is 0 if one of them is 0.
+    def passed(self, combiner: str) -> list[SSAValue]:
+        """What goes to the updates, and to the table, if there is one."""
+        return self._of_product() if combiner == "prod" else self._of_extreme()
 
-    Returns what goes to the updates, and to the table, if there is one.
-    """
-    zero, one = emit.zero(gradient), emit.constant(1.0, gradient)
-    factors = [updates] if table is None else [updates, table]
-    # How many zeros a factor is, and the factor without them.
-    zeros = [emit(nn.MatchOp(each, zero, one)) for each in factors]
-    others = [emit(nn.SelectOp(emit(nn.EqualOp(each, zero)), one, each)) for each in factors]
-    product = merged("prod", others[0], others[1] if table is not None else None)
-    count = merged("sum", zeros[0], zeros[1] if table is not None else None)
-    found: list[SSAValue] = []
-    for own, factor, seen in zip(zeros, others, (looked_up, lambda value: value), strict=False):
-        rest = emit(nn.DivOp(seen(product), factor))
-        left = emit(nn.MatchOp(emit(nn.SubOp(seen(count), own)), zero, rest))
-        found.append(emit(nn.MulOp(seen(gradient), left)))
-    return found
+    def _of_extreme(self) -> list[SSAValue]:
+        """A row shares its gradient among the updates, and the row before, that equal it."""
+        emit, result, updates, table = self.emit, self.result, self.updates, self.table
+        there, one = self.looked_up(result), emit.constant(1.0, self.gradient)
+        own = None if table is None else emit(nn.MatchOp(table, result, one))
+        count = self.merged("sum", emit(nn.MatchOp(updates, there, one)), own)
+        share = emit(nn.DivOp(self.gradient, count))
+        found = [emit(nn.MatchOp(updates, there, self.looked_up(share)))]
+        return found if table is None else [*found, emit(nn.MatchOp(table, result, share))]
+
+    def _of_product(self) -> list[SSAValue]:
+        """Each factor gets the product of the others of its row, which is 0 if one of them is 0."""
+        emit, table = self.emit, self.table
+        zero, one = emit.zero(self.gradient), emit.constant(1.0, self.gradient)
+        factors = [self.updates] if table is None else [self.updates, table]
+        # How many zeros a factor is, and the factor without them.
+        zeros = [emit(nn.MatchOp(each, zero, one)) for each in factors]
+        others = [emit(nn.SelectOp(emit(nn.EqualOp(each, zero)), one, each)) for each in factors]
+        product = self.merged("prod", others[0], others[1] if table is not None else None)
+        count = self.merged("sum", zeros[0], zeros[1] if table is not None else None)
+        found: list[SSAValue] = []
+        where: tuple[Callable[[SSAValue], SSAValue], ...] = (self.looked_up, lambda value: value)
+        for own, factor, seen in zip(zeros, others, where, strict=False):
+            rest = emit(nn.DivOp(seen(product), factor))
+            left = emit(nn.MatchOp(emit(nn.SubOp(seen(count), own)), zero, rest))
+            found.append(emit(nn.MulOp(seen(self.gradient), left)))
+        return found
 
 
 def _update(
@@ -321,9 +317,9 @@ def _update(
         return emit(nn.UpdateOp(updates, indices, table, combiner, axis))
 
     if combiner not in ("sum", "last"):
-        passed = _of_product if combiner == "prod" else _of_extreme
-        both = passed(emit, op.result, gradient, op.updates, op.table, merged, rows)
-        return {k: each for k, each in zip((0, 2), both, strict=True) if k in wanted}
+        merge = _Merge(emit, op.result, gradient, op.updates, op.table, merged, rows)
+        both = zip((0, 2), merge.passed(combiner), strict=True)
+        return {k: each for k, each in both if k in wanted}
     found = {0: rows(gradient)} if 0 in wanted else {}
     if combiner == "sum":
         return {**found, 2: gradient}
