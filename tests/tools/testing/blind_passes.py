@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from unittest.mock import patch
 
 import numpy as np
+from hypothesis.strategies import SearchStrategy
 from xdsl.dialects.builtin import f32
 from xdsl.ir import Operation, SSAValue
 
@@ -14,6 +15,8 @@ from abele.dialects import control, nn
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes import update_early
 from abele.passes.update_early import UpdateEarly
+from abele.tools.testing import programs
+from abele.tools.testing.generators.program import Program
 
 
 def _loops(op: ModuleOp) -> Iterator[control.RepeatOp]:
@@ -285,3 +288,15 @@ BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "several steps in a run": (ForgetRuns,),
 }
 """For each shape of program, passes whose bug only this shape shows."""
+
+RARE: dict[type[ModulePass], Callable[[], SearchStrategy[Program]]] = {
+    # Few random steps of training have two weights in a row, whose gradients read each other.
+    UpdateTooEarly: lambda: programs(
+        "nn",
+        training=True,
+        max_ops=10,
+        operators=["nn.mul", "nn.matmul", "nn.add", "nn.relu"],
+        control_flow=False,
+    ),
+}
+"""For each bug that random programs hardly ever show, programs that show it more often."""

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from abele.ir.upstream import ModulePass
-from abele.tools.testing import Miscompiled, check_pass, programs
+from abele.tools.testing import Miscompiled, check_pass
 from abele.tools.testing.search import check
 from abele.tools.testing.search.failures import Wrong
 
-from ..blind_passes import BLIND, UpdateTooEarly
+from ..blind_passes import BLIND, RARE
 
 MOST_PROGRAMS = 200
 """Programs to find a bug in. The more operators there are, the rarer are two equal ones on the same
@@ -33,10 +33,7 @@ def _unreduced(monkeypatch: pytest.MonkeyPatch):
 @pytest.mark.usefixtures("_unreduced")
 @pytest.mark.parametrize("tested", [each for some in BLIND.values() for each in some])
 def test_a_bug_that_one_shape_of_program_shows_is_found(tested: type[ModulePass]):
-    # Few random steps of training have two weights in a row, whose gradients read each other.
-    rows = ["nn.mul", "nn.matmul", "nn.add", "nn.relu"]
-    steps = programs("nn", training=True, max_ops=10, operators=rows, control_flow=False)
-    drawn = steps if tested is UpdateTooEarly else None
+    drawn = RARE[tested]() if tested in RARE else None
     with pytest.raises(Found):
         check_pass(tested(), "nn", examples=MOST_PROGRAMS, seed=0, programs=drawn)
 
