@@ -24,7 +24,6 @@ from onnx import numpy_helper
 
 from ...backends.graph import Graph, graph_of
 from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE
@@ -33,6 +32,7 @@ from ..views.graph.folder import write_graph
 from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host
+from .named import name_and_numbers
 from .own_process import in_own_process
 
 NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
@@ -45,12 +45,8 @@ def parsed(spec: str, known: Collection[str]) -> tuple[str, int, int | None]:
 
     known: names of networks. Raises InputError for another name, and for numbers that are none.
     """
-    name, *numbers = spec.split(":")
-    if name not in known:
-        raise InputError(f"--networks {spec}: no network {name!r}{suggestion(name, known)}")
-    if len(numbers) > 2 or not all(n.isascii() and n.isdigit() and int(n) for n in numbers):
-        raise InputError(f"--networks {spec}: need NAME[:BATCH[:VERTICES]], such as alexnet:4:336")
-    sizes = [int(n) for n in numbers]
+    form = "NAME[:BATCH[:VERTICES]], such as alexnet:4:336"
+    name, sizes = name_and_numbers(spec, known, range(3), form)
     return name, sizes[0] if sizes else 1, sizes[1] if len(sizes) > 1 else None
 
 

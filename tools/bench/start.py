@@ -22,11 +22,11 @@ from typing import Annotated
 
 import onnx
 import typer
-from rich.table import Table
 
 from ...ir.errors import InputError
 from ..driver.arrays import write_npz
 from ..importers.light_networks import light_input, light_names, seeded
+from ..views.table import figure_table
 from ..views.terminal import wide_enough
 
 WARM = 3
@@ -113,9 +113,9 @@ def start(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Print the seconds of cold and warm starts, by command."""
-    table = Table(title=f"seconds of a start, {target}", title_justify="left")
-    for name in ("network", "command", "cold CPU", "warm CPU", "cold", "warm"):
-        table.add_column(name, justify="left" if name in ("network", "command") else "right")
+    text = ("network", "command")
+    columns = (*text, "cold CPU", "warm CPU", "cold", "warm")
+    table = figure_table(f"seconds of a start, {target}", columns, text)
     for name in check(networks):
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)

@@ -24,13 +24,13 @@ from threadpoolctl import threadpool_limits
 
 from ...backends.host.threads import using
 from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
 from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import THREADS, host
+from .named import name_and_numbers
 from .own_process import in_own_process
 
 NETWORKS = ("alexnet:1", "alexnet:2", "alexnet:4", "alexnet:8", "alexnet:16", "squeezenet:4")
@@ -226,15 +226,11 @@ OPERATORS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
 
 def chosen_steps(networks: str) -> list[tuple[str, int]]:
     """The networks and batches of a list. Raises InputError for what is no such list."""
+    form = "NAME:BATCH, such as alexnet:16"
     found: list[tuple[str, int]] = []
     for each in networks.split(","):
-        name, _, batch = each.partition(":")
-        if name not in light_names():
-            hint = suggestion(name, light_names())
-            raise InputError(f"--networks {each}: no network {name!r}{hint}")
-        if not (batch.isascii() and batch.isdigit() and int(batch)):
-            raise InputError(f"--networks {each}: need NAME:BATCH, such as alexnet:16")
-        found.append((name, int(batch)))
+        name, (batch,) = name_and_numbers(each, light_names(), (1,), form)
+        found.append((name, batch))
     return found
 
 

@@ -16,6 +16,7 @@ from ..driver.executable import Executable
 from ..driver.session import Session
 from ..driver.training import Training
 from ..importers.light_networks import seeded
+from ..views.table import figure_table
 from ..views.terminal import wide_enough
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
@@ -62,11 +63,9 @@ def add_rows(table: Table, network: str, session: Session) -> None:
 @app.command()
 def switching(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2") -> None:
     """Print what each change moves over the link of the host, and how long that takes."""
-    table = Table(title=f"changes between programs, {target}", title_justify="left")
-    for name in ("network", "change"):
-        table.add_column(name)
-    for name in ("stay MB", "in MB", "out MB", "code MB", "cycles", "ms", "runs"):
-        table.add_column(name, justify="right")
+    text = ("network", "change")
+    columns = (*text, "stay MB", "in MB", "out MB", "code MB", "cycles", "ms", "runs")
+    table = figure_table(f"changes between programs, {target}", columns, text)
     for network, programs in PROGRAMS.items():
         add_rows(table, network, Session(programs(target)))
     wide_enough(table).print(table)

@@ -1,0 +1,26 @@
+"""Networks that the options of a benchmark name, with numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from ...ir.errors import InputError
+from ...ir.suggestions import suggestion
+
+
+def name_and_numbers(
+    spec: str, known: Collection[str], counts: Collection[int], form: str
+) -> tuple[str, list[int]]:
+    """The name and the numbers of NAME:NUMBER:..., all of them positive.
+
+    known: names of networks. counts: how many numbers there may be. form: what to write, in words.
+    Raises InputError for another name, and for numbers that are none.
+    """
+    name, *numbers = spec.split(":")
+    if name not in known:
+        raise InputError(f"--networks {spec}: no network {name!r}{suggestion(name, known)}")
+    if len(numbers) not in counts or not all(
+        n.isascii() and n.isdigit() and int(n) for n in numbers
+    ):
+        raise InputError(f"--networks {spec}: need {form}")
+    return name, [int(n) for n in numbers]
