@@ -26,12 +26,13 @@ class Session:
 
     programs: by name, all for the same target, such as one for each batch size, or one that trains
     and one that is used afterwards. They share states of equal names: what one has trained, the
-    others compute with. So equal names must have equal shapes, element types and first values. The
-    states that a training program has reached before it belongs to a session are handed on, too.
+    others compute with. So equal names must have equal shapes, element types and first values. A
+    program may have trained before it joins a session: the others then start with its weights.
 
-    Changing from one program to another moves its code, and what is not on the tiles already, over
-    the link of the host (`host.bytes_per_cycle` of the target). `history` has each change, `cycles`
-    counts all runs with their changes, and `costs()` is a table of what changes cost.
+    Changing from one program to another moves the code of the new one, and what is not on the tiles
+    yet, over the link of the host (`host.bytes_per_cycle` of the target). `history` has each
+    change, `cycles` counts all runs with their changes, and `costs()` is a table of what changes
+    cost.
     Raises InputError for programs that do not belong together.
     """
 
@@ -123,29 +124,38 @@ class Session:
         return outputs
 
     def _begin(self) -> None:
-        """Hand on what the first program that trains, and has run, has reached."""
+        """Hand on what programs have trained before.
+
+        Raises InputError if two of them have reached different values of one state.
+        """
+        reached: dict[str, tuple[str, bytes]] = {}
         for name, exe in self.programs.items():
-            if (
-                self._written[name]
-                and exe.has_run
-                and listed_names(exe.module_at(MACHINE), UPDATED)
-            ):
-                self._hand_on(name, exe.states)
-                return
+            if not exe.has_run or not listed_names(exe.module_at(MACHINE), UPDATED):
+                continue
+            states = exe.states
+            for state in sorted(self._written[name] & states.keys()):
+                value = states[state].tobytes()
+                other, known = reached.setdefault(state, (name, value))
+                if known != value:
+                    raise InputError(
+                        f"session: {other} and {name} have both trained state {state!r}, to "
+                        "different values; call reset() of the program whose training is not needed"
+                    )
+            self._hand_on(name, states)
 
     def _hand_on(self, name: str, states: Mapping[str, Array]) -> None:
-        """Keep the states that a program writes for all machines that have them."""
+        """Keep the states that a program writes, for all programs that have them."""
         written = self._written[name] & states.keys()
         self._states.update({state: states[state] for state in written})
         for (other, _), stale in self._stale.items():
             stale |= written & self._named[other]
 
     def costs(self) -> tuple[Switch, ...]:
-        """What each change between two programs costs, if only the first one ran before, once."""
+        """The cost of each change between two programs, if only the first one ran, and once."""
         return switches(self.target, self._footprints)
 
     def frame(self) -> Any:
-        """The costs as a table of pandas, with seconds by the target's clock."""
+        """The costs as a pandas frame, with seconds by the target's clock."""
         from pandas import DataFrame  # noqa: PLC0415  an optional library
 
         rows = [
@@ -188,8 +198,7 @@ def _shared_states(programs: Mapping[str, Executable]) -> dict[str, Array]:
 
 
 def _check_training(programs: Mapping[str, Executable]) -> None:
-    """Raise InputError if a program would compute with weights that another one trains, but has
-    them as constants."""
+    """Raise InputError if one program trains weights that another one has as constants."""
     for name, exe in programs.items():
         module = exe.module_at(MACHINE)
         if not listed_names(module, UPDATED):

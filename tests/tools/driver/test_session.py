@@ -123,6 +123,23 @@ def test_what_was_trained_before_is_computed_with(learning: dict[str, Executable
     assert (after < before).all()
 
 
+def test_programs_that_trained_apart_are_refused():
+    programs = {name: compiled(4, train=TRAINING) for name in ("a", "b")}
+    for exe in programs.values():
+        exe.step(samples(4))
+    session = Session(programs)  # the same step of the same weights
+    session.run(samples(4), "b")
+    with pytest.raises(InputError, match=r"a and b have both trained state 'w'.*call reset\(\)"):
+        Session(programs)
+    weights = programs["b"].states["w"]
+    programs["a"].reset()
+    Session(programs).run(samples(4), "a")
+    alone = compiled(4, train=TRAINING)
+    alone.set_states({"w": weights})
+    alone.step(samples(4))
+    np.testing.assert_array_equal(programs["a"].states["w"], alone.states["w"])
+
+
 def test_a_strict_step_goes_on_from_the_last_one(learning: dict[str, Executable]):
     losses: list[np.ndarray] = []
     for modes in ((False, False, False), (False, True, False)):
