@@ -1,11 +1,11 @@
-"""Runs the page about the cache and sessions."""
+"""Runs the page about sessions."""
 
 from pathlib import Path
 
 from documents import blocks_of, reading
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "cache.md"
+PAGE = ROOT / "docs" / "sessions.md"
 
 
 def test_the_page_runs_as_it_stands(tmp_path: Path):
