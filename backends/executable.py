@@ -81,7 +81,9 @@ class Program:
     """A program read from a file, not yet parsed or run.
 
     texts: the module at each level that was saved. blobs: the arrays that they name, read from
-    the file, or those of one level. profile: the figures that the compiler reported.
+    the file, or those of one level. profile: the figures that the compiler reported. check: raises
+    InputError if an array differs from its digest; it has been called unless `load` was told to
+    defer it.
     """
 
     path: str
@@ -91,9 +93,7 @@ class Program:
     profile: Mapping[str, Any]
     texts: Mapping[str, str]
     blobs: BlobStore
-    check: Callable[[], object] = bool
-    """Raises InputError if an array differs from its digest; it has been called unless `load` was
-    told to defer it."""
+    check: Callable[[], None]
 
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
         """The module at a level, parsed but not verified; its blobs are added to the context.
