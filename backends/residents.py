@@ -117,10 +117,11 @@ def _rectangle(v: VariableOp) -> Rectangle:
 class Switch:
     """What changing to another program moves over the link of the host.
 
-    before, after: the names of the programs; before is "" for tiles that hold none. stay_bytes: of
-    states and constants that lie where the program needs them. in_bytes: of those that come from
-    the host. out_bytes: of states that the host gets first, because their values would be lost.
-    code_bytes: of the program itself. cycles: of all that moves.
+    before: the name of the program that is on the tiles, or "" if there is none. after: that of the
+    program that comes. stay_bytes: bytes of the states and constants that already lie where it
+    needs them. in_bytes: bytes of those that come from the host. out_bytes: bytes of the states
+    that the host gets first, because their values would be lost. code_bytes: bytes of the program's
+    code. cycles: the time of all that moves, in cycles.
     """
 
     before: str
@@ -145,6 +146,8 @@ class Tiles:
         self.current = ""
         self._held: dict[Place, Value] = {}
         self._versions: dict[str, int] = {}
+        # Of the states that have changed.
+        self._bytes: dict[str, int] = {}
         self._on_host: dict[str, int] = {}
 
     def switch(self, name: str) -> Switch:
@@ -170,6 +173,7 @@ class Tiles:
         for each in self.programs[self.current].residents:
             if each.is_written and each.is_state:
                 self._versions[each.value] = self._versions.get(each.value, 0) + 1
+                self._bytes[each.value] = each.bytes
                 self._held[each.place] = self._value(each)
 
     def _value(self, each: Resident) -> Value:
@@ -191,17 +195,11 @@ class Tiles:
         """The bytes of states that the host gets: newest values that it lacks, and that are lost on
         the tiles or needed at another place."""
         kept, asked = set(left), set(wanted)
-        sizes = {
-            each.value: each.bytes
-            for program in self.programs.values()
-            for each in program.residents
-            if each.is_state
-        }
         total = 0
         for name, version in self._versions.items():
             value = name, version
             if self._on_host.get(name, 0) < version and (value not in kept or value in asked):
-                total += sizes[name]
+                total += self._bytes[name]
                 self._on_host[name] = version
         return total
 
