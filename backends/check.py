@@ -250,7 +250,7 @@ def _judged(
     op: VerticesOp, operands: Sequence[Array], actual: Array, result: int, layout: Layout
 ) -> _Judged:
     """What is known of a result. layout: that of its blocks."""
-    # Threads do not inherit it.
+    # A thread does not inherit how NumPy treats overflows.
     with np.errstate(all="ignore"):
         worst = worst_of_vertices(op.structure(), operands, actual, result)
         overflow = overflow_of(op, operands, actual)

@@ -10,7 +10,7 @@ written.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from ...ir.provenance import origin, place
 from ..faults import MachineFault
 
 Marks = NDArray[np.uint16]
-Numbers: TypeAlias = "frozenset[int]"
+Numbers = frozenset[int]
 MOST_MARKS = 0xFFFF
 
 
@@ -140,7 +140,7 @@ class Shadow:
         return self._known[name]
 
     def _paint(self, name: str) -> None:
-        """Note which variable each byte of one was last written as."""
+        """Note as which variable each byte of this one was last written."""
         numbers = np.array([*self._meeting(name)], np.int64)
         when = self._written[numbers]
         for _, marks in self._marks(self._owner, name, every=True):

@@ -28,7 +28,7 @@ class KernelCall:
     the end of the last one. kept: objects that must live as long as the call, such as the arrays
     that its table holds the addresses of. room: bytes that each thread needs.
 
-    Two parts write no byte both, and none reads what another one writes.
+    No two parts write the same byte, and none reads what another one writes.
     """
 
     __slots__ = ("_arguments", "_kept")

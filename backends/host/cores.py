@@ -18,6 +18,9 @@ LONGEST = 9
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
 """Of this process's control group: microseconds of processor time, or `max`, per period."""
 
+UNLIMITED = 1 << 20
+"""More processors than any host has."""
+
 
 @cache
 def cores() -> int:
@@ -33,12 +36,12 @@ def cores() -> int:
 
 
 def allowed(path: Path) -> int:
-    """The processors that a control group allows; many if it has no limit."""
+    """The processors that a control group allows; UNLIMITED if it has no limit."""
     try:
         quota, period = path.read_text().split()
-        return math.ceil(int(quota) / int(period)) if quota != "max" else 1 << 20
+        return math.ceil(int(quota) / int(period)) if quota != "max" else UNLIMITED
     except (OSError, ValueError, ZeroDivisionError):
-        return 1 << 20
+        return UNLIMITED
 
 
 def thread_count(text: str, name: str) -> int:

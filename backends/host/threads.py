@@ -121,9 +121,8 @@ class Threads:
                 self._begin(wanted)
             if self._parked[0]:
                 self._wake(wanted)
-            self._sharing.share(
-                *(self._job, code, table, cuts, units, wanted, self._sharing.TAKE_UNITS)
-            )
+            take = self._sharing.TAKE_UNITS
+            self._sharing.share(self._job, code, table, cuts, units, wanted, take)
 
     def end(self) -> None:
         """End all threads. A later call starts new ones."""
