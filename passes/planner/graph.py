@@ -176,9 +176,10 @@ class _Reader:
     """One walk over the program, in order.
 
     slots: of each value that has one. kept: for each value that holds the elements of a state or
-    constant, the key of that state or constant. homes: by that key, the slot, once an operator has
-    placed it. inputs: for each value that holds the elements of an input, that input. reached: the
-    slots of inputs that an operator has read. alone, given: as for read_graph.
+    constant, the key of that state or constant. holding: by that key, these values. homes: by that
+    key, the slot, once an operator has placed it. inputs: for each value that holds the elements of
+    an input, that input. reached: the slots of inputs that an operator has read. alone, given: as
+    for read_graph.
     """
 
     module: ModuleOp
@@ -188,6 +189,7 @@ class _Reader:
     given: Mapping[Operation, Plan]
     slots: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
     kept: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
+    holding: dict[object, list[SSAValue]] = field(default_factory=dict[object, list[SSAValue]])
     homes: dict[object, int] = field(default_factory=dict[object, int])
     inputs: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
     reached: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
@@ -384,9 +386,9 @@ class _Reader:
             return
         match op:
             case nn.LoadOp():
-                self.kept[op.result] = op.state.string_value()
+                self._keep(op.result, op.state.string_value())
             case nn.ConstantOp():
-                self.kept[op.result] = op.result
+                self._keep(op.result, op.result)
             case nn.StoreOp():
                 home = self.homes.get(op.state.string_value())
                 self._relayout(op.stored, self._linear(op.stored) if home is None else home)
@@ -405,10 +407,15 @@ class _Reader:
             case _:
                 pass
 
+    def _keep(self, value: SSAValue, key: object) -> None:
+        """Note that a value holds the elements of a state or constant."""
+        self.kept[value] = key
+        self.holding.setdefault(key, []).append(value)
+
     def _same(self, old: SSAValue, new: SSAValue) -> None:
         """Give a new value the place of an old one."""
         if old in self.kept:
-            self.kept[new] = self.kept[old]
+            self._keep(new, self.kept[old])
         elif old in self.inputs:
             self.inputs[new] = self.inputs[old]
         else:
@@ -531,10 +538,9 @@ class _Reader:
         name = state.state.string_value()
         structure, itemsize = op.structure(), dtype_of(op.results[0]).itemsize
         old = [i for i, value in enumerate(op.operands) if self.kept.get(value) == name]
-        loads = {v for v in self.kept if self.kept[v] == name}
         late = any(
             self.order[use.operation] > self.order[op]
-            for value in loads
+            for value in self.holding.get(name, ())
             for use in value.uses
             if not isinstance(use.operation, Reinterpretation)
         )
