@@ -28,8 +28,8 @@ class UpdateEarly(ModulePass):
     the weight is updated, and no longer. If what the gradient is made of is smaller than the
     gradient, the update comes at the end instead, when other values are gone. A value that is
     stored stays behind all reads of the state's old value, so that it can be computed where that
-    lies. A group of operations moves as one. Everything else stays in order, as do several stores
-    of one state, the last of which counts.
+    lies. A group of operations moves as one. If a state is stored to several times, the last store
+    counts, so none of these stores moves, nor does what they read. Everything else stays in order.
 
         %g = nn.matmul %dy, %x transpose 1      %dx = nn.matmul %w, %dy transpose 1
         %dx = nn.matmul %w, %dy transpose 1     %g = nn.matmul %dy, %x transpose 1
