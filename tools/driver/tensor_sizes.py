@@ -14,6 +14,7 @@ from ...dialects import nn
 from ...ir.errors import DoesNotFit
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
+from ...passes.planner.graph import loop_of_runs
 
 PLANNED_ELEMENTS = 1 << 20
 """Tensors with at most this many elements are planned even if they cannot fit."""
@@ -29,6 +30,7 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
     for each element of such a tensor.
     """
     available = target.usable_bytes_per_tile * target.tiles
+    fewer = "" if loop_of_runs(module) is None else "fewer steps in a run, "
     for op in module.walk():
         planned = PLANNED_STORED_ELEMENTS if _is_stored(op) else PLANNED_ELEMENTS
         values = [*op.results, *(v for region in op.regions for b in region.blocks for v in b.args)]
@@ -42,7 +44,7 @@ def refuse_tensors_larger_than(module: ModuleOp, target: Target) -> None:
                     prod(shape) * dtype.itemsize,
                     available,
                     units="bytes on all tiles together",
-                    remedy="a smaller batch, or a target with more memory",
+                    remedy=f"{fewer}a smaller batch, or a target with more memory",
                 )
 
 

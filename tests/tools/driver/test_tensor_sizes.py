@@ -1,9 +1,11 @@
 import numpy as np
 import pytest
+from some_models import products
 
 from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit
 from abele.ir.text import parse_module
+from abele.tools import Training, compile_model
 from abele.tools.driver.context import new_context
 from abele.tools.driver.tensor_sizes import PLANNED_ELEMENTS, refuse_tensors_larger_than
 
@@ -54,3 +56,9 @@ def test_a_number_that_is_repeated_counts_as_a_constant(size: str):
 def test_several_numbers_that_are_repeated_do_not():
     with pytest.raises(DoesNotFit, match="nn.expand"):
         refuse_tensors_larger_than(expand("8"), TINY)
+
+
+def test_many_steps_in_a_run_may_be_too_many():
+    made = Training(loss="mean_square", steps=PLANNED_ELEMENTS)
+    with pytest.raises(DoesNotFit, match="fewer steps in a run, a smaller batch, or"):
+        compile_model(products(), TINY, train=made, cache=False)
