@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from ...ir.errors import InputError
-from ..driver.cache.key import Parts, key_of, parts_of, without_parts
+from ..driver.cache.key import Parts, key_of, parts_of, why_no_key
 from ..driver.cache.store import LIMIT, Entry, Store, store_here, usable_store
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
@@ -110,7 +110,7 @@ def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
     request = how.request(model)
     parts = parts_of(request, extensions)
     if parts is None:
-        why = without_parts(request, extensions)
+        why = why_no_key(request, extensions)
         _say(f"{model}: its program cannot be kept: {why}")
         return
     if not store_here().most:

@@ -1,4 +1,4 @@
-"""The option that says how many threads a run uses."""
+"""The option --threads, and what it sets."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ OneThread = Annotated[
 
 
 def use_threads(asked: int | None) -> None:
-    """Run programs in so many threads, at most the cores, here and in processes that this one
-    starts; None for the default.
+    """Set how many threads run programs, in this process and in those that it starts.
 
-    Raises InputError if the environment asks for what is no number.
+    asked: at most the cores are used; None for the default. Raises InputError if the environment
+    variable is not a number.
     """
     count = default_threads() if asked is None else min(asked, cores())
     if asked is not None and asked > count:

@@ -1,4 +1,4 @@
-"""What `abele train` does: read files, compile, do steps, and write what came of them."""
+"""The work of `abele train`: read files, compile, do steps, and write the results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .signals import delayed
 from .user_errors import print_error_line
 
 REPORTS = 10
-"""How many lines tell how training goes on, if no number of steps is given for them."""
+"""How many lines of progress are printed, unless --report says after how many steps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +54,8 @@ class Wanted:
     save_onnx: Path | None
 
     def check(self, how: Compilation) -> None:
-        """Raise InputError for options that contradict each other, and files that are not there or
-        cannot be written."""
+        """Raise InputError for options that contradict each other, for missing files, and for files
+        that cannot be written."""
         if self.every is not None and self.checkpoint is None:
             raise InputError("--every without --checkpoint; need both")
         if (self.steps is None) == (self.epochs is None):
@@ -99,8 +99,12 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What training needs. total: the number of steps, earlier ones included. first: the checkpoint
-    to go on from. model: what is written with the trained weights, if that is asked for."""
+    """Compiled programs and samples, ready to train.
+
+    total: the number of steps, earlier ones included. first: the checkpoint to continue from.
+    judge: the validation, if there is one. model: the model that --save-onnx writes with the
+    trained weights, if that is asked for.
+    """
 
     exe: Executable
     samples: Samples
@@ -137,7 +141,7 @@ def _samples(
     held: Mapping[str, Array] | None,
     first: Checkpoint | None,
 ) -> tuple[Samples, Samples | None]:
-    """The samples to learn from, and those to judge by, if there are any."""
+    """The samples to learn from, and those for validation, if there are any."""
     inputs = [each for each in exe.inputs if each.name != RATE]
     if exe.training.steps > 1:
         inputs = [replace(each, shape=each.shape[1:]) for each in inputs]
@@ -168,7 +172,7 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
                 write_checkpoint(wanted.checkpoint, run.checkpoint)
 
         try:
-            _until(wanted, ready, run, bar, write)
+            _do_steps(wanted, ready, run, bar, write)
         except (KeyboardInterrupt, SystemExit):
             saved = wanted.checkpoint if run.rows else None
             goes_on = f"; --resume {saved} goes on" if saved else ""
@@ -182,10 +186,10 @@ def train(wanted: Wanted, ready: Prepared) -> Trainer:
     return run
 
 
-def _until(
+def _do_steps(
     wanted: Wanted, ready: Prepared, run: Trainer, bar: Bar, write: Callable[[], None]
 ) -> None:
-    """Do steps up to the last one, and tell how it goes."""
+    """Do steps up to the last one, and print lines of progress."""
     total, every, judge = ready.total, wanted.every, ready.judge
     report = wanted.report or ceil(total / REPORTS)
     recent: list[float] = []
@@ -206,7 +210,11 @@ def _until(
 
 @dataclass
 class Sources:
-    """What is compiled from one model. states: those of the model, before it is made to train."""
+    """Compiles the programs that training needs from one model.
+
+    given: the options of training. asked: the same, completed for this model. states: those of the
+    model itself, before training adds its own.
+    """
 
     model: str
     how: Compilation
@@ -232,7 +240,7 @@ class Sources:
         return self._compiled(self.given)
 
     def judging(self) -> Executable:
-        """The program of the same weights that is used after training."""
+        """The program that computes the losses of validation with the same weights."""
         if self._is_program:
             raise InputError(f"{self.model}: validation: need the model, to compile it again")
         assert self.asked is not None
@@ -251,7 +259,7 @@ class Sources:
         """The model, to be written with other weights."""
         if not self.model.endswith(".onnx"):
             raise InputError(f"{self.model}: --save-onnx; need an .onnx model")
-        # What an optimiser keeps is none of the model's, and neither is what dropout draws by.
+        # The states of the optimiser and of dropout do not belong to the model.
         own = set(self.states) - {SEED, STEP}
         states = {name: array for name, array in exe.states.items() if name in own}
         return TrainedModel(self.model, states)

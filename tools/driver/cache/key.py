@@ -1,4 +1,4 @@
-"""What decides the bytes of a compiled program, in named parts, and the key that follows from it.
+"""The key of a compiled program, and the named parts of it: all that decides the program's bytes.
 
 Nothing of the host is among the parts: the bytes do not depend on it.
 """
@@ -39,13 +39,13 @@ CHECKOUT = "pyproject.toml"
 """A file that is beside abele's packages in a checkout, and nowhere else."""
 
 DECIDING = ("ir", "dialects", "backends", "passes", "tools/driver", "tools/importers")
-"""The folders whose sources decide what a program is compiled to."""
+"""The folders whose sources decide the bytes of a program."""
 
 PACKAGES = ("xdsl", "numpy", "ml_dtypes", "onnx")
 """The packages that abele computes with while it compiles."""
 
 UNCACHED = ".py"
-"""Extensions in files of this kind may import anything, so no key stands for what they do."""
+"""Extensions in files of this kind may import anything, so no key can stand for what they do."""
 
 MEMORY = "<model>"
 """The name of a model in memory."""
@@ -89,14 +89,14 @@ class Request:
 
 
 Parts = Mapping[str, str]
-"""What decides a program, by name. Long parts are digests."""
+"""The parts of a key, by name. Long ones are digests."""
 
 
 def parts_of(request: Request, extensions: Extensions) -> dict[str, str] | None:
     """The parts of a program's key, in order; None for a program that has no key.
 
-    A program has none if code of the user's takes part in compiling it, and if its model or
-    another file cannot be read: then compiling it reports why.
+    A program has no key if a user's code takes part in compiling it. It has none either if its
+    model or another file cannot be read: compiling it then reports why.
     """
     try:
         return _parts(request, extensions)
@@ -104,7 +104,7 @@ def parts_of(request: Request, extensions: Extensions) -> dict[str, str] | None:
         return None
 
 
-def without_parts(request: Request, extensions: Extensions) -> str:
+def why_no_key(request: Request, extensions: Extensions) -> str:
     """Why a program has no key, in a few words; "" if it has one."""
     try:
         _ = _parts(request, extensions)
@@ -229,7 +229,7 @@ def _limits() -> str:
 
 
 def _training(train: Train | None) -> str:
-    """The options of training that differ from their defaults, which abele's version decides."""
+    """The options of training that differ from their defaults, which depend on abele's version."""
     if train is None:
         return ""
     given = {f.name: getattr(train, f.name) for f in fields(train) if f.init}
@@ -251,7 +251,7 @@ def _abele() -> str:
 
 
 def _sources() -> Iterator[Path]:
-    """The files of the folders that decide, but for what Python makes of them."""
+    """The files of the folders in DECIDING, except for those that Python compiles."""
     for folder in DECIDING:
         for path, folders, names in os.walk(ROOT / folder):
             folders[:] = sorted(set(folders) - {"__pycache__"})

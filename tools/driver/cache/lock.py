@@ -1,7 +1,6 @@
 """A lock on a path, which the system drops when its holder ends, however it ends.
 
-So no lock is ever stale, and no clock is asked how old one is. A file may be left at the path; it
-locks nothing.
+So no lock is stale, and its age does not matter. A file that is left at the path locks nothing.
 """
 
 from __future__ import annotations
@@ -14,20 +13,21 @@ from pathlib import Path
 from time import monotonic, sleep
 
 PATIENCE = 600.0
-"""Seconds to wait for another process. After that it may hang, and this one does the work too."""
+"""Seconds to wait for another process. After that, it may hang, and this one does the work too."""
 
 PAUSE = 0.02
-"""Seconds between two looks at a lock that another process holds."""
+"""Seconds between two attempts to get a lock that another process holds."""
 
 
 @contextmanager
 def locked(
     path: Path, waiting: Callable[[], None], patience: float = PATIENCE
 ) -> Generator[OSError | None]:
-    """Hold the lock of a path in the block, or no lock if the wait is in vain.
+    """Hold the lock of a path in the block; no lock if another process holds it for too long.
 
-    waiting: called once if another process holds the lock. The block is told why a lock could not
-    be created, or None. On a file system without locks, nobody waits for anybody.
+    waiting: called once if another process holds the lock. patience: the most seconds to wait.
+    Yields the error if the lock's file cannot be created, else None. On a file system without
+    locks, no process waits.
     """
     lock, problem = None, None
     try:
@@ -38,7 +38,7 @@ def locked(
         yield problem
     finally:
         if lock is not None:
-            # Whoever waits for this file finds out that it is gone, and creates another.
+            # A process that waits for this file finds that it is gone, and creates another one.
             with suppress(OSError):
                 path.unlink()
             os.close(lock)

@@ -31,10 +31,10 @@ def cached(
 ) -> Executable:
     """A program from the cache; if it is not there, it is compiled and kept.
 
-    parts: the parts of the program's key. They are asked for again once it is compiled: it is not
-    kept if a file has changed meanwhile. first: compiles the program. anew: compiles it for an
-    executable that needs more than the cache has. path: the model's name in messages. context: as
-    for load_executable. on_step: told what takes time.
+    parts: returns the parts of the program's key. It is called again after compiling, because a
+    program is not kept if a file has changed meanwhile. first: compiles the program. anew: compiles
+    it again for an executable that needs more than the cache has. path: the model's name in
+    messages. context: as for load_executable. on_step: called with the name of each slow step.
     Raises what first raises, and InputError for settings of the cache that make no sense.
     """
     store = usable_store()

@@ -1,8 +1,8 @@
 """The folder of compiled programs: one .abele file for each key, as `abele compile` writes it.
 
-Beside each program is a file with the parts of its key, from which `abele cache explain` says what
-has changed. Files are written under other names and then renamed, so a reader needs no lock: it
-finds a whole file or none. Files are removed in the order in which they were last used.
+Beside each program is a file with the parts of its key. `abele cache explain` compares them. Files
+are written under other names and then renamed, so a reader needs no lock: it finds a whole file or
+none. Files are removed in the order in which they were last used.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Store:
             stream.write(json.dumps(dict(parts), indent=1).encode())
 
     def shrink(self) -> None:
-        """Remove the programs that were not used for longest, until the rest keeps the limit."""
+        """Remove the programs that were used longest ago, until the others keep the limit."""
         size = 0
         for each in sorted(self.entries(), key=lambda e: (-e.used, e.key)):
             size += each.size
@@ -128,7 +128,7 @@ class Store:
                         yield Entry(key, Path(each.path), stat.st_size, stat.st_mtime_ns)
 
     def clear(self) -> tuple[int, int]:
-        """Remove all that a cache writes, and nothing else. Returns the programs and their bytes.
+        """Remove all files that a cache writes, and no others. Returns how many programs and bytes.
 
         Raises OSError for a folder that cannot be changed.
         """
@@ -171,7 +171,7 @@ def usable_store() -> Store | None:
 
 
 warned: list[str] = []
-"""What has kept programs from being cached in this process."""
+"""The reasons why this process could not keep programs."""
 
 
 def warn(store: Store, problem: str | OSError) -> None:

@@ -13,7 +13,7 @@ from some_models import products
 from abele.ir.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
-from abele.tools.driver.cache.key import Request, key_of, parts_of, without_parts
+from abele.tools.driver.cache.key import Request, key_of, parts_of, why_no_key
 from abele.tools.driver.extensions.loaded import Extensions
 
 PLAIN = Request("net.onnx", "tiny", {}, {}, None, {}, "", None, None, None, False, None)
@@ -101,7 +101,7 @@ def test_a_model_that_names_a_file_outside_its_folder_has_no_key(folder: Path, p
     Path("inner/net.onnx").write_bytes(model.SerializeToString())
     request = replace(PLAIN, model="inner/net.onnx")
     assert parts_of(request, Extensions()) is None
-    assert "model's folder" in without_parts(request, Extensions())
+    assert "model's folder" in why_no_key(request, Extensions())
 
 
 def test_the_contents_of_constraints_and_of_a_target_file_count(folder: Path):
@@ -128,7 +128,7 @@ def test_a_program_that_python_code_takes_part_in_has_no_key(folder: Path):
     Path("more.py").write_text("from abele.ir.upstream import ModulePass\n")
     extensions = replace(Extensions(), load=("more.py",))
     assert parts_of(PLAIN, extensions) is None
-    assert without_parts(PLAIN, extensions) == "more.py may import anything"
+    assert why_no_key(PLAIN, extensions) == "more.py may import anything"
 
 
 def test_a_pipe_is_not_read_for_a_key(folder: Path):
@@ -171,7 +171,7 @@ def test_a_changed_limit_counts_and_its_default_does_not(
     monkeypatch.setenv(POINTS.variable, str(POINTS.default + 1))
     assert {name for name in before if before[name] != parts()[name]} == {"limits"}
     monkeypatch.setenv(POINTS.variable, "many")
-    assert "need an integer" in without_parts(PLAIN, Extensions())
+    assert "need an integer" in why_no_key(PLAIN, Extensions())
 
 
 def test_nothing_of_the_host_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
