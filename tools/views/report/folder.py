@@ -39,6 +39,15 @@ def needs_libraries() -> None:
     _duckdb()
 
 
+def polars_library() -> Any:
+    """The module of polars. Raises InputError if it is not installed."""
+    try:
+        import polars  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
+    except ModuleNotFoundError:
+        raise InputError("polars is not installed: pip install polars") from None
+    return cast(Any, polars)
+
+
 def write_report(
     report: Report,
     folder: Path,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ....ir.errors import InputError
 from ....ir.suggestions import suggestion
-from .folder import DATABASE, needs_libraries, read_facts
+from .folder import DATABASE, needs_libraries, polars_library, read_facts
 from .schema import TABLES
 
 if TYPE_CHECKING:
@@ -40,11 +40,7 @@ class LoadedReport:
 
     def polars(self, name: str) -> Any:
         """A table as a polars frame. Raises InputError if polars is not installed."""
-        try:
-            import polars  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
-        except ModuleNotFoundError:
-            raise InputError("polars is not installed: pip install polars") from None
-        return cast(Any, polars).read_parquet(self._path(name))
+        return polars_library().read_parquet(self._path(name))
 
     def sql(self, query: str) -> pd.DataFrame:
         """The answer of the report's database to a query in DuckDB's SQL, as a pandas frame."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ....ir.errors import InputError
+from .folder import polars_library
 from .plots import Plot
 
 if TYPE_CHECKING:
@@ -31,12 +31,8 @@ class PlottedFrame:
 
     def polars(self) -> Any:
         """The table as a polars frame. Raises InputError if polars is not installed."""
-        try:
-            import polars  # noqa: PLC0415 # pyright: ignore[reportMissingImports]
-        except ModuleNotFoundError:
-            raise InputError("polars is not installed: pip install polars") from None
-        data: Any = polars
-        return data.DataFrame({name: self.frame[name].to_numpy() for name in self.frame.columns})
+        columns = {name: self.frame[name].to_numpy() for name in self.frame.columns}
+        return polars_library().DataFrame(columns)
 
     def __repr__(self) -> str:
         """The text of the frame."""
