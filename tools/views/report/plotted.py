@@ -31,7 +31,8 @@ class PlottedFrame:
 
     def polars(self) -> Any:
         """The table as a polars frame. Raises InputError if polars is not installed."""
-        columns = {name: self.frame[name].to_numpy() for name in self.frame.columns}
+        frame: Any = self.frame
+        columns = {name: frame[name].to_numpy() for name in frame.columns}
         return polars_library().DataFrame(columns)
 
     def __repr__(self) -> str:
