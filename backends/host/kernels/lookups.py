@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..kernel_cache import compiled
 from .hardware import OPTIONS
 from .tables import (
@@ -47,29 +49,25 @@ AHEAD = 12
 
 
 @compiled("int64(int64, int64)", **OPTIONS)
-def _index(address, unit):
-    """The index at an address. unit: its bytes, negative if it has a sign."""
-    if unit == -8 or unit == 8:
-        return int(read8(address))
-    if unit == 4:
-        return int(read4(address))
-    if unit == -4:
-        return (int(read4(address)) ^ 0x80000000) - 0x80000000
-    if unit == 2:
-        return int(read2(address))
-    if unit == -2:
-        return (int(read2(address)) ^ 0x8000) - 0x8000
-    if unit == 1:
-        return int(read1(address))
-    return (int(read1(address)) ^ 0x80) - 0x80
-
-
-@compiled("int64(int64, int64)", **OPTIONS)
 def _row(head, point):
     """The row that a lookup's index names, counted from the first one that its cell holds; -1 if
     the cell does not hold it. point: the address of the lookup's line."""
     unit = read_long(head + INDEX_BYTES * 8)
-    index = _index(read_long(head + INDICES * 8) + read_long(point + POINT_INDEX * 8), unit)
+    address = read_long(head + INDICES * 8) + read_long(point + POINT_INDEX * 8)
+    if unit == -8 or unit == 8:
+        index = np.int64(read8(address))
+    elif unit == 4:
+        index = np.int64(read4(address))
+    elif unit == -4:
+        index = (np.int64(read4(address)) ^ 0x80000000) - 0x80000000
+    elif unit == 2:
+        index = np.int64(read2(address))
+    elif unit == -2:
+        index = (np.int64(read2(address)) ^ 0x8000) - 0x8000
+    elif unit == 1:
+        index = np.int64(read1(address))
+    else:
+        index = (np.int64(read1(address)) ^ 0x80) - 0x80
     if index < 0:
         index += read_long(head + AXIS_SIZE * 8)
     row = index - read_long(point + POINT_FIRST_ROW * 8)
