@@ -47,7 +47,24 @@ T = TypeVar("T")
 
 
 def _parse_integer(parser: AttrParser) -> int:
-    return parser.parse_integer(allow_boolean=False, allow_negative=True)
+    value = parser.parse_integer(allow_boolean=False, allow_negative=True)
+    if not -(1 << 63) <= value < 1 << 63:
+        parser.raise_error(f"integer of {value.bit_length()} bits; need at most 63 and a sign")
+    return value
+
+
+MOST_TILES = 1 << 31
+"""Tiles of a machine. Their numbers are multiplied with bytes, in 64-bit integers."""
+
+
+def _parse_tile(parser: AttrParser) -> int:
+    """Read what may follow: at 3. The number of a layout's or a plan's first tile; 0 by default."""
+    if parser.parse_optional_keyword("at") is None:
+        return 0
+    tile = _parse_integer(parser)
+    if not 0 <= tile <= MOST_TILES:
+        parser.raise_error(f"at {tile}; need 0 to {MOST_TILES}")
+    return tile
 
 
 def _parse_list(parser: AttrParser, item: Callable[[], T]) -> tuple[T, ...]:
@@ -277,8 +294,7 @@ class LayoutAttr(_Value[Layout]):
 
         grid = _parse_list(parser, cut)
         access = _parse_access(parser, {f"d{i}": i for i in range(len(grid))})
-        first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
-        layout = Layout(grid, access, first)
+        layout = Layout(grid, access, _parse_tile(parser))
         layout.check_bounds()
         return layout
 
@@ -470,8 +486,10 @@ class Plan:
                 raise ValueError(f"{what} {list(parts)}; need 1 or more parts of each dimension")
             if max(parts) > MOST_PARTS:
                 raise ValueError(f"{what} {list(parts)}; need at most {MOST_PARTS} parts")
-        if min(self.order, default=0) < 0 or self.first_tile < 0:
-            raise ValueError(f"order {list(self.order)} at {self.first_tile}; need 0 or more")
+        if min(self.order, default=0) < 0:
+            raise ValueError(f"order {list(self.order)}; need 0 or more")
+        if not 0 <= self.first_tile <= MOST_TILES:
+            raise ValueError(f"at {self.first_tile}; need 0 to {MOST_TILES}")
 
 
 @irdl_attr_definition
@@ -491,7 +509,7 @@ class PlanAttr(_Value[Plan]):
         parser.parse_keyword("split")
         split = _parse_integers(parser)
         order = _parse_integers(parser) if parser.parse_optional_keyword("order") else ()
-        first = _parse_integer(parser) if parser.parse_optional_keyword("at") else 0
+        first = _parse_tile(parser)
         method = parser.parse_identifier() if parser.parse_optional_keyword("method") else ""
         workers = _parse_integers(parser) if parser.parse_optional_keyword("workers") else ()
         steps = _parse_integers(parser) if parser.parse_optional_keyword("steps") else ()
