@@ -52,7 +52,7 @@ WAYS: tuple[Way, ...] = get_args(Way)
 OLD, NEW = "tiny:5", "tiny:7"
 """The targets of the old outputs and of the new ones, so that they differ."""
 
-MODEL, TEXT = "m.onnx", "m.mlir"
+MODEL, TEXT, SAMPLES = "m.onnx", "m.mlir", "samples.npz"
 
 CACHE = "cache"
 """The cache folder of the writer that keeps programs. All others keep none."""
@@ -69,9 +69,10 @@ func.func @main(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
 class Writer:
     """A command that writes.
 
-    outputs: its files and folders. arguments: of the command, with TARGET for the target; or a
-    function of the target that writes. needs: libraries without which it cannot run. sound: whether
-    an output is as it may be after an interruption; None if it must be the old or the new one.
+    outputs: its files and folders. arguments: of the command, with TARGET for the target and TILES
+    for the number of its tiles; or a function of the target that writes. needs: libraries without
+    which it cannot run. sound: whether an output is as it may be after an interruption; None if it
+    must be the old or the new one.
     """
 
     outputs: tuple[str, ...]
@@ -123,6 +124,11 @@ WRITERS: dict[str, Writer] = {
     "plan": Writer(("q.json", "q.csv"), ("plan", *_FOR, "--json", "q.json", "--csv", "q.csv")),
     "picture": Writer(
         ("q.png",), ("plan", *_FOR, "--operator", "mm", "--png", "q.png"), ("matplotlib",)
+    ),
+    "train": Writer(
+        ("w.safetensors", "c.csv", "t.onnx"),
+        ("train", *_FOR, "--loss", "mean_square", "--data", SAMPLES, "--steps", "TILES")
+        + ("--checkpoint", "w.safetensors", "--curve", "c.csv", "--save-onnx", "t.onnx"),
     ),
     "memory": Writer(("m.json",), ("memory", *_FOR, "--json", "m.json")),
     "graph": Writer(
@@ -195,6 +201,8 @@ class Harness:
         program_files("nn", 0)
         _write_model(empty / MODEL)
         (empty / TEXT).write_text(_TEXT)
+        samples = np.arange(96, dtype=np.float32).reshape(16, 6) / 96
+        np.savez(empty / SAMPLES, x=samples, target=samples)
         self._olds: dict[str, Path] = {}
         self._news: dict[str, Path] = {}
         self.events: dict[str, int] = {}
@@ -385,6 +393,8 @@ CHECKS: dict[str, Callable[[Path, Path], bool]] = {
     ".csv": _same,
     ".mlir": _same,
     ".graphml": _same,
+    ".onnx": _same,
+    ".safetensors": _same,
     ".md": _same,
     ".pftrace": _is_trace,
 }
@@ -429,7 +439,8 @@ def _run(writer: Writer, target: str, commands: TyperGroup) -> None:
         except InputError:
             raise SystemExit(2) from None
         return
-    words = [each.replace("TARGET", target) for each in writer.arguments]
+    tiles = target.partition(":")[2]
+    words = [each.replace("TARGET", target).replace("TILES", tiles) for each in writer.arguments]
     commands.main(args=words, prog_name="abele")
 
 

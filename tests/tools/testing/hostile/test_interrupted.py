@@ -89,5 +89,5 @@ def test_a_careless_writer_is_found(monkeypatch: pytest.MonkeyPatch, writes, pro
 def test_every_command_that_writes_is_a_writer():
     ours = {each.arguments[0] for each in WRITERS.values() if not callable(each.arguments)}
     # The others write what one of these writes, or print.
-    assert ours == {"run", "compile", "opt", "plan", "memory", "graph", "scan", "report"}
+    assert ours == {"run", "compile", "opt", "plan", "memory", "graph", "scan", "report", "train"}
     assert interrupted.OLD != interrupted.NEW
