@@ -26,6 +26,7 @@ from lark.tree import Meta
 from ..brackets import too_deep
 from ..errors import InputError
 from ..limits import INTEGER_BITS, NESTED_BRACKETS
+from .kept_parser import kept_parser
 from .syntax import (
     Build,
     Call,
@@ -106,13 +107,7 @@ _with_meta = cast("Callable[[type[_Builder]], type[_Builder]]", _v_args(meta=Tru
 @cache
 def _parser() -> Lark:
     grammar = files("abele.ir.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(
-        grammar,
-        parser="lalr",
-        start=["start", "pattern", "guards"],
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+    return kept_parser(grammar)
 
 
 def _parsed(start: str, text: str, path: str, line: int) -> object:

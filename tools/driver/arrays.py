@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,8 +23,6 @@ Array = NDArray[Any]
 
 SEEDED_INTEGERS = 4
 """Seeded integers are in 0..SEEDED_INTEGERS-1, so that they are valid indices and counts."""
-
-_BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 _REGISTERED = 2
 """dtype.isbuiltin of the types of ml_dtypes. NumPy's own types have 1, but copies of them, such as

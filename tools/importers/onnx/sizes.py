@@ -7,7 +7,6 @@ the padding change a result. The host removes the padding from the outputs of th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 from typing import cast
 
@@ -92,11 +91,6 @@ def depends(node: Node, operand: int) -> NotConstantError:
         f"({', '.join(inputs)}), which is not supported here; give their values at import",
         inputs,
     )
-
-
-def moved_axis(order: Sequence[int], axis: int) -> int:
-    """Where a transposition puts an axis."""
-    return list(order).index(axis)
 
 
 def as_vector(node: Node, value: SSAValue) -> SSAValue:

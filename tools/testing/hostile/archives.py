@@ -26,9 +26,6 @@ POOL = 30
 
 META, ARCHIVE = "meta.json", "model.abele"
 
-CALM = 0.5
-"""How often the damage is seen only by something else than a digest."""
-
 
 @lru_cache(maxsize=POOL)
 def program_archive(number: int) -> bytes:
