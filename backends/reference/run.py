@@ -99,9 +99,17 @@ def evaluate_pure(op: Operation, operands: Sequence[Array]) -> list[Array]:
     return list(_Interpreter({}, {}, {}, None, None).results(op, operands))
 
 
+_EVALUABLE = (Structured, Movement, Reinterpretation, Composite, nn.ConstantOp)
+
+
 def is_evaluable(op: Operation) -> bool:
     """Whether evaluate_pure can evaluate an operation."""
-    return isinstance(op, Structured | Movement | Reinterpretation | Composite | nn.ConstantOp)
+    return isinstance(op, _EVALUABLE)
+
+
+def has_meaning(cls: type[Operation]) -> bool:
+    """Whether the reference can run an operation of nn of this class, but for its parts."""
+    return cls in _HANDLERS or issubclass(cls, _EVALUABLE)
 
 
 def first_meaningless(module: ModuleOp) -> Operation | None:

@@ -15,6 +15,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Unpack
 
+from ....backends.reference.run import has_meaning
 from ....ir.errors import InputError
 from ....ir.garbage import heap_frozen
 from ....ir.pass_manager import load_pass
@@ -72,12 +73,18 @@ def check_rules(
 
 
 def lowering_passes(load: Sequence[str | os.PathLike[str]]) -> tuple[ModulePass, ...]:
-    """The passes of the loaded files that have lowering rules."""
+    """The passes of the loaded files that have rules which may give operations a meaning."""
     extensions = load_extensions(load)
     found = (load_pass(n, extensions.passes) for n in extensions.passes if n not in PASSES)
     return tuple(
-        each() for each in found if issubclass(each, RulesPass) and each.rule_set().lowered
+        each() for each in found if issubclass(each, RulesPass) and _lowers(each.rule_set())
     )
+
+
+def _lowers(rules: RuleSet) -> bool:
+    """Whether rules have a lowering, or replace operations that the reference cannot run."""
+    roots = {cls for law in rules.laws for cls in law.roots}
+    return bool(rules.lowered) or not all(map(has_meaning, roots))
 
 
 def rules_of(

@@ -490,3 +490,26 @@ def test_operations_that_nothing_lowers_are_refused(tmp_path: Path):
         (tmp_path / "tested.rw").write_text(MOVES_NEG)
         with pytest.raises(InputError, match=r"no rule gives a meaning to mine\.twice"):
             check_rules(tmp_path / "tested.rw", load=load[:1], examples=2)
+
+
+DEFINITION = "rule twice: mine.twice(x) => nn.add(x, x)\n"
+LOSES_ONE = "rule loses_one: mine.twice(mine.twice(x)) => mine.twice(x)\n"
+
+
+def test_a_rule_that_is_no_lowering_gives_an_operation_its_meaning_too(tmp_path: Path):
+    report = rules_over_users_operations(tmp_path, MOVES_NEG, DEFINITION)
+    assert report.examples == report.changed == 15
+    assert report.began_after == {"to-nn": 15}
+
+
+@pytest.mark.parametrize("loaded", [DEFINITION, LOSES_ONE + DEFINITION])
+def test_a_wrong_rule_is_found_even_where_the_files_that_are_loaded_have_it(
+    loaded: str, tmp_path: Path
+):
+    with pytest.raises(RuleWrong, match=r"out\d: element .* need .*"):
+        rules_over_users_operations(tmp_path, LOSES_ONE, loaded)
+
+
+def test_a_rule_that_defines_its_own_root_is_refused_with_what_to_write(tmp_path: Path):
+    with pytest.raises(InputError, match=r"meaning to mine\.twice; load .* write this rule with"):
+        rules_over_users_operations(tmp_path, DEFINITION, DEFINITION, examples=2)
