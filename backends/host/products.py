@@ -77,9 +77,10 @@ MACS_PER_NANOSECOND = 50.0
 NANOSECONDS_PER_PACKED = 0.3
 """Of an element that is packed: a rough estimate."""
 
-LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 4, 64, 1 << 25
+LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 6, 40, 1 << 25
 """If there are fewer units than FEW_UNITS, or the packed rows of one take more than ROOM_BYTES,
-their rows are cut into blocks of at least LEAST_PANELS panels. Each of them packs the columns."""
+their rows are cut into blocks of at least LEAST_PANELS panels. Each of them packs the columns,
+which takes about as long as to multiply them by one panel."""
 
 SHORTEST_RUN = 4
 """Elements of the shortest contiguous run that is copied as a run."""
@@ -314,12 +315,9 @@ class _Bound:
         """The calls that pack all rows, pack all columns, and multiply."""
         head, deep = self._head, int(self._head[TERM_COUNT])
         longest = int(np.diff(self._groups).max(initial=0))
-        per_block, across = self._panels, len(self._groups) * self._across
-        of_panel = 4 * longest * self._height * deep
-        while per_block > LEAST_PANELS and (
-            across * -(-self._panels // per_block) < FEW_UNITS or per_block * of_panel > ROOM_BYTES
-        ):
-            per_block = -(-per_block // 2)
+        per_block = block_panels(
+            self._panels, len(self._groups) * self._across, 4 * longest * self._height * deep
+        )
         blocks = -(-self._panels // per_block)
         batch, groups = np.ascontiguousarray(self._batch), np.ascontiguousarray(self._groups)
         head[[BATCH, GROUPS]] = table_address(batch), table_address(groups)
@@ -362,6 +360,20 @@ class _Bound:
     def forget(self, side: int) -> None:
         """Stop keeping an operand packed."""
         self._is_kept[side] = False
+
+
+def block_panels(panels: int, across: int, size: int) -> int:
+    """Panels of a block of rows.
+
+    panels: of all rows. across: panels of columns, of all groups. size: bytes of a packed panel of
+    rows.
+    """
+    found = panels
+    while found >= 2 * LEAST_PANELS and (
+        across * -(-panels // found) < FEW_UNITS or found * size > ROOM_BYTES
+    ):
+        found = -(-found // 2)
+    return found
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:
