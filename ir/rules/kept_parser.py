@@ -1,7 +1,7 @@
-"""The parser of the rule language, kept in a file, because making its tables takes 0.13 CPU s.
+"""The parser of the rule language, kept in a file, because its tables take time to make.
 
-Measured on the host of docs/testing.md: 0.027 s to read the tables, of 1.1 s for `abele opt` on a
-small file.
+Making them takes 0.13 to 0.18 CPU s, and reading them 0.027 s, on an Intel Xeon at 2.5 GHz where
+`xdsl-opt` takes 0.75 s on a small file.
 """
 
 from __future__ import annotations

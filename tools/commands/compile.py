@@ -25,7 +25,7 @@ def compile_command(
             "--output",
             "-o",
             metavar=f"P{PROGRAM_FILE}",
-            help="The program file. Needed, but with --list-ops.",
+            help="The program file. Required unless --list-ops is given.",
         ),
     ] = None,
     *,

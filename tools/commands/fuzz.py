@@ -91,7 +91,8 @@ def fuzz_command(
     exits with 1. Also exits with 1 if a pass changed hardly any program, because then nothing was
     tested. With --hostile, exits with 1 if a command does anything else with a damaged input than
     accept it or refuse it with a message. A run with the seed of an earlier one continues it. With
-    --interrupt, exits with 1 unless the old outputs or the new ones are there after each.
+    --interrupt, exits with 1 if a command that was stopped leaves neither its old outputs nor its
+    new ones.
     """
     with user_errors():
         refuse_pipeline(pipeline, "abele fuzz PASS PASS")
