@@ -1,18 +1,21 @@
 """How small the reproducers of planted bugs are, and which pass the testing kit blames for them.
 
-python -m abele.tools.bench.planted [--mutants 20] [--seconds 10]
+python -m abele.tools.bench.planted [--mutants 20] [--seconds 10] [--stop-after 600]
 
-The bugs are those of `abele mutate`. Each is in one pass of the default pipeline, whose other
-passes are right. A reproducer is clean if the passes without the bug compile it correctly.
+The bugs are those of `abele mutate`. Each is in one pass: of the default pipeline, or of TRIED,
+which run before it. The other passes are right. A reproducer is clean if the passes without the bug
+compile it correctly.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from math import inf
 from pathlib import Path
 from statistics import median
+from time import monotonic
 from typing import Annotated, cast
 
 import typer
@@ -40,6 +43,13 @@ LARGEST_MEDIAN, LARGEST_OF_MOST, MOST = 2, 6, 0.95
 
 UNTESTED = ("plan-splits",)
 """Passes that only decide. All their decisions are right."""
+
+TRIED = ("differentiate", "recompute", "unfuse")
+"""Passes that the default pipeline does not run, and that keep what a program computes. Bugs in
+them are planted too. (train turns a program into another one, so nothing says what is right.)"""
+
+NAMES = (*(each for each in STAGE if each not in UNTESTED), *TRIED)
+"""The passes that bugs are planted in."""
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
@@ -124,6 +134,36 @@ def table_of(done: Sequence[Done]) -> Table:
     return table
 
 
+def line_of(name: str, done: Sequence[Done]) -> str:
+    """The figures of a pass in one line."""
+    figures = ", ".join(f"{what} {cell}" for what, cell in zip(COLUMNS, cells(done), strict=True))
+    return f"{name}: {figures}"
+
+
+def share_of_rest(end: float, passes: int) -> float:
+    """When the first of some passes has had its even share of the time until an end.
+
+    Both are in seconds of monotonic(). What it does not use is left to the others.
+    """
+    now = monotonic()
+    return now + (end - now) / passes
+
+
+def trials_until(
+    end: float, name: str, classes: Sequence[str], limit: int, budget: Budget
+) -> Iterator[Done]:
+    """Try bugs of a pass one after the other. No trial begins after the end."""
+    if monotonic() >= end:
+        return
+    (right,) = parse_pipeline(name, PASSES)
+    places = plant(right, "", PLANTING)
+    chosen = chosen_mutants(places, classes, limit, budget.seed)
+    for each in trials_among(places, chosen, budget, trouble_on_clean_passes):
+        yield each
+        if monotonic() >= end:
+            return
+
+
 @app.command()
 def planted(
     limit: Annotated[int, typer.Option("--mutants", min=1, help="Bugs per pass.")] = 20,
@@ -133,29 +173,46 @@ def planted(
     classes: Annotated[
         str, typer.Option(help="Only bugs of these classes, as `abele mutate --only` takes them.")
     ] = "",
+    stop_after: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0,
+            help="Clock seconds after which no further bug is tried. Each pass gets an even share "
+            "of what is left.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--json", help="Write each result here, one per line.")
     ] = None,
 ) -> None:
     """Print sizes and blame. Exit with status 1 if a reproducer is not clean or too many are large.
 
-    A bug that no program shows in the time is not counted as found.
+    A bug that no program shows in the time is not counted as found. A pass's figures are printed
+    as soon as its bugs are tried, and the table at the end. Ctrl-C ends the trials, and prints the
+    table of those that are done.
     """
     budget = Budget(seconds=seconds, seed=seed)
-    names = [
-        each for each in STAGE if each not in UNTESTED and (not only or each in only.split(","))
-    ]
+    names = [each for each in NAMES if not only or each in only.split(",")]
+    wanted = tuple(filter(None, classes.split(",")))
+    end = inf if stop_after is None else monotonic() + stop_after
     done: list[Done] = []
     terminal = console()
-    for name in names:
-        (right,) = parse_pipeline(name, PASSES)
-        places = plant(right, "", PLANTING)
-        chosen = chosen_mutants(places, tuple(filter(None, classes.split(","))), limit, seed)
-        for mutant, trial in trials_among(places, chosen, budget, trouble_on_clean_passes):
-            done.append((mutant, trial))
-            if output is not None:
-                with output.open("a") as stream:
-                    stream.write(json.dumps({"mutant": mutant.name, **asdict(trial)}) + "\n")
+    try:
+        for at, name in enumerate(names):
+            of_pass: list[Done] = []
+            for each in trials_until(
+                share_of_rest(end, len(names) - at), name, wanted, limit, budget
+            ):
+                of_pass.append(each)
+                done.append(each)
+                if output is not None:
+                    with output.open("a") as stream:
+                        line = {"mutant": each[0].name, **asdict(each[1])}
+                        stream.write(json.dumps(line) + "\n")
+            if of_pass:
+                typer.echo(line_of(name, of_pass))
+    except KeyboardInterrupt:
+        typer.echo("interrupted; the table holds what is done", err=True)
     terminal.print(table_of(done))
     sizes = [t.operators for _, t in done if t.operators is not None]
     large = share_within(sizes, LARGEST_OF_MOST) < MOST

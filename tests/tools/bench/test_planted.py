@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
+from math import inf
 from pathlib import Path
+from time import sleep
+
+import pytest
+from typer.testing import CliRunner
 
 from abele.dialects import nn
 from abele.passes.canonicalize import Canonicalize
-from abele.tools.bench.planted import cells, share_within, size_of_most, trouble_on_clean_passes
+from abele.tools.bench import planted
+from abele.tools.bench.planted import (
+    NAMES,
+    app,
+    cells,
+    share_of_rest,
+    share_within,
+    size_of_most,
+    trouble_on_clean_passes,
+)
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.sketch import Sketch, Step
 from abele.tools.testing.mutation.mutant import Mutant
@@ -48,3 +63,52 @@ def test_the_figures_of_a_pass():
         (bug, Trial("same")),
     ]
     assert cells(done) == ["3", "2", "3", "4", "4", "1 of 2", "1 of 2", "1.5", "1.5"]
+
+
+def test_bugs_are_planted_in_passes_beside_the_default_pipeline_too():
+    assert {"decompose", "differentiate", "recompute", "unfuse"} <= {*NAMES}
+    assert "plan-splits" not in NAMES
+
+
+def test_passes_share_the_time_evenly(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(planted, "monotonic", lambda: 10.0)
+    assert share_of_rest(40.0, 3) == 20.0
+    assert share_of_rest(40.0, 1) == 40.0
+    assert share_of_rest(inf, 3) == inf
+
+
+def test_a_run_that_is_out_of_time_prints_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    bug = Mutant("x", "wrong", 1, "", "", "", Canonicalize)
+
+    def trials(*given: object):
+        while True:
+            sleep(0.1)
+            yield bug, Trial("found", "value", operators=1, blamed="x")
+
+    monkeypatch.setattr(planted, "plant", lambda *given: None)
+    monkeypatch.setattr(planted, "chosen_mutants", lambda *given: [])
+    monkeypatch.setattr(planted, "trials_among", trials)
+    found = tmp_path / "found.jsonl"
+    options = ["--only", "decompose,unfuse", "--stop-after", "1", "--json", str(found)]
+    result = CliRunner().invoke(app, options)
+    assert result.exit_code == 0, result.output
+    lines = result.output.splitlines()
+    # Each pass has its share of the second, and its line before the table.
+    assert [each.partition(":")[0] for each in lines[:2]] == ["decompose", "unfuse"]
+    assert "bugs in passes" in lines[2]
+    assert 2 <= len([json.loads(each) for each in found.read_text().splitlines()]) <= 11
+
+
+def test_ctrl_c_prints_what_is_done(monkeypatch: pytest.MonkeyPatch):
+    def trials(*given: object):
+        yield Mutant("x", "wrong", 1, "", "", "", Canonicalize), Trial("same")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planted, "plant", lambda *given: None)
+    monkeypatch.setattr(planted, "chosen_mutants", lambda *given: [])
+    monkeypatch.setattr(planted, "trials_among", trials)
+    result = CliRunner().invoke(app, [])
+    assert "interrupted" in result.output
+    assert "bugs in passes" in result.output
