@@ -184,7 +184,11 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
 
 
 class UnknownPass(InputError):
-    """A pipeline names a pass that does not exist."""
+    """A pipeline names a pass that does not exist. name: what it names."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.name = name
 
 
 def unknown_pass(name: str, known: Iterable[str]) -> UnknownPass:
@@ -196,7 +200,7 @@ def unknown_pass(name: str, known: Iterable[str]) -> UnknownPass:
         "abele opt --list-passes lists them",
         "for a pass of yours, load its file with --load",
     )
-    return UnknownPass(f"no pass '{name}'{hint}")
+    return UnknownPass(f"no pass '{name}'{hint}", name)
 
 
 def _prefix(name: str) -> str:

@@ -12,7 +12,8 @@ from xdsl.ir import Dialect, Operation
 from ....dialects.levels import LEVELS
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
-from ....ir.pass_manager import PassEntry, parse_pipeline
+from ....ir.pass_manager import PassEntry, UnknownPass, load_pass, parse_pipeline
+from ....ir.rules.rule_set import RulesPass
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES, expand
@@ -53,10 +54,27 @@ class Extensions:
         """The passes of a pipeline: abele's, users' and xDSL's.
 
         A level stands for the passes that lead there. target: a spelling of a target, for the
-        passes that need one. Raises InputError.
+        passes that need one. Raises InputError. If the spec names a rule instead of a pass, the
+        message says which pass runs the rule.
         """
         known = pipeline_passes(self.passes)
-        return parse_pipeline(expand(spec, target, known), known)
+        try:
+            return parse_pipeline(expand(spec, target, known), known)
+        except UnknownPass as error:
+            owners = [f"'{each}{{only={error.name}}}'" for each in self._passes_with(error.name)]
+            if not owners:
+                raise
+            message = f"no pass '{error.name}', but a rule; run it with {' or '.join(owners)}"
+            raise UnknownPass(message, error.name) from None
+
+    def _passes_with(self, rule: str) -> list[str]:
+        """The names of the passes that apply a rule."""
+        loaded = {name: load_pass(name, self.passes) for name in self.passes}
+        return [
+            name
+            for name, each in loaded.items()
+            if issubclass(each, RulesPass) and any(law.name == rule for law in each.rule_set().laws)
+        ]
 
     def provides(self, each: ModulePass) -> bool:
         """Whether a pass comes from an extension."""

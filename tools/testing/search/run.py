@@ -122,7 +122,8 @@ def _parsed(text: str, target: str) -> tuple[ModulePass, ...]:
     except UnknownPass as error:
         raise UnknownPass(
             f"{error}, or in Python give the pass itself in a list, as in "
-            'check_pipeline(["nn", MyPass(), "partition"])'
+            'check_pipeline(["nn", MyPass(), "partition"])',
+            error.name,
         ) from None
 
 

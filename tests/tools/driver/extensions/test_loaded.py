@@ -32,6 +32,20 @@ def test_a_pipeline_may_name_passes_of_xdsl_but_they_are_not_among_all_passes():
         extensions.pipeline("csee", "")
 
 
+@pytest.mark.parametrize("spec", ["subtract", "nn,subtract,tile"])
+def test_a_rule_in_the_place_of_a_pass_gets_the_name_of_the_pass_that_runs_it(
+    spec: str, tmp_path: Path
+):
+    path = tmp_path / "my_rules.rw"
+    path.write_text("rule subtract: nn.add(x, nn.neg(y)) => nn.sub(x, y)\n")
+    extensions = load_extensions([path])
+    says = r"^no pass 'subtract', but a rule; run it with '(my-rules\{only=subtract\})'$"
+    with pytest.raises(InputError, match=says) as raised:
+        extensions.pipeline(spec, "")
+    written = str(raised.value).split("'")[3]
+    assert [each.name for each in extensions.pipeline(written, "")] == ["my-rules"]
+
+
 REPEATED = """
 func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
   %0 = nn.exp %x : (tensor<4x6xf32>) -> tensor<4x6xf32>
