@@ -31,6 +31,58 @@ def slices(text: str) -> list[dict[str, Any]]:
     return [each for each in json.loads(text)["traceEvents"] if each["ph"] == "X"]
 
 
+FIELDS = {
+    "X": {
+        "name": str,
+        "cat": str,
+        "ph": str,
+        "ts": (int, float),
+        "dur": (int, float),
+        "pid": int,
+        "tid": int,
+        "args": dict,
+    },
+    "M": {"name": str, "ph": str, "pid": int, "tid": int, "args": dict},
+}
+"""The fields of complete events and of metadata, with their types. Source: "Trace Event Format",
+Google, 2016: "Event Descriptions", "Complete Events" and "Metadata Events". abele writes no
+others."""
+
+METADATA = {"process_name", "thread_name"}
+"""Of the names of metadata in the source, those whose argument is a name."""
+
+
+def no_number(text: str) -> None:
+    raise AssertionError(f"{text} is not JSON")
+
+
+def test_events_have_the_fields_of_the_published_format(tmp_path: Path):
+    path = tmp_path / "loop.mlir"
+    path.write_text(LOOP)
+    for model in (convolutions(), path):
+        whole = json.loads(trace_text(compile_model(model, "tiny:16")), parse_constant=no_number)
+        assert whole.keys() == {"displayTimeUnit", "otherData", "traceEvents"}
+        assert whole["displayTimeUnit"] in ("ms", "ns")
+        assert isinstance(whole["otherData"], dict)
+        named = set()
+        for event in whole["traceEvents"]:
+            fields = FIELDS[event["ph"]]
+            assert event.keys() == fields.keys()
+            for name, kind in fields.items():
+                assert isinstance(event[name], kind), (name, event)
+                assert not isinstance(event[name], bool)
+            if event["ph"] == "M":
+                assert event["name"] in METADATA
+                assert isinstance(event["args"]["name"], str)
+                named.add((event["name"], event["tid"]))
+            else:
+                assert event["ts"] >= 0
+                assert event["dur"] >= 0
+        rows = {event["tid"] for event in whole["traceEvents"] if event["ph"] == "X"}
+        assert rows <= {row for name, row in named if name == "thread_name"}
+        assert [row for name, row in named if name == "process_name"] == [0]
+
+
 def test_the_trace_is_as_long_as_the_run_by_the_clock_of_the_target():
     exe = compile_model(convolutions(), "tiny:16")
     text = trace_text(exe)
