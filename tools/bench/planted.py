@@ -152,7 +152,7 @@ def share_of_rest(end: float, passes: int) -> float:
 def trials_until(
     end: float, name: str, classes: Sequence[str], limit: int, budget: Budget
 ) -> Iterator[Done]:
-    """Try bugs of a pass one after the other. No trial begins after the end."""
+    """Try bugs of a pass one after the other. No trial begins after the end, and none is cut."""
     if monotonic() >= end:
         return
     (right,) = parse_pipeline(name, PASSES)
