@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import product
 
 from ...dialects.abele import Plan
@@ -131,19 +132,60 @@ def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
 
 def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
     """The step with these numbers, one along each dimension."""
+    rings = tuple((d, r) for d, r in enumerate(plan.ring) if r >= 0)
+    parts = tuple(plan.split[r] for _, r in rings)
+    part, starts = _part(structure, plan.steps, rings, parts, at)
+    return Step(part, _plan_of_part(plan, len(structure.space.dims), rings), starts)
+
+
+@lru_cache(maxsize=8192)
+def _part(
+    structure: Structure,
+    steps: tuple[int, ...],
+    rings: tuple[tuple[int, int], ...],
+    parts: tuple[int, ...],
+    at: tuple[int, ...],
+) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
+    """The structure of a step, and the first element of its part of each result.
+
+    rings: pairs of a reduction and the dimension round whose tiles it goes. parts: of each ring.
+    """
     space = structure.space
-    sizes = tuple(dim.size // n for dim, n in zip(space.dims, plan.steps, strict=True))
+    sizes, dims, results = _sizes_of_parts(space, steps)
     first = tuple(i * size for i, size in zip(at, sizes, strict=True))
-    rings = {d: r for d, r in enumerate(plan.ring) if r >= 0}
+    rotated = {d for d, _ in rings}
 
     def narrowed(axis: AxisMap) -> AxisMap:
-        moved = axis.offset + sum(a * first[d] for d, a in axis.terms)
-        wraps = any(d in rings for d, _ in axis.terms)
-        return replace(axis, offset=moved, outside="wrap" if wraps else axis.outside)
+        # Runs for every step; calling the constructor is several times as fast as replace().
+        return AxisMap(
+            axis.size,
+            axis.terms,
+            axis.offset + sum(a * first[d] for d, a in axis.terms),
+            axis.divisor,
+            axis.division,
+            "wrap" if any(d in rotated for d, _ in axis.terms) else axis.outside,
+        )
 
     operands = tuple(
-        replace(access, axes=tuple(map(narrowed, access.axes))) for access in space.operands
+        AccessMap(tuple(map(narrowed, access.axes)), access.fill) for access in space.operands
     )
+    starts = tuple(
+        tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in access.axes)
+        for access in space.results
+    )
+    relations = tuple(replace(r, axis=narrowed(r.axis)) for r in space.relations)
+    positions = tuple(each.mapped(narrowed) for each in space.positions)
+    part = Space(dims, operands, results, relations, positions)
+    return Structure(_in_rings(part, steps, rings, parts), structure.body), starts
+
+
+@lru_cache(maxsize=1024)
+def _sizes_of_parts(
+    space: Space, steps: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[Dim, ...], tuple[AccessMap, ...]]:
+    """The sizes of the dimensions of a step, the dimensions, and the maps of results."""
+    sizes = tuple(dim.size // n for dim, n in zip(space.dims, steps, strict=True))
+    dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
     results = tuple(
         replace(
             access,
@@ -154,19 +196,28 @@ def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
         )
         for access in space.results
     )
-    starts = tuple(
-        tuple(first[axis.terms[0][0]] if axis.terms else 0 for axis in access.axes)
-        for access in space.results
+    return sizes, dims, results
+
+
+def _plan_of_part(plan: Plan, rank: int, rings: tuple[tuple[int, int], ...]) -> Plan:
+    """The plan of each step, which has no further steps. rank: dimensions of the whole space."""
+    split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
+    for i, (d, r) in enumerate(rings):
+        steps, rounds, tiles = plan.steps[d], rank + 2 * i, rank + 2 * i + 1
+        order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
+        split = [*(1 if e == r else n for e, n in enumerate(split)), split[r] // steps, steps]
+        workers = [*workers, 1, 1] if workers else []
+    return Plan(
+        tuple(split), tuple(order), plan.first_tile, plan.method, tuple(workers), plan.combine
     )
-    dims = tuple(replace(dim, size=n) for dim, n in zip(space.dims, sizes, strict=True))
-    relations = tuple(replace(r, axis=narrowed(r.axis)) for r in space.relations)
-    positions = tuple(each.mapped(narrowed) for each in space.positions)
-    whole = Space(dims, operands, results, relations, positions)
-    cut, own = _in_rings(whole, plan, rings)
-    return Step(Structure(cut, structure.body), own, starts)
 
 
-def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, Plan]:
+def _in_rings(
+    space: Space,
+    steps: tuple[int, ...],
+    rings: tuple[tuple[int, int], ...],
+    parts: tuple[int, ...],
+) -> Space:
     """Give each ring a dimension that numbers its tiles, and let the rotating reduction depend on
     it.
 
@@ -176,16 +227,14 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
     dims, operands, results = space.dims, space.operands, space.results
     relations: tuple[Relation, ...] = space.relations
     positions: tuple[Position, ...] = space.positions
-    split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
-    for d, r in rings.items():
-        steps, parts = plan.steps[d], plan.split[r]
-        block, size, own = dims[r].size // parts, dims[d].size, len(dims)
+    for (d, r), count in zip(rings, parts, strict=True):
+        turns, block, size, own = steps[d], dims[r].size // count, dims[d].size, len(dims)
         rounds, tiles = own, own + 1
-        more = {r: ((rounds, block * steps), (tiles, block)), d: ((tiles, size),)}
+        more = {r: ((rounds, block * turns), (tiles, block)), d: ((tiles, size),)}
         dims = (
             *(replace(dim, size=block) if i == r else dim for i, dim in enumerate(dims)),
-            Dim(f"{dims[r].name}r", parts // steps),
-            Dim(f"{dims[r].name}t", steps),
+            Dim(f"{dims[r].name}r", count // turns),
+            Dim(f"{dims[r].name}t", turns),
         )
         operands = tuple(_with_terms(access, more) for access in operands)
         relations = tuple(
@@ -194,13 +243,7 @@ def _in_rings(space: Space, plan: Plan, rings: dict[int, int]) -> tuple[Space, P
         )
         positions = tuple(replace(p, access=_with_terms(p.access, more)) for p in positions)
         results = tuple(_in_blocks(access, r, (rounds, tiles), dims) for access in results)
-        order = [e for f in order for e in ((rounds, tiles, r) if f == r else (f,))]
-        split = [*(1 if i == r else n for i, n in enumerate(split)), parts // steps, steps]
-        workers = [*workers, 1, 1] if workers else []
-    own_plan = replace(
-        plan, split=tuple(split), order=tuple(order), workers=tuple(workers), steps=(), ring=()
-    )
-    return Space(dims, operands, results, relations, positions), own_plan
+    return Space(dims, operands, results, relations, positions)
 
 
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
