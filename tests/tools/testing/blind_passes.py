@@ -294,8 +294,8 @@ RARE: dict[type[ModulePass], Callable[[], SearchStrategy[Program]]] = {
     UpdateTooEarly: lambda: programs(
         "nn",
         training=True,
-        max_ops=10,
-        operators=["nn.mul", "nn.matmul", "nn.add", "nn.relu"],
+        max_ops=6,
+        operators=["nn.mul", "nn.matmul"],
         control_flow=False,
     ),
 }
