@@ -366,3 +366,21 @@ def test_wrong_operands_and_unknown_functions_are_named():
         SCALAR_FUNCTIONS["add"].apply((), np.ones(2))
     with pytest.raises(ValueError, match="no scalar function gelu; there are identity, bitcast"):
         scalar_function("gelu")
+
+
+@pytest.mark.parametrize("name", ["gate", "match"])
+@pytest.mark.parametrize("is_in_place", [False, True])
+def test_what_a_condition_keeps_keeps_its_bits_and_all_else_is_positive_zero(name, is_in_place):
+    bits = [0x7FC12345, 0xFFC00001, 0x7F800000, 0x80000000, 0x00000001, 0xC0490FDB]
+    value = np.array(bits * 2, np.uint32).view(np.float32)
+    kept = np.arange(12) < 6
+    condition = [kept.astype(np.float32)]
+    if name == "match":
+        condition.append(np.ones(12, np.float32))
+    # Every second element of a longer row, as on tiles.
+    out = np.full(24, np.nan, np.float32)[::2]
+    if is_in_place:
+        out[...] = value
+        value = out
+    SCALAR_FUNCTIONS[name].kernel((), (*condition, value), out, np.dtype(np.float32))
+    assert out.view(np.uint32).tolist() == [*bits, *[0] * 6]
