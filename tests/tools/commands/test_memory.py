@@ -217,9 +217,9 @@ def test_a_network_far_too_large_is_refused_soon_and_in_little_memory(tmp_path: 
 
 MASKED = """
 builtin.module {
-  func.func @main(%x: T, %rows: tensor<256x1xf32>, %columns: tensor<1x128xf32>, %w: W, %v: W, %u: W)
+  func.func @main(%x: T, %rows: tensor<64x1xf32>, %columns: tensor<1x128xf32>, %w: W, %v: W, %u: W)
       -> T {
-    %mask = nn.mul %rows, %columns : (tensor<256x1xf32>, tensor<1x128xf32>) -> T loc("mask")
+    %mask = nn.mul %rows, %columns : (tensor<64x1xf32>, tensor<1x128xf32>) -> T loc("mask")
     %0 = nn.mul %x, %mask : (T, T) -> T loc("drop1")
     %1 = nn.matmul %0, %w : (T, W) -> T loc("fc1")
     %2 = nn.matmul %1, %v : (T, W) -> T loc("fc2")
@@ -228,14 +228,14 @@ builtin.module {
     func.return %4 : T
   }
 }
-""".replace("W", "tensor<128x128xf32>").replace("T", "tensor<256x128xf32>")
+""".replace("W", "tensor<128x128xf32>").replace("T", "tensor<64x128xf32>")
 """A mask that waits through three products."""
 
 
 @pytest.mark.parametrize(
     ("text", "target"),
     [
-        pytest.param(MASKED, "tiny:16,memory.bytes_per_tile=56000", id="a mask"),
+        pytest.param(MASKED, "tiny:4,memory.bytes_per_tile=98000", id="a mask"),
         pytest.param(
             *(training_step(5, 8, 16), "tiny:8,memory.bytes_per_tile=30000"),
             marks=[pytest.mark.slow, pytest.mark.large],
