@@ -13,7 +13,6 @@ from ....dialects.levels import LEVELS
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, UnknownPass, load_pass, parse_pipeline
-from ....ir.rules.rule_set import RulesPass
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES, expand
@@ -69,6 +68,8 @@ class Extensions:
 
     def _passes_with(self, rule: str) -> list[str]:
         """The names of the passes that apply a rule."""
+        from ....ir.rules.rule_set import RulesPass  # noqa: PLC0415  0.1 s, for a message
+
         loaded = {name: load_pass(name, self.passes) for name in self.passes}
         return [
             name
