@@ -581,10 +581,6 @@ def _select(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[
     np.copyto(out, a, where=condition, casting="unsafe")
 
 
-LONGEST_WORD = 8
-"""Bytes of the longest integers that bits are multiplied as."""
-
-
 def _gate(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
     """The second operand where the first is positive, otherwise 0."""
     condition, value = arrays
@@ -598,8 +594,9 @@ def _match(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
 
 
 def _kept_where(kept: Array, value: Array, out: Array, dtype: np.dtype[Any]) -> None:
-    if value.dtype == out.dtype == dtype and dtype.itemsize <= LONGEST_WORD:
-        # The bits times 0 or 1: a masked copy takes a branch for each element.
+    """The value where it is kept, to the bit, otherwise 0. kept: truth values of one byte each."""
+    if value.dtype == out.dtype == dtype:
+        # The bits times 0 or 1, because a masked copy takes a branch for each element.
         bits = f"u{dtype.itemsize}"
         np.multiply(value.view(bits), kept, out=out.view(bits))
         return

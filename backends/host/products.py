@@ -80,7 +80,8 @@ NANOSECONDS_PER_PACKED = 0.3
 LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 6, 40, 1 << 25
 """If there are fewer units than FEW_UNITS, or the packed rows of one take more than ROOM_BYTES,
 their rows are cut into blocks of at least LEAST_PANELS panels. Each of them packs the columns,
-which takes about as long as to multiply them by one panel."""
+which takes about as long as to multiply them by one panel. Chosen by trial: docs/speed.md has what
+4 and 64 take."""
 
 SHORTEST_RUN = 4
 """Elements of the shortest contiguous run that is copied as a run."""
@@ -362,15 +363,15 @@ class _Bound:
         self._is_kept[side] = False
 
 
-def block_panels(panels: int, across: int, size: int) -> int:
-    """Panels of a block of rows.
+def block_panels(panels: int, across: int, panel_bytes: int) -> int:
+    """The number of panels of rows in a block.
 
-    panels: of all rows. across: panels of columns, of all groups. size: bytes of a packed panel of
+    panels: of all rows. across: panels of columns, of all groups. panel_bytes: of a packed panel of
     rows.
     """
     found = panels
     while found >= 2 * LEAST_PANELS and (
-        across * -(-panels // found) < FEW_UNITS or found * size > ROOM_BYTES
+        across * -(-panels // found) < FEW_UNITS or found * panel_bytes > ROOM_BYTES
     ):
         found = -(-found // 2)
     return found

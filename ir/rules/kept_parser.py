@@ -20,8 +20,13 @@ from ..cache_folder import cache_folder
 from ..private_folder import intrusion
 from ..whole_file import whole_file
 
-STARTS = ("start", "pattern", "guards")
-"""The symbols of the grammar that a text may be: a file, one pattern, conditions."""
+OPTIONS: dict[str, Any] = {
+    "parser": "lalr",
+    "start": ["start", "pattern", "guards"],
+    "propagate_positions": True,
+    "maybe_placeholders": True,
+}
+"""Options of the parser. start: what a text may be: a file of rules, one pattern, or conditions."""
 
 _DIGEST_BYTES = sha256().digest_size
 
@@ -29,10 +34,11 @@ _DIGEST_BYTES = sha256().digest_size
 def kept_parser(grammar: str) -> Lark:
     """The parser of a grammar, from its file if that is whole, else made and kept.
 
-    The file is named after all that decides the tables. Whoever can write to it decides what rules
-    mean, so a folder that others can write to is not used.
+    The file is in the folder `rules` of the cache folder, and is named after all that decides the
+    tables. Whoever can write to it decides what rules mean, so a folder that others can write to is
+    not used.
     """
-    decisive = repr((grammar, STARTS, lark.__version__))
+    decisive = repr((grammar, OPTIONS, lark.__version__))
     path = cache_folder().absolute() / "rules" / sha256(decisive.encode()).hexdigest()
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -44,17 +50,11 @@ def kept_parser(grammar: str) -> Lark:
 
 
 def _made(grammar: str) -> Lark:
-    return Lark(
-        grammar,
-        parser="lalr",
-        start=list(STARTS),
-        propagate_positions=True,
-        maybe_placeholders=True,
-    )
+    return Lark(grammar, **OPTIONS)
 
 
 def _read(path: Path) -> Lark | None:
-    """The parser that a file holds; None if there is no file, or its digest is not that of it."""
+    """The parser that a file holds; None if there is no file, or if its digest is wrong."""
     try:
         kept = path.read_bytes()
     except OSError:
@@ -66,7 +66,7 @@ def _read(path: Path) -> Lark | None:
 
 
 def _with_numbers(made: dict[str, Any]) -> dict[str | int, Any]:
-    """A dictionary of the tables. JSON made text of its keys that are numbers."""
+    """A dictionary of the tables with numbers as keys again, which JSON has turned into text."""
     return {int(key) if key.isdecimal() else key: each for key, each in made.items()}
 
 

@@ -45,16 +45,20 @@ class RuleSet:
         return RuleSet((*self.laws, *other.laws), self.vocabulary, warnings, self.levels)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the rules, in order."""
+        return tuple(law.name for law in self.laws)
+
+    @property
     def lowered(self) -> frozenset[type[Operation]]:
         """The operations that lower rules replace. None may be left after the pass."""
         return frozenset(cls for law in self.laws if law.kind == "lower" for cls in law.roots)
 
     def chosen(self, only: Collection[str] = (), skip: Collection[str] = ()) -> RuleSet:
         """The rules named in only, without those in skip. Raises InputError for an unknown name."""
-        names = [law.name for law in self.laws]
         for name in (*only, *skip):
-            if name not in names:
-                raise InputError(f"no rule {name}{suggestion(name, names)}")
+            if name not in self.names:
+                raise InputError(f"no rule {name}{suggestion(name, self.names)}")
         kept = [law for law in self.laws if (not only or law.name in only) and law.name not in skip]
         return replace(self, laws=tuple(kept))
 
@@ -219,7 +223,7 @@ def rules_pass(name: str, rules: RuleSet) -> type[RulesPass]:
 
     if rules.levels is not None:
         rules.levels.declare(ApplyRules)
-    ApplyRules.__doc__ = f"Apply the rules {', '.join(law.name for law in rules.laws)}."
+    ApplyRules.__doc__ = f"Apply the rules {', '.join(rules.names)}."
     ApplyRules.__name__ = ApplyRules.__qualname__ = "".join(
         part.capitalize() for part in name.split("-")
     )

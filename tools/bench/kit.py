@@ -135,7 +135,7 @@ def _rules() -> Table:
         table.add_column(name, justify="right" if name in ("rules", "times") else "left")
     for each in (Canonicalize, FoldScales, ConvertTileToExchange):
         report = check_rules(each.rule_set(), examples=RULES, seed=1)
-        laws = [law.name for law in each.rule_set().laws]
+        laws = each.rule_set().names
         least = min(laws, key=lambda law, fired=report.fired: fired[law])
         table.add_row(each.name, str(len(laws)), least, f"{report.fired[least]:,}")
     return table

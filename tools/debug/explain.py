@@ -49,7 +49,7 @@ def _rules_of(name: str, extensions: Extensions) -> str:
     cls = load_pass(name, extensions.passes)
     if not issubclass(cls, RulesPass):
         return f"; abele opt --help-pass {name} describes it"
-    return f"; its rules: {', '.join(dict.fromkeys(law.name for law in cls.rule_set().laws))}"
+    return f"; its rules: {', '.join(dict.fromkeys(cls.rule_set().names))}"
 
 
 def rule_sets(extensions: Extensions) -> list[RuleSet]:

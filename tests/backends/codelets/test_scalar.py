@@ -370,17 +370,24 @@ def test_wrong_operands_and_unknown_functions_are_named():
 
 @pytest.mark.parametrize("name", ["gate", "match"])
 @pytest.mark.parametrize("is_in_place", [False, True])
-def test_what_a_condition_keeps_keeps_its_bits_and_all_else_is_positive_zero(name, is_in_place):
-    bits = [0x7FC12345, 0xFFC00001, 0x7F800000, 0x80000000, 0x00000001, 0xC0490FDB]
-    value = np.array(bits * 2, np.uint32).view(np.float32)
-    kept = np.arange(12) < 6
-    condition = [kept.astype(np.float32)]
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64", "int32", "int8"])
+def test_what_a_condition_keeps_keeps_its_bits_and_all_else_is_positive_zero(
+    name: str, is_in_place: bool, dtype: str
+):
+    of = np.dtype(dtype)
+    unsigned = np.dtype(f"u{of.itemsize}")
+    # Of floats: zeros of both signs, the smallest denormal, NaN with payloads, ordinary numbers.
+    high = 1 << 8 * of.itemsize - 1
+    bits = [0, 1, high, high - 1, 2 * high - 1, 2 * high - 2, high >> 1, high | high >> 1]
+    value = np.array(bits * 2, unsigned).view(of)
+    kept = np.arange(16) < 8
+    condition = [kept.astype(of)]
     if name == "match":
-        condition.append(np.ones(12, np.float32))
+        condition.append(np.ones(16, of))
     # Every second element of a longer row, as on tiles.
-    out = np.full(24, np.nan, np.float32)[::2]
+    out = np.full(32, 3, of)[::2]
     if is_in_place:
         out[...] = value
         value = out
-    SCALAR_FUNCTIONS[name].kernel((), (*condition, value), out, np.dtype(np.float32))
-    assert out.view(np.uint32).tolist() == [*bits, *[0] * 6]
+    SCALAR_FUNCTIONS[name].kernel((), (*condition, value), out, of)
+    assert out.view(unsigned).tolist() == [*bits, *[0] * 8]

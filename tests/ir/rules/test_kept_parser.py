@@ -52,6 +52,13 @@ def test_another_grammar_has_another_file(folder: Path):
     assert len(list(folder.iterdir())) == 2
 
 
+def test_other_options_have_another_file(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    kept_parser(GRAMMAR)
+    monkeypatch.setitem(module.OPTIONS, "propagate_positions", False)
+    kept_parser(GRAMMAR)
+    assert len(list(folder.iterdir())) == 2
+
+
 def test_a_folder_that_others_can_write_to_is_not_read(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -74,7 +74,7 @@ class Extensions:
         return [
             name
             for name, each in loaded.items()
-            if issubclass(each, RulesPass) and any(law.name == rule for law in each.rule_set().laws)
+            if issubclass(each, RulesPass) and rule in each.rule_set().names
         ]
 
     def provides(self, each: ModulePass) -> bool:

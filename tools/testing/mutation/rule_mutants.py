@@ -50,7 +50,7 @@ def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
     with watched(watcher):
         run()
     names = dict.fromkeys(law.place.file for law in rules.laws)
-    own = {law.name for law in rules.laws}
+    own = set(rules.names)
     numbers, found, counts = Numbers(), list[Mutant](), Counter[bool]()
     for name in names:
         if not name.endswith(SUFFIX):
