@@ -108,7 +108,7 @@ def is_evaluable(op: Operation) -> bool:
 
 
 def has_meaning(cls: type[Operation]) -> bool:
-    """Whether the reference can run an operation of nn of this class, but for its parts."""
+    """Whether the reference can run operations of a class. Those inside them are not looked at."""
     return cls in _HANDLERS or issubclass(cls, _EVALUABLE)
 
 

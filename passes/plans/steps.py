@@ -200,7 +200,10 @@ def _sizes_of_parts(
 
 
 def _plan_of_part(plan: Plan, rank: int, rings: tuple[tuple[int, int], ...]) -> Plan:
-    """The plan of each step, which has no further steps. rank: dimensions of the whole space."""
+    """The plan of each step, which has no further steps. rank: dimensions of the whole space.
+
+    The dimensions of a ring have the numbers that _in_rings gives them.
+    """
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for i, (d, r) in enumerate(rings):
         steps, rounds, tiles = plan.steps[d], rank + 2 * i, rank + 2 * i + 1
