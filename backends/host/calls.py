@@ -34,9 +34,11 @@ class KernelCall:
     __slots__ = ("_arguments", "_kept")
 
     def __init__(self, code: int, table: Table, cuts: Table, kept: object, room: int = 0) -> None:
-        ends = int(cuts[0]), int(cuts[-1])
-        self._kept = table, cuts, kept
-        self._arguments = code, table_address(table), address(cuts), len(cuts) - 1, ends, room
+        at = table_address(table)
+        # In the order of tables.CALL_CODE and the others.
+        whole = np.array([code, at, cuts[0], cuts[-1]], np.int64)
+        self._kept = table, cuts, whole, kept
+        self._arguments = code, at, address(cuts), len(cuts) - 1, address(whole), room
 
     def __call__(self) -> None:
         """Run the kernel."""

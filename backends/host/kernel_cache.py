@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
@@ -24,15 +23,10 @@ from numba.core import config
 from numba.core.caching import FunctionCache, NullCache
 
 from ...ir.private_folder import intrusion, private_folder
+from .kernel_sources import folder_stamp
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""
-
-
-SEQUENCES = [
-    Path(__file__).parents[1] / "codelets" / name for name in ("functions.py", "sequences.py")
-]
-"""The files that define what kernels/functions.py compiles."""
 
 
 class FolderCache(FunctionCache):
@@ -70,16 +64,6 @@ class FolderCache(FunctionCache):
         except OSError as error:
             _warn(f"{self.cache_path}: compiled kernels cannot be kept ({_reason(error)})")
             self.disable()
-
-
-@cache
-def folder_stamp(folder):
-    """A digest of the Python files of a folder, and of SEQUENCES: their names and contents."""
-    found = sha256()
-    for path in [*sorted(folder.glob("*.py")), *SEQUENCES]:
-        found.update(f"{path.name} {path.stat().st_size}\n".encode())
-        found.update(path.read_bytes())
-    return found.hexdigest()
 
 
 def compiled(*signature, **options):

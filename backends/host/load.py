@@ -1,5 +1,7 @@
 """Loads kernels, and compiles those that are not cached yet: in two processes, with progress.
 
+Once compiled, they are loaded as machine code, without numba (see machine_code).
+
 Numba compiles under a lock, so threads would not help. When the first kernel has to be compiled, a
 second process starts to compile tasks that this one needs later, and leaves them in the cache.
 """
@@ -19,6 +21,7 @@ from threading import RLock
 from typing import Any, TextIO, cast
 
 from .array_functions import load_array_functions
+from .machine_code import save_kernels, saved_kernels
 
 COMPILING = "abele: compiling kernels for this host, once"
 
@@ -36,21 +39,26 @@ compile_tasks({tasks!r})
 
 @cache
 def kernels(task: str) -> Any:
-    """The module of the kernels of a task: "sharing", "copies", "chains", "functions", "routes",
-    "products" or "lookups".
+    """The kernels of a task: "sharing", "copies", "chains", "functions", "routes", "products" or
+    "lookups". They are the task's module, or have its constants, addresses and functions.
 
     Says on stderr if they have to be compiled: in one line per process, or on a terminal in a line
     of progress, which is erased in the end.
     """
     with _LOCK:
+        saved = saved_kernels(task)
+        if saved is not None:
+            return saved
         line = _Line(task, sys.stderr)
         try:
             for child in _children:
                 if task in child.tasks:
                     child.wait(line)
-            return _imported(task, partial(_begin, task, line), partial(line.add, task))
+            module = _imported(task, partial(_begin, task, line), partial(line.add, task))
         finally:
             line.erase()
+        save_kernels(task, module)
+        return module
 
 
 def compile_tasks(tasks: Sequence[str]) -> None:

@@ -85,16 +85,14 @@ class Threads:
         """How many threads a call uses, if that is known already; else None."""
         return self._wanted
 
-    def run(
-        self, code: int, table: int, cuts: int, units: int, ends: tuple[int, int], room: int
-    ) -> None:
+    def run(self, code: int, table: int, cuts: int, units: int, whole: int, room: int) -> None:
         """Do the units of a call, which are one if it is small.
 
-        code, table, cuts: as for the kernel `share`. ends: the first cut and the last one. room:
-        bytes that each thread needs.
+        code, table, cuts: as for the kernel `share`. whole: the address of the call, as for
+        `do_all`. room: bytes that each thread needs.
         """
         start = 0.0 if self._timed is None else perf_counter()
-        self._run(code, table, cuts, units, ends, room)
+        self._run(code, table, cuts, units, whole, room)
         if self._timed is not None:
             self._timed.append(TimedCall(units, perf_counter() - start))
 
@@ -107,15 +105,13 @@ class Threads:
         finally:
             self._timed = None
 
-    def _run(
-        self, code: int, table: int, cuts: int, units: int, ends: tuple[int, int], room: int
-    ) -> None:
+    def _run(self, code: int, table: int, cuts: int, units: int, whole: int, room: int) -> None:
         with self._lock:
             wanted = self.count
             if room > self._room_bytes:
                 self._make_rooms(room)
             if wanted == 1 or units == 1:
-                self._sharing.do_all(code, table, *ends, self._room)
+                self._sharing.do_all(whole, self._room)
                 return
             if wanted > self._started:
                 self._begin(wanted)

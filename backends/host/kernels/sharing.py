@@ -13,6 +13,10 @@ from ..kernel_cache import compiled
 from .atomics import atomic_add, atomic_read, atomic_swap, atomic_write, call_system, pause
 from .hardware import OPTIONS
 from .tables import (
+    CALL_CODE,
+    CALL_END,
+    CALL_FIRST,
+    CALL_TABLE,
     JOB_ACTIVE,
     JOB_CODE,
     JOB_CUTS,
@@ -131,9 +135,11 @@ def share(job, code, table, cuts, units, threads, take_units):
             call_system(give_way)
 
 
-@compiled("void(int64, int64, int64, int64, int64)", **OPTIONS)
-def do_all(code, table, first, end, room):
-    """Do all units of a call in this thread."""
+@compiled("void(int64, int64)", **OPTIONS)
+def do_all(call, room):
+    """Do all units of a call in this thread. It has few arguments, since each takes time."""
+    first, end = read_long(call + CALL_FIRST * 8), read_long(call + CALL_END * 8)
+    code, table = read_long(call + CALL_CODE * 8), read_long(call + CALL_TABLE * 8)
     call_at(code, (table, first, end, room))
 
 

@@ -29,6 +29,10 @@ THREAD_END, THREAD_ROOM = 2 * LINE, 2 * LINE + 1
 """Columns of a thread's lines: the next unit of its stretch, whether it is parked, the end of its
 stretch, and the address of its room for intermediate values."""
 
+CALL_CODE, CALL_TABLE, CALL_FIRST, CALL_END = range(4)
+"""A call of all units: the address of the kernel that does them, of the kernel's table, the first
+part of the work, and the end."""
+
 # Copies
 
 COPY_RANK, COPY_RUN, COPY_REPLICA, COPY_CODE, COPY_SOURCE, COPY_TARGET, COPY_KIND = range(7)

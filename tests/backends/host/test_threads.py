@@ -64,14 +64,15 @@ def in_another_order(seed: int) -> Callable[..., None]:
         table: int,
         cuts: int,
         units: int,
-        ends: tuple[int, int],
+        whole: int,
         room: int,
     ) -> None:
-        del ends
+        del whole
         order, edge = list(range(units)), np.dtype(np.int64).itemsize
         Random(seed).shuffle(order)
         for unit in order[:: 1 if seed else -1]:
-            own_run(self, code, table, cuts + unit * edge, 1, edges(cuts, unit), room)
+            call = np.array([code, table, *edges(cuts, unit)], np.int64)
+            own_run(self, code, table, cuts + unit * edge, 1, call.ctypes.data, room)
 
     def edges(cuts: int, unit: int) -> tuple[int, int]:
         both = (ctypes.c_int64 * 2).from_address(cuts + unit * 8)
