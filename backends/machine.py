@@ -6,7 +6,7 @@ A codelet sees its own tile's row through strided views, and data cross tiles in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
@@ -151,6 +151,25 @@ class Machine:
         seen = self._memory.view()
         seen.flags.writeable = False
         return seen
+
+    @property
+    def binder(self) -> Binder:
+        """What has made the calls of operations."""
+        return self._binder
+
+    @property
+    def stamps(self) -> list[Stamp]:
+        """The stamps of all variables, in their order."""
+        return list(self._stamps.values())
+
+    def bound(self) -> Iterator[tuple[Operation, list[Call], list[tuple[Stamp, bool]]]]:
+        """Each operation of the supersteps in the order of a run: its calls, and the stamps of what
+        it writes, with whether it writes all blocks with equal replicas."""
+        for step in self._supersteps.values():
+            for op, calls, stamp in step.moves:
+                yield op, calls, [] if stamp is None else [(stamp, True)]
+            for op, calls, stamps in step.computes:
+                yield op, calls, [(stamp, False) for stamp in stamps]
 
     def poke(self, tile: int, address: int, values: Memory) -> None:
         """Change bytes of a tile behind the program's back.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,11 @@ class Scratch:
             self._buffers[purpose] = buffer
         return buffer[:size].view(dtype).reshape(shape)
 
+    @property
+    def buffers(self) -> list[Array]:
+        """The buffers that are handed out now. Their contents matter between two calls only."""
+        return list(self._buffers.values())
+
     def keep(self, size: int) -> NDArray[np.uint8] | None:
         """Bytes that are never handed out again; None once too many have been."""
         if size > self._left:
@@ -68,6 +73,18 @@ class Scratch:
 def address(array: Array) -> int:
     """The address of an array's first element."""
     return int(array.ctypes.data)
+
+
+def owner(array: Array) -> Array:
+    """The array that has the memory of a view."""
+    while True:
+        base: Any = array.base
+        if not isinstance(base, np.ndarray):
+            # NumPy's strided views have an object in between.
+            base = getattr(base, "base", None)
+        if not isinstance(base, np.ndarray):
+            return array
+        array = cast(Array, base)
 
 
 def run_calls(calls: Sequence[Call]) -> None:

@@ -18,7 +18,7 @@ from ...dialects.structured import FURTHER, HELD, Stage
 from ...ir.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
-from .scalar import FLOAT32, compute_dtype, convert_into, is_floating, scalar_function
+from .scalar import FLOAT32, apply_into, compute_dtype, convert_into, is_floating, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]
 """The calls that compute the cells of one shape class."""
@@ -52,10 +52,10 @@ def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
             if place == len(room):
                 room.append(scratch.take(f"value {place}", piece.shape, piece.dtype))
             further, rest = rest[: stage.extras], rest[stage.extras :]
-            apply = scalar_function(stage.function).apply
+            function = scalar_function(stage.function)
             inputs = stage.arguments(values, further)
             values.append(room[place])
-            calls.append((_apply, (apply, stage.parameters, inputs, room[place])))
+            calls.append((apply_into, (function, stage.parameters, inputs, room[place])))
             if stage.element in HELD:
                 dtype = dtype_named(stage.element)
                 if dtype != piece.dtype:
@@ -129,9 +129,3 @@ def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
     for index in chunks(cells.result.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
         operands = tuple(a[index] for a in cells.operands)
         yield Cells(cells.body, operands, cells.result[index], ())
-
-
-def _apply(
-    apply: Callable[..., Array], parameters: tuple[float, ...], inputs: list[Array], out: Array
-) -> None:
-    apply(parameters, *inputs, out=out)

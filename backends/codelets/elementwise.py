@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from .calls import Array, Call, Scratch, chunks, coalesced
+from .calls import Call, Scratch, chunks, coalesced
 from .cells import Cells
-from .scalar import scalar_function
+from .scalar import apply_into, scalar_function
 
 CHUNK_ELEMENTS = 1 << 20
 """Elements of one call. It bounds the copies made by functions that convert their operands."""
@@ -12,17 +12,10 @@ CHUNK_ELEMENTS = 1 << 20
 
 def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls that compute a body without a combiner."""
-    function = scalar_function(cells.body.function).apply
+    function = scalar_function(cells.body.function)
     *operands, result = coalesced(*cells.operands, cells.result)
     calls: list[Call] = []
     for index in chunks(result.shape, CHUNK_ELEMENTS):
         inputs = [a[index] for a in operands]
-        calls.append((_apply, (function, cells.body.parameters, inputs, result[index])))
+        calls.append((apply_into, (function, cells.body.parameters, inputs, result[index])))
     return calls
-
-
-def _apply(
-    function: object, parameters: tuple[float, ...], inputs: list[Array], out: Array
-) -> None:
-    assert callable(function)
-    function(parameters, *inputs, out=out)

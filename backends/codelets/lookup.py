@@ -18,8 +18,9 @@ from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.space import NO_INDEX
 from .calls import Array, Call, Scratch, address
 from .cells import Cells
-from .reduction import MERGE, bits, merging_dtype
+from .reduction import MERGE, merging_dtype
 from .scalar import ScalarFunction, convert_into, is_floating, scalar_function
+from .ufuncs import bits
 
 Places = list[NDArray[np.int64]]
 """For each axis of the views, where the contributing points are."""

@@ -6,7 +6,6 @@ are left to NumPy. Both orders are fixed, so that two runs agree to the bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import product
 from math import prod
 from typing import Any
@@ -15,7 +14,8 @@ import numpy as np
 
 from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
-from .scalar import compute_dtype, convert_into, is_floating, scalar_function
+from .scalar import apply_into, compute_dtype, convert_into, is_floating, scalar_function
+from .ufuncs import merge_into, reduce_into
 
 MERGE: dict[str, np.ufunc] = {
     "sum": np.add,
@@ -102,13 +102,13 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
         for i, step in enumerate(steps):
             inputs = [a[index] for a in step]
             if i == 0:
-                calls.append((_apply, (function.apply, body.parameters, inputs, total)))
+                calls.append((apply_into, (function, body.parameters, inputs, total)))
             elif is_identity:
-                calls.append((_merge, (merge, total, inputs[0])))
+                calls.append((merge_into, (merge, total, inputs[0])))
             else:
                 value = scratch.take("value", piece.shape, dtype)
-                calls.append((_apply, (function.apply, body.parameters, inputs, value)))
-                calls.append((_merge, (merge, total, value)))
+                calls.append((apply_into, (function, body.parameters, inputs, value)))
+                calls.append((merge_into, (merge, total, value)))
         if total is not piece:
             calls.append((convert_into, (total, piece)))
     return calls
@@ -133,33 +133,10 @@ def _reduce(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch)
         value = inputs[0]
         if not is_direct:
             value = scratch.take("value", value.shape, dtype)
-            calls.append((_apply, (function.apply, body.parameters, inputs, value)))
+            calls.append((apply_into, (function, body.parameters, inputs, value)))
         total = piece if piece.dtype == dtype else scratch.take("total", piece.shape, dtype)
         over = tuple(a - drop for a in axes)
-        calls.append((_reduce_into, (merge, value, over, total)))
+        calls.append((reduce_into, (merge, value, over, total)))
         if total is not piece:
             calls.append((convert_into, (total, piece)))
     return calls
-
-
-def _apply(
-    apply: Callable[..., Array], parameters: tuple[float, ...], inputs: list[Array], out: Array
-) -> None:
-    apply(parameters, *inputs, out=out)
-
-
-def bits(array: Array) -> Array:
-    """An array viewed as unsigned integers of its elements' size."""
-    return array.view(f"u{array.itemsize}")
-
-
-def _merge(merge: np.ufunc, total: Array, value: Array) -> None:
-    if merge is np.bitwise_or:
-        total, value = bits(total), bits(value)
-    merge(total, value, out=total, dtype=total.dtype, casting="unsafe")
-
-
-def _reduce_into(merge: np.ufunc, value: Array, axes: tuple[int, ...], total: Array) -> None:
-    if merge is np.bitwise_or:
-        total, value = bits(total), bits(value)
-    merge.reduce(value, axis=axes, dtype=total.dtype, out=total)

@@ -86,6 +86,13 @@ def storage_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     return compute_dtype(*dtypes)
 
 
+def apply_into(
+    function: ScalarFunction, parameters: tuple[float, ...], inputs: list[Array], out: Array
+) -> None:
+    """Write a function of arrays into an array."""
+    _ = function.apply(parameters, *inputs, out=out)
+
+
 def convert_into(values: Array, out: Array) -> None:
     """Write values into an array of any dtype.
 

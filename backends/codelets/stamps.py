@@ -81,6 +81,16 @@ class Stamp:
         self._whole = now if is_whole else -1
 
     @property
+    def index(self) -> int:
+        """Which variable it is of."""
+        return self._index
+
+    @property
+    def others(self) -> frozenset[int]:
+        """All variables that share bytes with it, and itself."""
+        return frozenset(self._others)
+
+    @property
     def is_alone(self) -> bool:
         """Whether no other variable shares bytes with it."""
         return len(self._others) == 1

@@ -17,27 +17,15 @@ from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, Scratch
 from ..codelets.stamps import History
+from ..tile_rows import row_bytes
 from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, write_blocks
-
-PAGE_BYTES = 4096
-ROW_PADDING_BYTES = 64
 
 Give = Callable[[tile.InputOp], Array]
 """The tensor that the host gives an input."""
 
 Take = Callable[[tile.OutputOp, Array], None]
 """Hands the host the values of an output, in its variable's viewed shape."""
-
-
-def row_bytes(bytes_per_tile: int) -> int:
-    """Bytes from one tile's memory to the next in the host's memory.
-
-    Never a multiple of a page: equal addresses of all tiles would share a cache set. A word may be
-    read at the last byte of a tile.
-    """
-    row = -(-(bytes_per_tile + 3) // ROW_PADDING_BYTES) * ROW_PADDING_BYTES
-    return row if row % PAGE_BYTES else row + ROW_PADDING_BYTES
 
 
 class Binder:

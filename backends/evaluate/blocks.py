@@ -29,6 +29,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import AccessMap, Space, identity_map
 from ..codelets.calls import Array, Call, Scratch, coalesced, run_calls
 from ..codelets.numerics import Placed
+from ..codelets.ufuncs import fill_with
 
 SHORT_RUN_BYTES = 128
 """Blocks whose runs in a dense tensor are shorter are assembled once, not once per replica."""
@@ -167,7 +168,7 @@ def bind_copy(
     if 0 in layout.shape:
         # There are no elements to copy, but cells that read beyond the ends find padding.
         fill = fill_of(layout.access.fill, dtype)
-        return [(block.fill, (fill,)) for block in target.views()]
+        return [(fill_with, (block, fill)) for block in target.views()]
     order = _staging_order(layout)
     spread = _Spread.of(layout.shape, layout.access, sizes, dtype, scratch, "copy", order)
     if moves is None:
@@ -267,13 +268,13 @@ def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]
     """The calls that fill an array outside of a region: by slabs, or everywhere if the region has
     holes."""
     if any((s.step or 1) > 1 for s in into) or 0 in array[(*into, ...)].shape:
-        return [(array.fill, (fill,))]
+        return [(fill_with, (array, fill))]
     calls: list[Call] = []
     rest: tuple[slice, ...] = ()
     for s, n in zip(into, array.shape, strict=True):
         for slab in (slice(0, s.start), slice(s.stop, n)):
             if slab.start < slab.stop:
-                calls.append((array[(*rest, slab)].fill, (fill,)))
+                calls.append((fill_with, (array[(*rest, slab)], fill)))
         rest = (*rest, s)
     return calls
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.calls import address
-from ..codelets.stamps import Table
+from ..codelets.calls import Call, address
+from ..codelets.stamps import Stamp, Table
 from .threads import THREADS
 
 SMALL_NANOSECONDS = 12_000.0
@@ -40,9 +42,45 @@ class KernelCall:
         self._kept = table, cuts, whole, kept
         self._arguments = code, at, address(cuts), len(cuts) - 1, address(whole), room
 
+    @classmethod
+    def kept(cls, arguments: tuple[int, int, int, int, int, int], kept: object) -> KernelCall:
+        """A call from the arguments of another one, whose addresses hold here. kept: as above."""
+        call = cls.__new__(cls)
+        call._arguments, call._kept = arguments, kept
+        return call
+
+    @property
+    def arguments(self) -> tuple[int, int, int, int, int, int]:
+        """What Threads.run is called with: code, table, cuts, units, whole and room."""
+        return self._arguments
+
+    @property
+    def memory(self) -> object:
+        """All that lives as long as the call, in tuples, lists and the like."""
+        return self._kept
+
     def __call__(self) -> None:
         """Run the kernel."""
         THREADS.run(*self._arguments)
+
+
+class WhileEqual:
+    """One of two calls: `once` while the replicas of some variables are known to be equal, else
+    `each`."""
+
+    __slots__ = ("each", "once", "stamps")
+
+    def __init__(self, stamps: Sequence[Stamp], once: Call, each: Call) -> None:
+        self.stamps, self.once, self.each = stamps, once, each
+
+    def __call__(self) -> None:
+        """Make the call."""
+        function, arguments = self.once
+        for stamp in self.stamps:
+            if stamp.whole is None:
+                function, arguments = self.each
+                break
+        function(*arguments)
 
 
 def unit_cuts(nanoseconds: NDArray[np.float64], ends: Table | None = None) -> Table:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ..codelets.calls import Array, Call
 from ..codelets.cells import Cells
 from ..codelets.stamps import Stamp
+from .calls import WhileEqual
 
 
 @dataclass(frozen=True)
@@ -56,23 +57,4 @@ def replica_calls(
             operands[i] = cells.first_replicas[i]
             stamps.append(stamp)
     once = bind(operands) if stamps else None
-    return [call if once is None else (_WhileEqual(stamps, once, call), ())]
-
-
-class _WhileEqual:
-    """One of two calls: `once` while the replicas of some variables are known to be equal, else
-    `each`."""
-
-    __slots__ = ("_each", "_once", "_stamps")
-
-    def __init__(self, stamps: Sequence[Stamp], once: Call, each: Call) -> None:
-        self._stamps, self._once, self._each = stamps, once, each
-
-    def __call__(self) -> None:
-        """Make the call."""
-        function, arguments = self._once
-        for stamp in self._stamps:
-            if stamp.whole is None:
-                function, arguments = self._each
-                break
-        function(*arguments)
+    return [call if once is None else (WhileEqual(stamps, once, call), ())]

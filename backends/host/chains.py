@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ...dialects.structured import FURTHER, Body, Stage
-from ..codelets.calls import Array, Call, Scratch, address, coalesced
+from ..codelets.calls import Array, Call, Scratch, address, coalesced, owner
 from ..codelets.cells import Cells
 from ..codelets.chain import places_of, stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarFunction
@@ -323,11 +323,12 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
     steps look up.
 
     Consecutive steps that do the same with memory of one kind become one step with several places.
-    Arrays with equal strides share a column.
+    Arrays with equal strides share a column, if they are in the same block of memory: then offsets
+    from one to the other hold wherever the block is.
     """
     groups = [list(group) for _, group in groupby(steps, _key)]
     table = np.zeros((len(groups), STEP_FIELDS), np.int64)
-    columns: dict[tuple[int, ...], Array] = {}
+    columns: dict[tuple[tuple[int, ...], int], Array] = {}
     places: list[int] = []
     for row, group in zip(table, groups, strict=True):
         step = group[0]
@@ -338,8 +339,9 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
             row[[FUNCTION, FUNCTION_CODE]] = compiled.NUMBERS[step.function], compiled.CODE
         memories = zip(*(s.arrays for s in group), strict=True)
         for fields, memory in zip(OPERANDS, memories, strict=False):
-            column = columns.setdefault(memory[0].strides, memory[0])
-            which = list(columns).index(column.strides)
+            key = memory[0].strides, id(owner(memory[0]))
+            column = columns.setdefault(key, memory[0])
+            which = list(columns).index(key)
             row[list(fields)] = len(places), _kind(memory[0]), _stride(memory[0]), which
             places += [address(a) - address(column) for a in memory]
     # A step without memory has no places, but may look some up.
@@ -357,7 +359,7 @@ def _key(step: _Step) -> tuple[object, ...]:
         step.kind,
         step.bits,
         step.function,
-        [(a.itemsize, a.strides) for a in step.arrays],
+        [(a.itemsize, a.strides, id(owner(a))) for a in step.arrays],
     )
 
 

@@ -15,11 +15,7 @@ Results, and all values that outlive the superstep that reads them, are equal to
 
 from __future__ import annotations
 
-import mmap
-import sys
-from collections.abc import Generator, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,11 +28,13 @@ from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History
-from ..evaluate.binder import Give, Take, row_bytes
+from ..evaluate.binder import Give, Take
 from ..evaluate.blocks import Blocks, filling
+from ..tile_rows import row_bytes
 from .arena import arena_blocks, times_named
 from .fast import FastBinder
 from .reduce_scatter import bind_reduce_scatter
+from .tile_memory import copy_all, copying, tile_memory
 
 EARLY_BYTES = 1 << 20
 """Weights of at least so many bytes are written while calls are bound."""
@@ -61,16 +59,11 @@ class FusedBinder(FastBinder):
         self.blocks = {**blocks, **temporary}
         times = times_named(module)
         self._read_once = {name for name in temporary if times[name] == 2}
-        written = {
-            name
-            for op in module.walk()
-            if isinstance(op, (CopyOp, InputOp, VerticesOp))
-            for name in ([op.writes.string_value()] if isinstance(op, InputOp) else op.destinations)
-        }
+        changed = written(module)
         self._weights = {
             name
             for name, variable in variables.items()
-            if variable.initial is not None and name not in written and _is_alone(blocks[name])
+            if variable.initial is not None and name not in changed and _is_alone(blocks[name])
         }
         # The weights whose first replicas are enough. More drop out as calls are bound.
         self._in_part = set(self._weights)
@@ -83,18 +76,7 @@ class FusedBinder(FastBinder):
 
         Raises MemoryError if the host has too little.
         """
-        row = row_bytes(bytes_per_tile)
-        if sys.platform != "linux":
-            return np.zeros((tiles, row), np.uint8)
-        # NumPy asks for huge pages. The first byte touched of one takes the memory of three tiles.
-        try:
-            pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        except OSError as error:
-            raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
-        # Some kernels have no huge pages, or no choice of them.
-        with suppress(OSError, AttributeError):
-            pages.madvise(mmap.MADV_NOHUGEPAGE)
-        return np.frombuffer(pages, np.uint8).reshape(tiles, row)
+        return tile_memory(tiles, row_bytes(bytes_per_tile))
 
     def bind(
         self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
@@ -112,19 +94,22 @@ class FusedBinder(FastBinder):
             and name in self._weights
             and variable.initial.array.nbytes >= EARLY_BYTES
         }
-        with _copying([pair for pairs in early.values() for pair in pairs]):
+        with copying([pair for pairs in early.values() for pair in pairs]):
             calls = super().bind(steps, give, take)
         self._written_early = set(early)
         return calls
 
     def load(self, name: str, values: NDArray[np.generic]) -> None:
         """Write a variable's initial value; of a weight, the replicas that are read."""
-        is_in_part = name in self._in_part
         if name in self._written_early:
             self._written_early.discard(name)
-            if is_in_part:
+            if name in self._in_part:
                 return
-        _copy(filling(values, self.blocks[name], with_replicas=not is_in_part))
+        copy_all(self.writing(name, values))
+
+    def writing(self, name: str, values: NDArray[np.generic]) -> list[tuple[Array, Array]]:
+        """Pairs of a target and a source whose copies write a variable's initial value."""
+        return filling(values, self.blocks[name], with_replicas=name not in self._in_part)
 
     def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices.
@@ -193,31 +178,17 @@ class FusedBinder(FastBinder):
         self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
 
 
+def written(module: ModuleOp) -> set[str]:
+    """The variables that operations write."""
+    return {
+        name
+        for op in module.walk()
+        if isinstance(op, (CopyOp, InputOp, VerticesOp))
+        for name in ([op.writes.string_value()] if isinstance(op, InputOp) else op.destinations)
+    }
+
+
 def _is_alone(blocks: Blocks) -> bool:
     """Whether no other variable shares bytes with one."""
     stamp = blocks.placed.stamp
     return stamp is not None and stamp.is_alone
-
-
-def _copy(pairs: Iterable[tuple[Array, Array]]) -> None:
-    """Copy to the first of each pair from the second."""
-    for target, source in pairs:
-        np.copyto(target, source)
-
-
-@contextmanager
-def _copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
-    """Copy in another thread meanwhile, or before if there is no thread."""
-    if not pairs:
-        yield
-        return
-    with ThreadPoolExecutor(1) as executor:
-        writing = None
-        try:
-            writing = executor.submit(_copy, pairs)
-        except RuntimeError:
-            # The host has no more threads, or the interpreter is ending.
-            _copy(pairs)
-        yield
-    if writing is not None:
-        writing.result()

@@ -48,6 +48,7 @@ def kernels(task: str) -> Any:
     with _LOCK:
         saved = saved_kernels(task)
         if saved is not None:
+            loaded[task] = saved
             return saved
         line = _Line(task, sys.stderr)
         try:
@@ -58,6 +59,7 @@ def kernels(task: str) -> Any:
         finally:
             line.erase()
         save_kernels(task, module)
+        loaded[task] = module
         return module
 
 
@@ -151,6 +153,9 @@ class _Child:
         self._process.kill()
         self._process.wait()
 
+
+loaded: dict[str, Any] = {}
+"""The kernels that have been loaded, by task."""
 
 _LOCK = RLock()
 """Held while kernels are loaded."""

@@ -108,11 +108,11 @@ def _path(task: str) -> Path | None:
         return None
     given = os.environ.get(FOLDER_SETTING)
     folder = Path(given) / "abele" if given else cache_folder() / "kernels" / "code"
-    return folder.absolute() / f"{task}-{_stamp()[:32]}{ENDING}"
+    return folder.absolute() / f"{task}-{kernel_stamp()[:32]}{ENDING}"
 
 
 @cache
-def _stamp() -> str:
+def kernel_stamp() -> str:
     """A digest of all that the code of kernels depends on."""
     binding = _binding()
     settings = {

@@ -7,13 +7,9 @@ axes, whatever else is computed with them (`ordered`).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ..codelets.calls import Array, Call, Scratch, address
+from ..codelets.calls import Array, Call, Scratch
 from ..codelets.cells import Cells
 from ..codelets.contraction import (
     Roles,
@@ -23,108 +19,12 @@ from ..codelets.contraction import (
     roles,
     swaps_sides,
 )
-from ..codelets.ordered import TERMS
-from ..codelets.stamps import Stamp, Table
-from .calls import KernelCall, even_cuts, table_address, unit_cuts
+from .bound_products import Groups, Products, View
 from .cells import HostCells
 from .chains import FLOAT_DTYPES
-from .kernels.tables import (
-    BATCH,
-    BLOCK_COUNT,
-    BLOCK_PANELS,
-    CHAIN_TERMS,
-    COLUMN_COUNT,
-    COLUMN_OFFSETS,
-    COLUMNS_KEPT,
-    COLUMNS_PACKED,
-    GROUPS,
-    KNOWN,
-    LANES,
-    LEFT,
-    LEFT_BYTES,
-    LEFT_TERMS,
-    MULTIPLY_CODE,
-    PACK_COLUMNS_CODE,
-    PACK_ROWS_CODE,
-    PACKED_ROWS,
-    PANEL_COUNT,
-    PRODUCT_FIELDS,
-    RESULT,
-    RESULT_BYTES,
-    RESULT_COLUMNS,
-    RESULT_ROWS,
-    RESULT_RUNS,
-    RESULT_SPANS,
-    RIGHT,
-    RIGHT_BYTES,
-    RIGHT_TERMS,
-    ROW_COUNT,
-    ROW_OFFSETS,
-    ROWS_KEPT,
-    ROWS_PACKED,
-    RUNS_OF_COLUMNS,
-    SPANS,
-    STORE_TILE_CODE,
-    TERM_COUNT,
-)
-from .load import kernels
-
-ALIGNMENT = 64
-
-MACS_PER_NANOSECOND = 50.0
-"""Of one thread: a rough estimate."""
-
-NANOSECONDS_PER_PACKED = 0.3
-"""Of an element that is packed: a rough estimate."""
-
-LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 6, 40, 1 << 25
-"""If there are fewer units than FEW_UNITS, or the packed rows of one take more than ROOM_BYTES,
-their rows are cut into blocks of at least LEAST_PANELS panels. Each of them packs the columns,
-which takes about as long as to multiply them by one panel. Chosen by trial: docs/speed.md has what
-4 and 64 take."""
-
-SHORTEST_RUN = 4
-"""Elements of the shortest contiguous run that is copied as a run."""
 
 FLOAT32 = FLOAT_DTYPES[0]
 """The dtype that products are added in."""
-
-
-@dataclass(frozen=True)
-class Groups:
-    """The axes of a batch of products, slowest first, as (size, stride of each array)."""
-
-    batch: Sequence[int]
-    left: Sequence[int]
-    right: Sequence[int]
-    inner: Sequence[int]
-
-
-_View = tuple[Groups, Sequence[Array]]
-"""A batch of products: its axes, and the left operand, the right operand and the result."""
-
-
-@dataclass(frozen=True)
-class Partials:
-    """Where blocks of partial sums are, each on a tile of its own.
-
-    begin: the address of the first block. tile: bytes to the next cell. dims: the dimensions along
-    which there are several blocks of the same elements, in the order in which these are added up:
-    cells from one block to the next, and how many blocks.
-    """
-
-    begin: int
-    tile: int
-    dims: tuple[tuple[int, int], ...]
-
-    def places(self, addresses: Table) -> tuple[Table, Table]:
-        """For addresses within blocks: the number of the partial, and its offset from the first."""
-        cells = (addresses - self.begin) // self.tile
-        rank, on = np.zeros_like(cells), np.zeros_like(cells)
-        for weight, count in self.dims:
-            at = cells // weight % count
-            rank, on = rank * count + at, on + at * weight * self.tile
-        return rank, on
 
 
 def host_contraction(cells: Cells, scratch: Scratch) -> list[Call]:
@@ -143,7 +43,7 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
         return []
     is_swapped = swaps_sides(cells, groups)
 
-    def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> _View | None:
+    def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> View | None:
         """The products of operands in these views; None if they add up other terms."""
         if roles_ is None or set(roles_.inner) != set(groups.inner):
             return None
@@ -152,7 +52,7 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
             seen, left, right = seen[::-1], right, left
         return Groups(roles_.batch, left, right, groups.inner), (*seen, cells.result)
 
-    def with_roles(seen: tuple[Array, ...]) -> _View | None:
+    def with_roles(seen: tuple[Array, ...]) -> View | None:
         return viewed(seen, roles(replace(cells, operands=seen)))
 
     each = viewed(cells.operands, groups)
@@ -168,245 +68,3 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
             once = with_roles(cells.first_replicas[:2])
     call = Products(each, once, stamps[::-1] if is_swapped else stamps, scratch)
     return [(call, ())]
-
-
-class Products:
-    """Computes a batch of products; those of equal operands once, while they are known to be equal.
-
-    each: groups of axes and arrays (left operand, right operand, result), where each tile reads its
-    own. once: the same with stride 0 along the tiles on which an operand is equal. stamps: of the
-    left and the right operand. An operand stays packed until it is written.
-    """
-
-    def __init__(
-        self,
-        each: _View,
-        once: _View | None,
-        stamps: Sequence[Stamp | None],
-        scratch: Scratch,
-    ) -> None:
-        self._separate = each
-        self._stamps = [stamp for stamp in stamps if stamp is not None]
-        self._scratch = scratch
-        self._seen: list[int | None] = [None] * len(self._stamps)
-        # Replicas are known to be equal only if both operands have a stamp.
-        known = once if len(self._stamps) == len(stamps) else None
-        self._once = None if known is None else _Bound(*known, scratch)
-        self._each: _Bound | None = None
-        self._partials: Partials | None = None
-
-    def can_add_up(self, partials: Partials) -> bool:
-        """Whether the partials can be computed one after another, in the first one's block."""
-        return self._once is not None and self._once.can_add_up(partials)
-
-    def add_up(self, partials: Partials) -> None:
-        """From now on, add each block of partial sums to the first one."""
-        assert self._once is not None
-        self._partials = partials
-        self._once.add_up(partials)
-
-    def __call__(self) -> None:
-        """Compute the products."""
-        once = self._once
-        wholes = [stamp.whole for stamp in self._stamps]
-        if once is None or None in wholes:
-            if self._each is None:
-                self._each = _Bound(*self._separate, self._scratch)
-                if self._partials is not None:
-                    self._each.add_up(self._partials)
-            self._each(0)
-            return
-        known = 0
-        for side, whole in enumerate(wholes):
-            if whole == self._seen[side]:
-                known |= once.keep(side, self._scratch)
-            else:
-                once.forget(side)
-        self._seen = wholes
-        once(known)
-
-
-FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
-"""The flags of the left and the right operand."""
-
-
-class _Bound:
-    """A call of products: its tables, and the memory for packed operands.
-
-    Each product of the batch overwrites what the one before it packed, unless that is kept.
-    """
-
-    def __init__(self, groups: Groups, arrays: Sequence[Array], scratch: Scratch) -> None:
-        compiled = kernels("products")
-        first, second, result = arrays
-        self._width, self._height = int(compiled.COLUMNS), int(compiled.ROWS)
-        width, height = self._width, self._height
-        offsets = [_offsets(a, groups.batch) for a in arrays]
-        self._batch = np.stack(offsets, axis=1)
-        rows, row_results = (_offsets(a, groups.left) for a in (first, result))
-        columns, column_results = (_offsets(a, groups.right) for a in (second, result))
-        depth, depths = (_offsets(a, groups.inner) for a in (first, second))
-        runs, spans = _runs(columns, second.itemsize, width)
-        result_runs, result_spans = _runs(column_results, result.itemsize, width)
-        self._panels, self._across = -(-len(rows) // height), -(-len(columns) // width)
-        self._sizes = [
-            len(self._batch) * n * len(depth) for n in (self._panels * height, self._across * width)
-        ]
-        self._head = head = np.zeros(PRODUCT_FIELDS, np.int64)
-        head[[LEFT, RIGHT, RESULT]] = [address(a) for a in arrays]
-        head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = [a.itemsize for a in arrays]
-        codes = [MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE]
-        head[[CHAIN_TERMS, *codes]] = TERMS, *compiled.CODES
-        head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
-        head[PANEL_COUNT] = self._across
-        columns, column_results = (np.pad(o, (0, LANES)) for o in (columns, column_results))
-        self._results = row_results, column_results
-        self._tables = {
-            ROW_OFFSETS: rows,
-            RESULT_ROWS: row_results,
-            RUNS_OF_COLUMNS: runs,
-            SPANS: spans,
-            COLUMN_OFFSETS: columns,
-            RESULT_RUNS: result_runs,
-            RESULT_SPANS: result_spans,
-            RESULT_COLUMNS: column_results,
-            LEFT_TERMS: depth,
-            RIGHT_TERMS: depths,
-        }
-        head[list(self._tables)] = [table_address(each) for each in self._tables.values()]
-        self._arrays = arrays
-        each = np.arange(len(self._batch))
-        self._groups = np.stack([each, each + 1], axis=1)
-        self._rooms: list[Array | None] = [None, None]
-        self._is_kept = [False, False]
-        self._calls: tuple[KernelCall, KernelCall, KernelCall] | None = None
-
-    def can_add_up(self, partials: Partials) -> bool:
-        """Whether each product of the batch belongs to one partial, and the first partial is
-        computed for all of them."""
-        begin = self._head[RESULT] + self._batch[:, 2]
-        which, on = partials.places(begin)
-        firsts = np.isin(begin - on, begin[which == 0]).all()
-        (own,) = which[:1]
-        alone = (partials.places(begin[:1] + offsets)[0] == own for offsets in self._results)
-        return bool(firsts) and all(each.all() for each in alone)
-
-    def add_up(self, partials: Partials) -> None:
-        """Add the products of each partial, one after another, to those of the first."""
-        which, on = partials.places(self._head[RESULT] + self._batch[:, 2])
-        self._batch[:, 2] -= on
-        self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
-        edges = np.flatnonzero(np.r_[True, np.diff(self._batch[:, 2]) != 0, True])
-        self._groups = np.stack([edges[:-1], edges[1:]], axis=1)
-        self._calls = None
-
-    def __call__(self, known: int) -> None:
-        """Multiply. known: flags for operands that stay packed or are packed already."""
-        if self._calls is None:
-            self._calls = self._bound()
-        *packing, multiply = self._calls
-        for pack, (kept, packed) in zip(packing, FLAGS, strict=True):
-            # Several threads use one packed panel.
-            if known & kept and not known & packed:
-                pack()
-        self._head[KNOWN] = known
-        multiply()
-
-    def _bound(self) -> tuple[KernelCall, KernelCall, KernelCall]:
-        """The calls that pack all rows, pack all columns, and multiply."""
-        head, deep = self._head, int(self._head[TERM_COUNT])
-        longest = int(np.diff(self._groups).max(initial=0))
-        per_block = block_panels(
-            self._panels, len(self._groups) * self._across, 4 * longest * self._height * deep
-        )
-        blocks = -(-self._panels // per_block)
-        batch, groups = np.ascontiguousarray(self._batch), np.ascontiguousarray(self._groups)
-        head[[BATCH, GROUPS]] = table_address(batch), table_address(groups)
-        head[[BLOCK_COUNT, BLOCK_PANELS]] = blocks, per_block
-        compiled, kept = kernels("products"), (self._arrays, self._tables, head, batch, groups)
-        each = deep * NANOSECONDS_PER_PACKED
-        packing = [
-            KernelCall(code, head, even_cuts(count, count * width * each), kept)
-            for code, count, width in (
-                (compiled.PACK_ALL_ROWS, len(batch) * self._panels, self._height),
-                (compiled.PACK_ALL_COLUMNS, len(batch) * self._across, self._width),
-            )
-        ]
-        macs = np.diff(self._groups)[:, 0] * (self._height * self._width * deep)
-        panels = np.minimum(per_block, self._panels - np.arange(blocks) * per_block)
-        cost = np.repeat(np.outer(macs, panels).ravel() / MACS_PER_NANOSECOND, self._across)
-        room = 4 * (
-            longest * per_block * self._height * deep
-            + self._width * deep
-            + (per_block + 1) * self._height * self._width
-            + 2 * LANES
-        )
-        rows, columns = packing
-        return rows, columns, KernelCall(compiled.PRODUCTS, head, unit_cuts(cost), kept, room)
-
-    def keep(self, side: int, scratch: Scratch) -> int:
-        """Keep an operand packed, if there is room; returns its flags."""
-        kept, packed = FLAGS[side]
-        if self._is_kept[side]:
-            return kept | packed
-        room = self._rooms[side]
-        if room is None:
-            room = self._rooms[side] = scratch.keep(self._sizes[side] * 4 + ALIGNMENT)
-        if room is None:
-            return 0
-        self._is_kept[side] = True
-        self._head[PACKED_ROWS + side] = -(-address(room) // ALIGNMENT) * ALIGNMENT
-        return kept
-
-    def forget(self, side: int) -> None:
-        """Stop keeping an operand packed."""
-        self._is_kept[side] = False
-
-
-def block_panels(panels: int, across: int, panel_bytes: int) -> int:
-    """The number of panels of rows in a block.
-
-    panels: of all rows. across: panels of columns, of all groups. panel_bytes: of a packed panel of
-    rows.
-    """
-    found = panels
-    while found >= 2 * LEAST_PANELS and (
-        across * -(-panels // found) < FEW_UNITS or found * panel_bytes > ROOM_BYTES
-    ):
-        found = -(-found // 2)
-    return found
-
-
-def _offsets(array: Array, axes: Sequence[int]) -> Table:
-    """The offsets of all elements along some axes, slowest axis first."""
-    found = np.zeros(1, np.int64)
-    for d in axes:
-        steps = np.arange(array.shape[d], dtype=np.int64) * array.strides[d]
-        found = (found[:, None] + steps).reshape(-1)
-    return found
-
-
-def _runs(offsets: Table, itemsize: int, width: int) -> tuple[Table, Table]:
-    """The runs of columns in which panels are read or written: contiguous ones, and scattered ones.
-
-    Returns a table of runs, and the first run of each panel of `width` columns with the end.
-    """
-    at = np.arange(len(offsets))
-    begins = at % width == 0
-    begins[1:] |= np.diff(offsets) != itemsize
-    within = at - np.flatnonzero(begins)[np.cumsum(begins) - 1]
-    begins |= within % LANES == 0
-    # A vector that consists of short runs is copied element by element.
-    vector = at // LANES
-    scattered = (np.bincount(vector[begins], minlength=vector[-1] + 1) > LANES // SHORTEST_RUN)[
-        vector
-    ]
-    edges = at % LANES == 0
-    edges[1:] &= scattered[1:] | scattered[:-1]
-    starts: NDArray[np.bool_] = edges | (begins & ~scattered)
-    first = np.flatnonzero(starts)
-    count = np.diff(np.r_[first, len(offsets)])
-    where = np.where(scattered[first], 0, offsets[first])
-    runs = np.stack([first % width, count, where, first, ~scattered[first]], axis=1, dtype=np.int64)
-    panels = np.arange(0, len(offsets) + width, width)
-    return runs, np.searchsorted(first, panels).astype(np.int64)

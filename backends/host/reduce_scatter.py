@@ -27,9 +27,9 @@ from ..codelets.calls import BYTE, Call, Scratch, address
 from ..codelets.numerics import Placed
 from ..codelets.reduction import is_walked
 from ..evaluate.blocks import Blocks
+from .bound_products import Partials, Products
 from .chains import MERGES, merge_call
 from .copies import bind_copy
-from .products import Partials, Products
 from .vertices import BoundVertices, bind_vertices
 
 FLOAT32 = np.dtype(np.float32)

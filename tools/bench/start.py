@@ -50,7 +50,7 @@ TO_THE_RUN = """
 import sys
 from abele.tools.driver.compile import compile_model
 exe = compile_model(sys.argv[1], sys.argv[2])
-exe.runner()
+exe.prepared()
 """
 """A program that stops when it could run."""
 

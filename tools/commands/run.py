@@ -79,7 +79,7 @@ def run(
 
         with how.progress(extensions) as on_step:
             exe = how.compiled(model, extensions, on_step, on_inputs=read_inputs)
-            exe.module_at(at)
+            exe.check_level(at)
             exe.seed_random(seed & MOST_SEED)
             if outputs is not None:
                 # Before a long run: write_npz would refuse these names after it.

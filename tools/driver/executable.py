@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ...backends import executable as program_file
 from ...backends.addresses.prove import AddressProof, prove_addresses
@@ -37,12 +37,16 @@ from .arrays import Array, Tensor, checked, listed
 from .context import new_context
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
-from .host_memory import refuse_too_little_memory
-from .program import Signature, check_target, signature, verified_level
+from .host_memory import refuse_too_little_for, refuse_too_little_memory
+from .program import check_target, signature, verified_level
 from .program_memory import ProgramMemory
+from .signature import Signature
 from .training import Settings, check_loss, check_states, settings_of
 
 if TYPE_CHECKING:
+    from ...backends.host.kept_run import KeptRun
+    from ...backends.machine import Machine
+    from .cache.runs import RunFile
     from .keep_plans import KeptPlans
 
 MACHINE = EXCHANGE.name
@@ -71,6 +75,14 @@ class Stages:
 
 
 Loader = Callable[[], ModuleOp]
+
+
+class Ready(Protocol):
+    """A program that is ready to run."""
+
+    def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
+        """Run @main once; outputs by name."""
+        ...
 
 
 class Executable:
@@ -105,6 +117,9 @@ class Executable:
         self._runners: dict[tuple[str, bool], Runner] = {}
         self._seed: int | None = None
         self._last: tuple[str, bool] | None = None
+        self._ready: KeptRun | None = None
+        self.run_file: RunFile | None = None
+        """What keeps the program ready to run, if the cache has the program."""
 
     def __repr__(self) -> str:
         """The program, its target and its levels; nothing is loaded or priced for it."""
@@ -151,9 +166,19 @@ class Executable:
             set_seed(module, seed)
         self.reset()
 
+    def check_level(self, level: str) -> None:
+        """Raise InputError if the program has no such level, or if its module is damaged.
+
+        A program from the cache is not looked at: a damaged one would be compiled again.
+        """
+        if level not in self._loaders or not self.is_from_cache:
+            _ = self.module_at(level)
+
     @cached_property
     def signature(self) -> Signature:
         """The inputs and outputs of the program."""
+        if self.run_file is not None and self.run_file.exists:
+            return self.run_file.signature
         return signature(self.module_at(MACHINE), self.path)
 
     @property
@@ -181,11 +206,29 @@ class Executable:
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
-        runner = self.runner(at, strict)
+        runner = self.prepared(at, strict)
         start = perf_counter()
         outputs = runner.run(arrays)
         self.stages.seconds["run"] = perf_counter() - start
         return self.signature.trimmed(outputs)
+
+    def prepared(self, at: str = MACHINE, strict: bool = False) -> Ready:
+        """What runs a level: the cache's program that is ready to run, or the loaded program."""
+        key = at, strict
+        if key != (MACHINE, False) or key in self._runners or self.run_file is None:
+            return self.runner(at, strict)
+        if self._ready is None:
+            start = perf_counter()
+            with naming_memory_errors(f"loading {self.path} at {at}"):
+                tile_bytes = self._reported.get("max_tile_bytes")
+                if isinstance(tile_bytes, int):
+                    refuse_too_little_for(self.target, tile_bytes)
+                    self._ready = self.run_file.load()
+            self.stages.seconds["load"] = perf_counter() - start
+        if self._ready is None:
+            return self.runner(at, strict)
+        self._last = key
+        return self._ready
 
     def runner(self, at: str = MACHINE, strict: bool = False) -> Runner:
         """The loaded program of a level."""
@@ -198,6 +241,9 @@ class Executable:
                         _ = self.addresses
                 load = RUNNERS[level_named(at)]
                 self._runners[at, strict] = load(self.module_at(at), self.target, strict)
+                if (at, strict) == (MACHINE, False) and self.run_file is not None:
+                    machine = cast("Machine", self._runners[at, strict])
+                    self.run_file.save(machine, self.module_at(at))
             self.stages.seconds["load"] = perf_counter() - start
         self._last = at, strict
         return self._runners[at, strict]
@@ -241,7 +287,7 @@ class Executable:
         Of the level that was run last; their first values, if none was.
         """
         names = self._listed(UPDATED)
-        last = None if self._last is None else self._runners[self._last]
+        last = None if self._last is None else self._runners.get(self._last)
         found = initial_states(self.module_at(MACHINE)) if last is None else last.states
         # Nothing is left of a weight that nothing reads.
         return {name: found[name] for name in names if name in found}
@@ -287,6 +333,8 @@ class Executable:
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:
         """The operators for which no plan keeps the memory limit."""
+        if self.is_from_cache and not self._reported.get("relaxed_limits"):
+            return ()
         return read_relaxed(self.module_at(MACHINE))
 
     @property

@@ -20,9 +20,14 @@ def refuse_too_little_memory(memory: MemoryReport, is_compiled: bool = False) ->
     touched bytes; `ulimit -v` limits the mapped bytes. is_compiled: the program came from a file,
     so its number of tiles is fixed.
     """
-    touched = memory.max_tile_bytes * memory.target.tiles + BESIDE_BYTES
-    _refuse(memory.target, touched, free_bytes(), is_compiled)
-    refuse_too_little_to_map(memory.target, is_compiled)
+    refuse_too_little_for(memory.target, memory.max_tile_bytes, is_compiled)
+
+
+def refuse_too_little_for(target: Target, tile_bytes: int, is_compiled: bool = False) -> None:
+    """As refuse_too_little_memory, for so many bytes of the fullest tile."""
+    touched = tile_bytes * target.tiles + BESIDE_BYTES
+    _refuse(target, touched, free_bytes(), is_compiled)
+    refuse_too_little_to_map(target, is_compiled)
 
 
 def refuse_too_little_to_map(target: Target, is_compiled: bool = False) -> None:

@@ -30,7 +30,8 @@ from ...ir.verify import verify
 from ...passes.convert_partition_to_tile import ENTRY
 from ...passes.plans.planned import TARGET
 from ..importers.huge_weights import WeightCheck
-from .arrays import Array, Tensor
+from .arrays import Tensor
+from .signature import Signature
 
 if TYPE_CHECKING:
     import onnx
@@ -178,27 +179,6 @@ def _resolved(target: str | Target) -> Target:
 
 
 # Inputs and outputs
-
-
-@dataclass(frozen=True)
-class Signature:
-    """The inputs and outputs of a program, in order.
-
-    sizes: the outputs whose size depends on values. Their shapes here are the largest ones. The
-    results that hold these sizes are no outputs.
-    """
-
-    inputs: tuple[Tensor, ...]
-    outputs: tuple[Tensor, ...]
-    sizes: tuple[ResultSize, ...] = ()
-
-    def trimmed(self, results: Mapping[str, Array]) -> dict[str, Array]:
-        """The outputs by name, without padding, from all results of a run."""
-        found = {tensor.name: results[tensor.name] for tensor in self.outputs}
-        for each in self.sizes:
-            count = int(results[each.size])
-            found[each.result] = found[each.result][(*[slice(None)] * each.axis, slice(count))]
-        return found
 
 
 def signature(module: ModuleOp, path: str = "<module>") -> Signature:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import Float16Type, Float32Type, IntegerAttr, ModuleOp, i64
 from xdsl.ir import Block, Region
 
-from abele.backends.host import fusion
+from abele.backends.host import fusion, tile_memory
 from abele.backends.host.binders import best_binder
 from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import EARLY_BYTES, FusedBinder
@@ -134,7 +134,7 @@ def test_loops_branches_and_states_give_the_same_bytes(program: GeneratedProgram
 def test_weights_are_written_where_no_thread_is_to_be_had():
     module, given_ = with_weights("mul", "split [4, 3]"), inputs()
     refused = mock.patch.object(
-        fusion.ThreadPoolExecutor, "submit", side_effect=RuntimeError("no thread")
+        tile_memory.ThreadPoolExecutor, "submit", side_effect=RuntimeError("no thread")
     )
     with refused as submit:
         machines = both(module, early_bytes=0)

@@ -91,11 +91,11 @@ def test_machine_code_that_others_could_have_written_is_not_loaded(file: Path):
 
 @pytest.mark.usefixtures("file")
 def test_machine_code_for_other_settings_of_numba_is_not_loaded(monkeypatch: pytest.MonkeyPatch):
-    machine_code._stamp.cache_clear()
+    machine_code.kernel_stamp.cache_clear()
     monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
     assert saved_kernels(TASK) is None
     monkeypatch.delenv("NUMBA_CPU_NAME")
-    machine_code._stamp.cache_clear()
+    machine_code.kernel_stamp.cache_clear()
     assert saved_kernels(TASK) is not None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from time import perf_counter
 
 from ....backends import executable as program_file
@@ -16,6 +16,7 @@ from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of
 from .lock import locked
+from .runs import RunFile
 from .store import Store, usable_store, warn
 
 WAITING = "wait for another process that compiles it"
@@ -42,7 +43,8 @@ def cached(
     if store is None or before is None:
         return first()
     key = key_of(before)
-    find = partial(_found, store, key, path, context, anew, on_step)
+    keep = partial(_keep, store, key, before, parts)
+    find = partial(_found, store, key, path, context, anew, keep, on_step)
     found = find()
     if found is not None:
         return found
@@ -54,7 +56,7 @@ def cached(
         found = find()
         if found is None:
             found = first()
-            _keep(store, key, before, parts, found)
+            keep(found)
         return found
 
 
@@ -76,6 +78,7 @@ def _keep(
         return
     store.touch(store.program(key))
     store.shrink()
+    exe.run_file = RunFile(store, key)
 
 
 def _found(
@@ -84,9 +87,14 @@ def _found(
     path: str,
     context: Callable[[], AbeleContext],
     anew: Callable[[], Executable],
+    keep: Callable[[Executable], None],
     on_step: OnStep,
 ) -> Executable | None:
-    """The program of a key, if the store has it whole. A damaged one is removed."""
+    """The program of a key, if the store has it. A damaged one is removed.
+
+    keep: keeps a program that was compiled again. If a part of the program is damaged that is not
+    looked at here, the program is compiled again once that part is needed.
+    """
     entry = store.program(key)
     if not os.path.exists(entry):
         return None
@@ -95,29 +103,37 @@ def _found(
     start = perf_counter()
     try:
         program = program_file.load(entry, MACHINE, defer=True)
-        with collection_paused():
-            machine = program.module_at(MACHINE, context())
-        program.check()
     except InputError:
         store.remove(key)
         return None
     count_held(OPEN_FILE_BYTES)
     store.touch(entry)
 
+    @cache
+    def again() -> Executable:
+        """The program, compiled again."""
+        store.remove(key)
+        exe = anew()
+        keep(exe)
+        return exe
+
     def at(level: str) -> ModuleOp:
-        """A level, which is compiled again if the file is gone, or is damaged elsewhere.
+        """A level, which is compiled again if the file is gone, or is damaged there.
 
         It was verified before it was kept, and its digest is that of what was written.
         """
-        if level == MACHINE:
-            return machine
         try:
-            return program_file.load(entry).module_at(level, context())
+            with collection_paused():
+                if level != MACHINE:
+                    return program_file.load(entry).module_at(level, context())
+                module = program.module_at(level, context())
+            program.check()
+            return module
         except InputError:
-            store.remove(key)
-            return anew().module_at(level)
+            return again().module_at(level)
 
     loaders = {level: partial(at, level) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew, kept=entry)
+    exe.run_file = RunFile(store, key, program)
     exe.stages.add("read", perf_counter() - start)
     return exe

@@ -39,8 +39,11 @@ PROGRAMS = "programs"
 PARTS_FILE = ".json"
 """How the name of a file with the parts of a key ends."""
 
+RUN_FILE = ".run"
+"""How the name of a file ends that has a program ready to run."""
+
 _KEY = re.compile(r"[0-9a-f]{64}")
-_OWN = re.compile(r"[0-9a-f]{64}(\.abele|\.json|\.lock)")
+_OWN = re.compile(r"[0-9a-f]{64}(\.abele|\.json|\.lock|\.run)")
 
 
 def most_bytes() -> int:
@@ -55,7 +58,8 @@ def most_bytes() -> int:
 
 @dataclass(frozen=True)
 class Entry:
-    """A kept program. used: when it was last used, in nanoseconds of the file system's clock."""
+    """A kept program. size: with what makes it ready to run. used: when it was last used, in
+    nanoseconds of the file system's clock."""
 
     key: str
     path: Path
@@ -78,6 +82,10 @@ class Store:
     def program(self, key: str) -> Path:
         """The path of a key's program, which may be missing."""
         return self.folder / f"{key}{PROGRAM_FILE}"
+
+    def run(self, key: str) -> Path:
+        """The path of what makes a key's program ready to run, which may be missing."""
+        return self.folder / f"{key}{RUN_FILE}"
 
     def lock(self, key: str) -> Path:
         """The path that a process locks while it compiles the program of a key."""
@@ -113,7 +121,8 @@ class Store:
 
     def remove(self, key: str) -> None:
         """Remove a program and the parts of its key. A process that reads it is not disturbed."""
-        for path in (self.program(key), self.folder / f"{key}{PARTS_FILE}"):
+        # The program comes first: without it, nobody looks for the others.
+        for path in (self.program(key), self.run(key), self.folder / f"{key}{PARTS_FILE}"):
             with suppress(OSError):
                 path.unlink()
 
@@ -125,7 +134,8 @@ class Store:
                 if end == PROGRAM_FILE and _KEY.fullmatch(key):
                     with suppress(OSError):
                         stat = each.stat(follow_symlinks=False)
-                        yield Entry(key, Path(each.path), stat.st_size, stat.st_mtime_ns)
+                        size = stat.st_size + _size(self.run(key))
+                        yield Entry(key, Path(each.path), size, stat.st_mtime_ns)
 
     def clear(self) -> tuple[int, int]:
         """Remove all files that a cache writes, and no others. Returns how many programs and bytes.
@@ -138,6 +148,14 @@ class Store:
             if _OWN.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         return len(entries), sum(each.size for each in entries)
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file; 0 if it is missing."""
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def store_here() -> Store:
@@ -163,7 +181,7 @@ def usable_store() -> Store | None:
         if not store.folder.is_dir():
             warn(store, _reason(error))
             return None
-    problem = intrusion(store.folder, f"*{PROGRAM_FILE}")
+    problem = intrusion(store.folder, "*")
     if problem:
         warn(store, problem)
         return None

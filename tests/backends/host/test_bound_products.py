@@ -2,7 +2,7 @@
 
 import pytest
 
-from abele.backends.host.products import FEW_UNITS, LEAST_PANELS, ROOM_BYTES, block_panels
+from abele.backends.host.bound_products import FEW_UNITS, LEAST_PANELS, ROOM_BYTES, block_panels
 
 SMALL = 4096
 """Bytes of a packed panel, of which many fit."""

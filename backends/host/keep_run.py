@@ -1,0 +1,365 @@
+"""Write a loaded program into a file from which it runs again without being bound (see kept_run).
+
+A program is kept if its main function is plain supersteps, no run changes what the next one finds,
+and all its calls are of the kinds that a file can have. Of any other program nothing is kept, and
+it is bound again.
+
+The tables of kernels hold addresses among other numbers. Every number that lies in a block of
+memory, or is where a kernel's code begins, is one: other numbers are sizes and distances, which are
+far smaller, or marks, which are far larger. A number as large as an address that lies nowhere is a
+distance between two blocks, and such a program is not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+
+from ...dialects import tile
+from ...dialects.host import result_sizes
+from ...ir.blob import Blob
+from ...ir.upstream import ModuleOp
+from ..codelets.calls import Array, Call, address, owner
+from ..codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
+from ..codelets.stamps import Table
+from ..machine import Machine
+from .bound_products import BoundProducts, Products
+from .calls import KernelCall, WhileEqual
+from .fusion import FusedBinder, written
+from .kept_run import ALIGNMENT, CALL_COLUMNS, FUNCTIONS, MEMORY, SAVED, ZEROS, file_of
+from .load import loaded
+from .machine_code import kernel_stamp
+
+PLAIN = {
+    "builtin.module",
+    "exchange.variable",
+    "func.func",
+    "func.return",
+    "tile.copy",
+    "tile.input",
+    "tile.output",
+    "tile.superstep",
+    "tile.sync",
+    "tile.vertices",
+}
+"""The operations of a program that can be kept."""
+
+LEAST_ADDRESS, END_OF_ADDRESSES = 1 << 40, 1 << 49
+"""Numbers of this size in tables are addresses. Marks of no source are larger (see routes)."""
+
+MOST_BYTES = 1 << 28
+"""A program whose tables take more is not kept: reading them takes longer than making them."""
+
+
+class _NotKept(Exception):
+    """Why a program cannot be kept."""
+
+
+def kept_file(machine: Machine, module: ModuleOp) -> bytes | None:
+    """The contents of a file that keeps a machine's program; None if it cannot be kept.
+
+    machine: has loaded the module, and has not run it.
+    """
+    try:
+        return _Writer(machine, module).file()
+    except _NotKept:
+        return None
+
+
+class _Writer:
+    """Writes a machine's program."""
+
+    def __init__(self, machine: Machine, module: ModuleOp) -> None:
+        names = {op.name for op in module.walk()}
+        functions = [op for op in module.body.block.ops if op.name == "func.func"]
+        binder = machine.binder
+        if names - PLAIN or len(functions) != 1 or result_sizes(module):
+            raise _NotKept("more than supersteps")
+        held = {name for name, v in machine.variables.items() if v.is_resident}
+        if held & written(module) or any(machine.variables[n].initial is None for n in held):
+            raise _NotKept("a state that runs change")
+        if not isinstance(binder, FusedBinder):
+            raise _NotKept("a machine that keeps all bytes")
+        self._machine, self._binder = machine, binder
+        self._memory = address(machine.memory)
+        temporary = (binder.blocks[name].placed.memory for name in binder.hidden)
+        self._cleared = {address(owner(a)) for a in (*temporary, *binder.scratch.buffers)}
+        self._numbers: dict[int, int] = {}
+        self._arrays: list[Array] = []
+        self._kinds: list[list[int]] = []
+        self._saved: list[Array] = []
+        self._words = 0
+        self._calls: list[Sequence[int]] = []
+        self._kept: list[object] = []
+
+    def file(self) -> bytes:
+        """The contents of the file."""
+        self._bind_all()
+        steps = [self._step(*each) for each in self._machine.bound()]
+        weights = [
+            self._weight(name, v.initial.data)
+            for name, v in self._machine.variables.items()
+            if v.initial is not None
+        ]
+        table = np.array(self._calls, np.int64).reshape(-1, CALL_COLUMNS)
+        calls = self._first_word(table), len(table)
+        if self._words * 8 > MOST_BYTES:
+            raise _NotKept("large tables")
+        saved = np.zeros(self._words, np.int64)
+        for number, block in self._each_saved():
+            begin = self._kinds[number][2]
+            flat = saved[begin : begin + -(-block.nbytes // 8)].view(np.uint8)
+            flat[: block.nbytes] = _bytes(block)
+        where, blocks, offsets, codes = self._addresses(saved)
+        stamps = self._machine.stamps
+        tiles, row = self._machine.memory.shape
+        head = {
+            "kernels": kernel_stamp(),
+            "tiles": tiles,
+            "row": row,
+            "addresses": len(where),
+            "blocks": self._kinds,
+            "codes": codes,
+            "overlaps": [sorted(each.others) for each in stamps],
+            "initial": [v.initial is not None for v in self._machine.variables.values()],
+            "weights": weights,
+            "calls": calls,
+            "steps": steps,
+        }
+        return file_of(head, [where, blocks, offsets, saved])
+
+    def _bind_all(self) -> None:
+        """Bind what the first run would bind: follow it, without making a call."""
+        for op, calls, writes in self._machine.bound():
+            if isinstance(op, tile.InputOp | tile.OutputOp):
+                self._cleared.add(address(owner(_held(op, calls))))
+            for function, _ in calls:
+                parts = [function]
+                if isinstance(function, WhileEqual):
+                    parts = [function.once[0], function.each[0]]
+                for each in parts:
+                    if isinstance(each, Products):
+                        each.bind_next()
+            for stamp, is_whole in writes:
+                stamp.write(is_whole)
+
+    # Blocks and arrays
+
+    def _number(self, array: Array) -> int:
+        """The number of the block that an array is in."""
+        block = owner(array)
+        begin = address(block)
+        if begin not in self._numbers:
+            kind = SAVED
+            if begin == self._memory:
+                kind = MEMORY
+            elif begin in self._cleared or not block.nbytes:
+                kind = ZEROS
+            size, first = max(block.nbytes, 8), begin % ALIGNMENT
+            if kind == SAVED:
+                size, first = -(-size // 8) * 8, self._words
+                self._words += size // 8
+            self._numbers[begin] = len(self._arrays)
+            self._arrays.append(block)
+            self._kinds.append([kind, size, first])
+        return self._numbers[begin]
+
+    def _each_saved(self) -> Iterator[tuple[int, Array]]:
+        """The numbers and the arrays of saved blocks."""
+        for number, block in enumerate(self._arrays):
+            if self._kinds[number][0] == SAVED:
+                yield number, block
+
+    def _first_word(self, table: Array) -> int:
+        """Where a table of our own begins, in words of the saved blocks."""
+        self._kept.append(table)
+        return self._kinds[self._number(table)][2]
+
+    def _view(self, array: Array) -> list[Any]:
+        kind = array.dtype
+        # A run of elements may be copied as one item of no type. Others are of other packages.
+        is_item = kind.kind == "V" and kind.isbuiltin == 0 and kind.names is None
+        if kind.isbuiltin != 1 and not is_item:
+            raise _NotKept(f"dtype {kind}")
+        number = self._number(array)
+        offset = address(array) - address(self._arrays[number]) if array.size else 0
+        return [number, offset, list(array.shape), list(array.strides), array.dtype.str]
+
+    def _note(self, kept: object) -> None:
+        """Number the blocks of all arrays that something holds."""
+        if isinstance(kept, np.ndarray):
+            _ = self._number(cast(Array, kept))
+        elif isinstance(kept, Mapping):
+            for each in cast("Mapping[object, object]", kept).values():
+                self._note(each)
+        elif isinstance(kept, tuple | list):
+            for each in cast("Sequence[object]", kept):
+                self._note(each)
+        elif is_dataclass(kept):
+            for each in fields(kept):
+                self._note(getattr(kept, each.name))
+
+    def _addresses(self, saved: Table) -> tuple[Table, Table, Table, list[str]]:
+        """Where addresses are in the saved words, the block that each is in, and how far; and the
+        names of kernels' codes."""
+        begins = np.array([address(each) for each in self._arrays], np.int64)
+        ends = begins + [size for _, size, _ in self._kinds]
+        order = np.argsort(begins)
+        is_table = np.zeros(len(saved), bool)
+        for number, block in self._each_saved():
+            if block.dtype == np.int64:
+                first = self._kinds[number][2]
+                is_table[first : first + block.size] = True
+        size = np.abs(saved)
+        where = np.flatnonzero(is_table & (size >= LEAST_ADDRESS) & (size < END_OF_ADDRESSES))
+        numbers = saved[where]
+        at = order[np.maximum(np.searchsorted(begins[order], numbers, side="right") - 1, 0)]
+        inside = (numbers >= begins[at]) & (numbers <= ends[at])
+        block, offset = np.where(inside, at, 0), np.where(inside, numbers - begins[at], 0)
+        known = _codes()
+        # What is there now means nothing to another process.
+        saved[where] = 0
+        used = sorted({*numbers[~inside].tolist()})
+        if {*used} - {*known}:
+            raise _NotKept("a distance between blocks")
+        block[~inside] = -1 - np.searchsorted(np.array(used, np.int64), numbers[~inside])
+        return where, block, offset, [known[each] for each in used]
+
+    # Calls
+
+    def _step(self, op: object, calls: list[Call], writes: Sequence[tuple[Any, bool]]) -> list[Any]:
+        """An operation's calls, and the variables that it writes."""
+        if isinstance(op, tile.InputOp):
+            found = [self._host("give", op, calls), *map(self._call, calls[1:])]
+        elif isinstance(op, tile.OutputOp):
+            found = [*map(self._call, calls[:-1]), self._host("take", op, calls)]
+        else:
+            found = [self._call(call) for call in calls]
+        return [found, [[stamp.index, is_whole] for stamp, is_whole in writes]]
+
+    def _host(self, kind: str, op: tile.InputOp | tile.OutputOp, calls: list[Call]) -> list[Any]:
+        shape = list(op.tensor.get_shape())
+        return [kind, op.host_name.data, self._view(_held(op, calls)), shape]
+
+    def _call(self, call: Call) -> list[Any]:
+        function, arguments = call
+        known = {KernelCall: self._kernel, Products: self._products, WhileEqual: self._while}
+        for kind, encode in known.items():
+            if isinstance(function, kind):
+                return cast(Any, encode)(function)
+        name = getattr(function, "__name__", "")
+        if name in FUNCTIONS and function is getattr(import_module(FUNCTIONS[name]), name):
+            return ["function", name, [self._argument(a) for a in arguments]]
+        raise _NotKept(f"a call of {function}")
+
+    def _argument(self, given: object) -> list[Any]:
+        if isinstance(given, np.ndarray):
+            return ["array", self._view(cast(Array, given))]
+        if isinstance(given, np.generic):
+            return ["element", [given.dtype.str, given.tobytes().hex()]]
+        if isinstance(given, np.ufunc):
+            return ["ufunc", given.__name__]
+        if isinstance(given, ScalarFunction):
+            names = [name for name, each in SCALAR_FUNCTIONS.items() if each is given]
+            if names:
+                return ["scalar", names[0]]
+        if isinstance(given, list):
+            return ["arrays", [self._view(a) for a in cast("list[Array]", given)]]
+        if isinstance(given, tuple):
+            # Parameters, or axes.
+            numbers = cast("tuple[object, ...]", given)
+            if all(isinstance(each, int | float) for each in numbers):
+                return ["numbers", list(numbers)]
+        raise _NotKept(f"an argument {given!r:.80}")
+
+    def _kernel_number(self, call: KernelCall) -> int:
+        self._note(call.memory)
+        self._calls.append(call.arguments)
+        return len(self._calls) - 1
+
+    def _kernel(self, call: KernelCall) -> list[Any]:
+        return ["kernel", self._kernel_number(call)]
+
+    def _products(self, call: Products) -> list[Any]:
+        (groups, arrays), once, each, stamps, partials = call.state
+        merged = None
+        if partials is not None:
+            begin = self._first_word(np.array([partials.begin], np.int64))
+            merged = [begin, partials.tile, [[int(w), int(n)] for w, n in partials.dims]]
+        axes = (groups.batch, groups.left, groups.right, groups.inner)
+        return [
+            "products",
+            [[int(d) for d in each] for each in axes],
+            [self._view(a) for a in arrays],
+            *(None if bound is None else self._bound(bound) for bound in (once, each)),
+            [stamp.index for stamp in stamps],
+            merged,
+        ]
+
+    def _bound(self, bound: BoundProducts) -> list[Any]:
+        head, sizes, calls = bound.parts
+        return [self._view(head), list(sizes), [self._kernel_number(each) for each in calls]]
+
+    def _while(self, call: WhileEqual) -> list[Any]:
+        stamps = [stamp.index for stamp in call.stamps]
+        return ["while", stamps, self._call(call.once), self._call(call.each)]
+
+    # Weights
+
+    def _weight(self, name: str, blob: Blob) -> list[Any]:
+        """What is copied to write a weight, and where to."""
+        pairs = self._binder.writing(name, blob.array)
+        self._kept.append(pairs)
+        stored = blob.stored
+        begin, size = address(stored), stored.itemsize
+        found: list[Any] = []
+        for target, source in pairs:
+            if not target.size:
+                continue
+            where: list[Any]
+            first = address(source) - begin
+            if 0 <= first < stored.nbytes:
+                if any(step % size for step in (first, *source.strides)):
+                    raise _NotKept("a part of an element")
+                where = [first // size, list(source.shape), [s // size for s in source.strides]]
+            else:
+                where = self._view(source)
+            found.append([self._view(target), where])
+        return [blob.digest, found]
+
+
+def _held(op: tile.InputOp | tile.OutputOp, calls: list[Call]) -> Array:
+    """The array between the host and the tiles."""
+    _, arguments = calls[0 if isinstance(op, tile.InputOp) else -1]
+    held: object = arguments[-1]
+    if not isinstance(held, np.ndarray):
+        raise _NotKept("an output that several tiles hold")
+    return cast(Array, held)
+
+
+def _bytes(block: Array) -> Array:
+    """The bytes of a contiguous array, in the order of memory."""
+    if not block.flags.forc:
+        raise _NotKept("an array with gaps")
+    return (block if block.flags.c_contiguous else block.T).reshape(-1).view(np.uint8)
+
+
+def _codes() -> dict[int, str]:
+    """The names of kernels' codes, by address."""
+    found: dict[int, str] = {}
+    for task, module in loaded.items():
+        for name, value in cast("dict[str, Any]", vars(module)).items():
+            if not name.isupper():
+                continue
+            single = {f"{task}.{name}": value}
+            if isinstance(value, tuple):
+                members = enumerate(cast("tuple[object, ...]", value))
+                single = {f"{task}.{name}.{i}": each for i, each in members}
+            for spelling, each in single.items():
+                if type(each) is int and each >= LEAST_ADDRESS:
+                    found.setdefault(each, spelling)
+    return found

@@ -1,0 +1,305 @@
+"""Programs that are ready to run, from files: bound calls, their tables, and where they point to.
+
+Binding a program makes a few hundred calls and the tables of kernels. None of that depends on the
+process but the addresses of memory and of code. So a file has the tables as they were, and for each
+address the block of memory that it points into, and how far. Loading gets the blocks, adds where
+they are now, and is done: it needs neither the text of the program nor the compiler.
+
+A file is a line that says what it is, a digest of the rest, the length of the head, the head as
+JSON, and arrays of int64: for each address, its place in the tables, its block and its offset;
+then the tables. Blocks are numbered; -1, -2 and so on are kernels' code.
+
+Only programs of plain supersteps are kept like this, and only if no run changes what the next one
+finds (see `keep_run`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
+from hashlib import blake2b
+from importlib import import_module
+from typing import Any, cast
+
+import numpy as np
+
+from ...ir.strided import as_strided
+from ..codelets.calls import Array, Call, Scratch, address
+from ..codelets.stamps import History, Stamp, Table
+from ..host_arrays import host_array
+from .bound_products import BoundProducts, Groups, Partials, Products
+from .calls import KernelCall, WhileEqual
+from .load import kernels
+from .machine_code import kernel_stamp
+from .tile_memory import copying, tile_memory
+
+MAGIC = b"abele run 1\n"
+DIGEST_BYTES = 32
+
+MEMORY, ZEROS, SAVED = range(3)
+"""Kinds of blocks: the memory of all tiles, zeros, and tables, whose contents are in the file."""
+
+ALIGNMENT = 64
+"""Blocks of zeros begin as far after a multiple of this as they did."""
+
+FUNCTIONS: Mapping[str, str] = {
+    "copyto": "numpy",
+    "apply_into": "abele.backends.codelets.scalar",
+    "convert_into": "abele.backends.codelets.scalar",
+    "fill_with": "abele.backends.codelets.ufuncs",
+    "merge_into": "abele.backends.codelets.ufuncs",
+    "reduce_into": "abele.backends.codelets.ufuncs",
+}
+"""The functions of NumPy's calls that are kept, each with its module, which is imported if a call
+has it."""
+
+CALL_COLUMNS = 6
+"""Numbers of a KernelCall: its arguments."""
+
+Blobs = Mapping[str, Array]
+"""Arrays by digest: all stored elements of each, in C order."""
+
+
+class Damaged(ValueError):
+    """A file that is not what was written, or that is of another host."""
+
+
+class KeptRun:
+    """A program that is ready to run. No run changes what the next one finds.
+
+    data: a file's contents. blobs: the weights. tiles, row: the memory that the target has.
+    Raises Damaged, and MemoryError.
+    """
+
+    _saved: Table
+    _blocks: Sequence[Array]
+    _stamps: list[Stamp]
+    _calls: list[KernelCall]
+    _steps: list[tuple[list[Call], list[tuple[Stamp, bool]]]]
+
+    def __init__(self, data: bytes, blobs: Blobs, tiles: int, row: int) -> None:
+        head, numbers = _opened(data)
+        if head["kernels"] != kernel_stamp() or [head["tiles"], head["row"]] != [tiles, row]:
+            raise Damaged("of another host")
+        try:
+            self._load(head, numbers, blobs)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            raise Damaged(str(error)) from error
+
+    def _load(self, head: Mapping[str, Any], numbers: Table, blobs: Blobs) -> None:
+        """Get the blocks, and make the calls."""
+        count, saved = head["addresses"], numbers[3 * head["addresses"] :]
+        self._saved = saved
+        self._blocks = [
+            _block(kind, size, begin, head, saved) for kind, size, begin in head["blocks"]
+        ]
+        pairs = [pair for each in head["weights"] for pair in self._pairs(each, blobs)]
+        with copying(pairs):
+            where, block, offset = numbers[: 3 * count].reshape(3, count)
+            starts = np.array([address(b) for b in self._blocks] + _codes(head["codes"]), np.int64)
+            sizes = np.array([b.nbytes for b in self._blocks] + [0] * len(head["codes"]), np.int64)
+            # Code comes after the blocks, in the order of its numbers.
+            block = np.where(block < 0, len(self._blocks) - 1 - block, block)
+            if (block < 0).any() or (offset < 0).any() or (offset > sizes[block]).any():
+                raise Damaged("an address outside its block")
+            if (where < 0).any() or (where >= len(saved)).any():
+                raise Damaged("an address outside the tables")
+            saved[where] = starts[block] + offset
+            self._scratch = Scratch()
+            overlaps = [np.array(each, np.int64) for each in head["overlaps"]]
+            history = History(overlaps, head["initial"])
+            self._stamps = history.stamps
+            first, rows = head["calls"]
+            table = saved[first : first + rows * CALL_COLUMNS].reshape(rows, CALL_COLUMNS)
+            self._calls = [
+                KernelCall.kept((code, at, cuts, units, whole, room), self._blocks)
+                for code, at, cuts, units, whole, room in table.tolist()
+            ]
+            self._inputs: Mapping[str, Array] = {}
+            self._outputs: dict[str, Array] = {}
+            self._steps = [
+                (
+                    [self._call(*each) for each in calls],
+                    [(self._stamps[i], bool(is_whole)) for i, is_whole in writes],
+                )
+                for calls, writes in head["steps"]
+            ]
+        for i, is_initial in enumerate(head["initial"]):
+            if is_initial:
+                self._stamps[i].write(True)
+
+    def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs of a run on inputs by name. Raises InputError for a bad input."""
+        self._inputs, self._outputs = inputs, {}
+        try:
+            # Overflows give infinities without a warning, as on the machine.
+            with np.errstate(all="ignore"):
+                for calls, writes in self._steps:
+                    for function, arguments in calls:
+                        function(*arguments)
+                    for stamp, is_whole in writes:
+                        stamp.write(is_whole)
+            return self._outputs
+        finally:
+            self._inputs, self._outputs = {}, {}
+
+    # Loading
+
+    def _view(self, kept: Sequence[Any]) -> Array:
+        """An array in a block: block, offset, shape, strides and dtype."""
+        block, offset, shape, strides, dtype = kept
+        # NumPy checks that the array is inside.
+        return np.ndarray(shape, np.dtype(dtype), self._blocks[int(block)], offset, strides)
+
+    def _pairs(self, kept: Sequence[Any], blobs: Blobs) -> list[tuple[Array, Array]]:
+        """What is copied to write a weight, and where to: parts of its blob, or tables."""
+        digest, pairs = kept
+        blob = blobs[digest]
+        return [
+            (self._view(target), self._view(source) if len(source) == 5 else _part(blob, *source))
+            for target, source in pairs
+        ]
+
+    def _call(self, kind: str, *kept: Any) -> Call:
+        """A call from what a file has of it."""
+        made: Mapping[str, Callable[..., Call]] = {
+            "kernel": self._kernel,
+            "products": self._products,
+            "while": self._while,
+            "function": self._function,
+            "give": self._give,
+            "take": self._take,
+        }
+        return made[kind](*kept)
+
+    def _kernel(self, number: int) -> Call:
+        return self._calls[number], ()
+
+    def _products(
+        self,
+        groups: Sequence[Sequence[int]],
+        arrays: Sequence[Sequence[Any]],
+        once: Sequence[Any] | None,
+        each: Sequence[Any] | None,
+        stamps: Sequence[int],
+        partials: Sequence[Any] | None,
+    ) -> Call:
+        separate = Groups(*groups), [self._view(a) for a in arrays]
+        merged = None
+        if partials is not None:
+            begin, tile, dims = partials
+            found = tuple((weight, count) for weight, count in dims)
+            merged = Partials(int(self._saved[begin]), tile, found)
+        own = [self._stamps[i] for i in stamps]
+        bound = self._bound(once), self._bound(each)
+        return Products.kept(separate, *bound, own, merged, self._scratch), ()
+
+    def _bound(self, kept: Sequence[Any] | None) -> BoundProducts | None:
+        if kept is None:
+            return None
+        head, sizes, numbers = kept
+        rows, columns, multiply = cast("list[int]", numbers)
+        calls = self._calls[rows], self._calls[columns], self._calls[multiply]
+        return BoundProducts.kept(self._view(head), sizes, calls)
+
+    def _while(self, stamps: Sequence[int], once: Sequence[Any], each: Sequence[Any]) -> Call:
+        own: list[Stamp] = [self._stamps[i] for i in stamps]
+        return WhileEqual(own, self._call(*once), self._call(*each)), ()
+
+    def _function(self, name: str, arguments: Sequence[Any]) -> Call:
+        kinds: Mapping[str, Callable[[Any], object]] = {
+            "array": self._view,
+            "arrays": lambda each: [self._view(a) for a in each],
+            "element": _element,
+            "numbers": lambda each: tuple(each),
+            "scalar": _scalar_function,
+            "ufunc": partial(getattr, np),
+        }
+        function = getattr(import_module(FUNCTIONS[name]), name)
+        return function, tuple(kinds[kind](each) for kind, each in arguments)
+
+    def _give(self, name: str, held: Sequence[Any], shape: Sequence[int]) -> Call:
+        wanted = tuple(shape)
+
+        def fill(held: Array) -> None:
+            values = host_array(self._inputs, name, held.dtype, wanted)
+            np.copyto(held, values.reshape(held.shape))
+
+        return fill, (self._view(held),)
+
+    def _take(self, name: str, held: Sequence[Any], shape: Sequence[int]) -> Call:
+        def take(held: Array) -> None:
+            self._outputs[name] = np.array(held.reshape(shape))
+
+        return take, (self._view(held),)
+
+
+def _element(kept: Sequence[str]) -> np.generic:
+    """An element: its dtype and its bytes."""
+    dtype, data = kept
+    return np.frombuffer(bytes.fromhex(data), np.dtype(dtype))[0]
+
+
+def _scalar_function(name: str) -> object:
+    return import_module("abele.backends.codelets.scalar").scalar_function(name)
+
+
+def _part(blob: Array, first: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
+    """A part of a weight, from its first element on. strides: in elements. Raises Damaged."""
+    reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+    low, high = (first + sum(bound(each, 0) for each in reach) for bound in (min, max))
+    if low < 0 or high >= len(blob):
+        raise Damaged("a weight outside its array")
+    return as_strided(blob[first:], shape, [step * blob.itemsize for step in strides])
+
+
+def _opened(data: bytes) -> tuple[Mapping[str, Any], Table]:
+    """The head of a file, and its numbers, in memory of their own. Raises Damaged."""
+    end = len(MAGIC) + DIGEST_BYTES
+    digest = digest_of(memoryview(data)[end:])
+    if data[: len(MAGIC)] != MAGIC or digest != data[len(MAGIC) : end]:
+        raise Damaged("damaged")
+    begin = end + 8 + int.from_bytes(data[end : end + 8], "little")
+    numbers = np.frombuffer(data, np.int64, (len(data) - begin) // 8, begin).copy()
+    return json.loads(data[end + 8 : begin]), numbers
+
+
+def file_of(head: Mapping[str, Any], numbers: Sequence[Table]) -> bytes:
+    """The contents of a file."""
+    text = json.dumps(head, separators=(",", ":")).encode()
+    rest = b"".join([len(text).to_bytes(8, "little"), text, *(each.tobytes() for each in numbers)])
+    return MAGIC + digest_of(memoryview(rest)) + rest
+
+
+def digest_of(data: memoryview) -> bytes:
+    """The digest of a file's contents after it."""
+    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+
+
+def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Table) -> Array:
+    """A block of memory: bytes, or a table. begin: as in the file, or how far after ALIGNMENT."""
+    if kind == MEMORY:
+        return tile_memory(head["tiles"], head["row"]).reshape(-1)
+    if kind == SAVED:
+        if not 0 <= begin <= begin + size // 8 <= len(saved):
+            raise Damaged("a table outside the file")
+        return saved[begin : begin + size // 8].view(np.uint8)
+    whole = np.zeros(size + ALIGNMENT, np.uint8)
+    first = (begin - address(whole)) % ALIGNMENT
+    return whole[first : first + size]
+
+
+def _codes(names: Sequence[str]) -> list[int]:
+    """The addresses of kernels' code: TASK.NAME, or TASK.NAME.INDEX."""
+    found: list[int] = []
+    for each in names:
+        task, name, *index = each.split(".")
+        value = getattr(_kernels(task), name)
+        found.append(int(value[int(index[0])] if index else value))
+    return found
+
+
+@cache
+def _kernels(task: str) -> Any:
+    return kernels(task)

@@ -1,0 +1,56 @@
+"""The memory of all tiles on the host, and copies into it while other work is done."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+from collections.abc import Generator, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codelets.calls import Array
+
+
+def tile_memory(tiles: int, row: int) -> NDArray[np.uint8]:
+    """Zeroed memory of all tiles, of which little is touched: uint8[tiles, row].
+
+    row: bytes from one tile to the next. Raises MemoryError if the host has too little.
+    """
+    if sys.platform != "linux":
+        return np.zeros((tiles, row), np.uint8)
+    # NumPy asks for huge pages. The first byte touched of one takes the memory of three tiles.
+    try:
+        pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
+    # Some kernels have no huge pages, or no choice of them.
+    with suppress(OSError, AttributeError):
+        pages.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(pages, np.uint8).reshape(tiles, row)
+
+
+def copy_all(pairs: Iterable[tuple[Array, Array]]) -> None:
+    """Copy to the first of each pair from the second."""
+    for target, source in pairs:
+        np.copyto(target, source)
+
+
+@contextmanager
+def copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
+    """Copy in another thread meanwhile, or before if there is no thread."""
+    if not pairs:
+        yield
+        return
+    with ThreadPoolExecutor(1) as executor:
+        writing = None
+        try:
+            writing = executor.submit(copy_all, pairs)
+        except RuntimeError:
+            # The host has no more threads, or the interpreter is ending.
+            copy_all(pairs)
+        yield
+    if writing is not None:
+        writing.result()

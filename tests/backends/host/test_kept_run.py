@@ -1,0 +1,212 @@
+"""A program that is kept ready to run gives the bytes of the bound one, wherever it lies."""
+
+import json
+from collections.abc import Callable
+
+import numpy as np
+import onnx
+import pytest
+import some_models
+
+from abele.backends.evaluate.binder import Binder
+from abele.backends.host import keep_run, kept_run
+from abele.backends.host.binders import best_binder
+from abele.backends.host.keep_run import kept_file
+from abele.backends.host.kept_run import Damaged, KeptRun, file_of
+from abele.backends.machine import Machine
+from abele.tools import Executable, compile_model
+from abele.tools.driver.arrays import seeded
+
+from .test_generated_programs import generated
+
+pytest.importorskip("numba")
+
+MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier")
+
+Head = dict[str, object]
+
+
+def compiled(model: onnx.ModelProto) -> Executable:
+    return compile_model(model, "tiny:8", cache=False)
+
+
+def bound(exe: Executable) -> Machine:
+    return Machine(exe.module_at("exchange"), exe.target, binder=best_binder())
+
+
+def blobs_of(machine: Machine) -> dict[str, np.ndarray]:
+    blobs = [v.initial.data for v in machine.variables.values() if v.initial is not None]
+    return {blob.digest: blob.stored for blob in blobs}
+
+
+def loaded(data: bytes, machine: Machine) -> KeptRun:
+    return KeptRun(data, blobs_of(machine), *machine.memory.shape)
+
+
+def results(run: Callable[[dict[str, np.ndarray]], object], exe: Executable) -> list[bytes]:
+    """The outputs of three runs, since operands are packed in the second one."""
+    found: list[bytes] = []
+    for seed in (0, 1, 0):
+        given = seeded(exe.inputs, seed)
+        found += [array.tobytes() for array in run(given).values()]
+    return found
+
+
+@pytest.fixture
+def exe() -> Executable:
+    return compiled(some_models.convolutions())
+
+
+@pytest.fixture
+def machine(exe: Executable) -> Machine:
+    return bound(exe)
+
+
+@pytest.fixture
+def data(exe: Executable, machine: Machine) -> bytes:
+    found = kept_file(machine, exe.module_at("exchange"))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_kept_run_gives_the_same_bytes(name: str):
+    exe = compiled(getattr(some_models, name)())
+    machine = bound(exe)
+    data = kept_file(machine, exe.module_at("exchange"))
+    assert data is not None
+    expected = results(machine.run, exe)
+    # Each copy has memory of its own.
+    copies = [loaded(data, machine) for _ in range(2)]
+    del machine
+    for each in copies:
+        assert results(each.run, exe) == expected
+
+
+def test_generated_programs_are_kept_whole_or_not_at_all():
+    kept = 0
+    for number in range(24):
+        program = generated(number)
+        if program is None:
+            continue
+        machine = Machine(program.module, program.target, binder=best_binder())
+        data = kept_file(machine, program.module)
+        if data is None:
+            continue
+        kept += 1
+        run = loaded(data, machine)
+        for _ in range(2):
+            expected = {name: x.tobytes() for name, x in machine.run(program.inputs).items()}
+            found = {name: x.tobytes() for name, x in run.run(program.inputs).items()}
+            assert found == expected
+    assert kept > 4
+
+
+def test_a_program_whose_runs_change_a_state_is_not_kept():
+    exe = compile_model(some_models.relu(), "tiny:8", keep={"x": "y"}, cache=False)
+    assert kept_file(bound(exe), exe.module_at("exchange")) is None
+
+
+def test_a_machine_that_keeps_all_bytes_is_not_kept(exe: Executable):
+    module = exe.module_at("exchange")
+    assert kept_file(Machine(module, exe.target, binder=Binder), module) is None
+
+
+def test_large_tables_are_not_kept(
+    exe: Executable, machine: Machine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(keep_run, "MOST_BYTES", 100)
+    assert kept_file(machine, exe.module_at("exchange")) is None
+
+
+@pytest.mark.parametrize("part", [0.0, 0.0001, 0.01, 0.3, 0.6, 0.99])
+def test_a_flipped_byte_is_found(data: bytes, machine: Machine, part: float):
+    flipped = bytearray(data)
+    flipped[int(part * len(data))] ^= 4
+    with pytest.raises(Damaged):
+        loaded(bytes(flipped), machine)
+
+
+def test_a_file_that_is_cut_off_is_damaged(data: bytes, machine: Machine):
+    for left in (0, 5, 60, len(data) // 2, len(data) - 1):
+        with pytest.raises(Damaged):
+            loaded(data[:left], machine)
+
+
+def changed(data: bytes, change: Callable[[Head, np.ndarray], None]) -> bytes:
+    """A file with a right digest and other contents."""
+    head, numbers = kept_run._opened(data)
+    whole = json.loads(json.dumps(head))
+    change(whole, numbers)
+    return file_of(whole, [numbers])
+
+
+def other_kernels(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["kernels"] = "of another host"
+
+
+def other_target(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["tiles"] += 1
+
+
+def far_address(head: Head, numbers: np.ndarray) -> None:
+    numbers[2 * head["addresses"]] = 1 << 45
+
+
+def address_elsewhere(head: Head, numbers: np.ndarray) -> None:
+    del head
+    numbers[0] = len(numbers)
+
+
+def unknown_block(head: Head, numbers: np.ndarray) -> None:
+    numbers[head["addresses"]] = len(head["blocks"]) + len(head["codes"])
+
+
+def table_elsewhere(head: Head, numbers: np.ndarray) -> None:
+    saved = next(block for block in head["blocks"] if block[0] == kept_run.SAVED)
+    saved[2] = len(numbers)
+
+
+def weight_elsewhere(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["weights"][0][1][0][1][0] = 1 << 40
+
+
+def view_elsewhere(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["weights"][0][1][0][0][1] = 1 << 40
+
+
+def unknown_function(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["steps"][0][0].append(["function", "eval", []])
+
+
+def missing_weight(head: Head, numbers: np.ndarray) -> None:
+    del numbers
+    head["weights"][0][0] = "0" * 24
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        other_kernels,
+        other_target,
+        far_address,
+        address_elsewhere,
+        unknown_block,
+        table_elsewhere,
+        weight_elsewhere,
+        view_elsewhere,
+        unknown_function,
+        missing_weight,
+    ],
+)
+def test_a_file_that_does_not_belong_here_is_refused(
+    data: bytes, machine: Machine, change: Callable[[Head, np.ndarray], None]
+):
+    assert loaded(changed(data, lambda head, numbers: None), machine)
+    with pytest.raises(Damaged):
+        loaded(changed(data, change), machine)

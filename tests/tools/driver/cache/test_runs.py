@@ -1,0 +1,115 @@
+"""A program of the cache starts without its text and without binding, and gives the same bytes."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from some_models import products
+
+from abele.backends import executable as program_file
+from abele.backends.host import fusion
+from abele.tools import Executable, compile_model
+from abele.tools.driver.arrays import seeded
+from abele.tools.driver.cache.store import store_here
+
+pytest.importorskip("numba")
+
+TARGET = "tiny:8"
+
+
+def results(exe: Executable) -> list[bytes]:
+    return [array.tobytes() for array in exe.run(seeded(exe.inputs)).values()]
+
+
+@pytest.fixture
+def expected(folder: Path) -> list[bytes]:
+    """The results of a program, which is kept, and ready to run."""
+    found = results(compile_model("net.onnx", TARGET))
+    assert run_file(folder).is_file()
+    return found
+
+
+def run_file(folder: Path) -> Path:
+    (entry,) = folder.glob("*.abele")
+    return entry.with_suffix(".run")
+
+
+def flipped(path: Path, at: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[at] ^= 1
+    path.write_bytes(data)
+
+
+def test_the_second_start_neither_parses_nor_binds(
+    expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: object) -> None:
+        raise AssertionError("not needed")
+
+    monkeypatch.setattr(program_file.Program, "module_at", refused)
+    monkeypatch.setattr(fusion.FusedBinder, "bind", refused)
+    exe = compile_model("net.onnx", TARGET)
+    assert results(exe) == expected
+    assert exe.relaxed == ()
+    assert [each.name for each in exe.outputs] == ["y"]
+    assert exe.has_run
+
+
+def test_a_loaded_program_from_the_cache_is_kept_ready_to_run(folder: Path, expected: list[bytes]):
+    run_file(folder).unlink()
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert run_file(folder).is_file()
+
+
+@pytest.mark.parametrize("at", [0, 30, 200, -1])
+def test_a_flipped_byte_is_bound_again(folder: Path, expected: list[bytes], at: int):
+    flipped(run_file(folder), at)
+    damaged = run_file(folder).read_bytes()
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert run_file(folder).read_bytes() != damaged
+    exe = compile_model("net.onnx", TARGET)
+    assert results(exe) == expected
+    assert exe.prepared() is exe._ready
+
+
+def test_a_flipped_byte_of_a_weight_is_compiled_again(folder: Path, expected: list[bytes]):
+    (entry,) = folder.glob("*.abele")
+    whole = entry.read_bytes()
+    flipped(entry, whole.index(products().graph.initializer[0].raw_data) + 5)
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert entry.read_bytes() == whole
+
+
+def test_without_kernels_it_is_not_used(
+    folder: Path, expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("ABELE_FAST", "0")
+    flipped(run_file(folder), 0)
+    damaged = run_file(folder).read_bytes()
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert run_file(folder).read_bytes() == damaged
+
+
+def test_strict_runs_and_other_levels_load_the_program(expected: list[bytes]):
+    exe = compile_model("net.onnx", TARGET)
+    given = seeded(exe.inputs)
+    strict = exe.run(given, strict=True)
+    assert [array.tobytes() for array in strict.values()] == expected
+    (nn,) = exe.run(given, at="nn").values()
+    np.testing.assert_allclose(nn, strict["y"], rtol=1e-3)
+
+
+def test_it_counts_with_its_program_and_goes_with_it(folder: Path, expected: list[bytes]):
+    del expected
+    store = store_here()
+    (entry,) = store.entries()
+    path = run_file(folder)
+    assert entry.size == path.stat().st_size + path.with_suffix(".abele").stat().st_size
+    store.remove(entry.key)
+    assert not list(folder.glob("*"))
+
+
+def test_clearing_the_cache_removes_it(folder: Path, expected: list[bytes]):
+    del expected
+    store_here().clear()
+    assert not list(folder.glob("*"))

@@ -1,0 +1,82 @@
+"""A program of the cache that is ready to run: its file, beside the program's."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ....backends.executable import Program
+from ....backends.host.kept_run import Damaged, KeptRun
+from ....backends.host.switch import is_wanted
+from ....backends.tile_rows import row_bytes
+from ....ir.errors import InputError
+from ....ir.whole_file import whole_file
+from ..arrays import Tensor
+from ..signature import Signature
+from .store import Store
+
+if TYPE_CHECKING:
+    from ....backends.machine import Machine
+    from ....ir.upstream import ModuleOp
+
+
+@dataclass(frozen=True)
+class RunFile:
+    """The file that keeps a program ready to run. program: from the cache, if it was there."""
+
+    store: Store
+    key: str
+    program: Program | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there, and may be used."""
+        return self.program is not None and is_wanted() and self.store.run(self.key).is_file()
+
+    @property
+    def signature(self) -> Signature:
+        """The inputs and outputs of the program, if it is ready to run."""
+        assert self.program is not None
+        inputs, outputs = (
+            tuple(Tensor(each.name, each.shape, np.dtype(each.dtype)) for each in tensors)
+            for tensors in (self.program.inputs, self.program.outputs)
+        )
+        return Signature(inputs, outputs)
+
+    def load(self) -> KeptRun | None:
+        """The program, ready to run; None if it must be bound. A damaged file is removed."""
+        if self.program is None or not self.exists:
+            return None
+        path, target = self.store.run(self.key), self.program.target
+        try:
+            blobs = {blob.digest: blob.stored for blob in self.program.blobs}
+            found = KeptRun(
+                path.read_bytes(), blobs, target.tiles, row_bytes(target.bytes_per_tile)
+            )
+            # What was copied meanwhile counts only now.
+            self.program.check()
+            return found
+        except Damaged:
+            with suppress(OSError):
+                path.unlink()
+        except (OSError, InputError):
+            pass
+        return None
+
+    def save(self, machine: Machine, module: ModuleOp) -> None:
+        """Keep a machine's program ready to run, if that is possible. The machine has not run."""
+        path = self.store.run(self.key)
+        if not is_wanted() or not self.store.program(self.key).is_file():
+            return
+        # A program that is ready to run needs neither the machine nor this.
+        data = import_module("....backends.host.keep_run", __package__).kept_file(machine, module)
+        if data is None:
+            return
+        with suppress(OSError):
+            with whole_file(path) as stream:
+                stream.write(data)
+            self.store.shrink()
