@@ -89,8 +89,29 @@ def read_blocks(blocks: Blocks) -> Array:
     spread = np.zeros(sizes, dtype)
     for window, block in _owned(blocks, spread, low):
         window[...] = block
+    if sizes == layout.shape and not any(low) and holds_all(layout):
+        return spread
     dense[elements] = spread[numerators]
     return dense
+
+
+def holds_all(layout: Layout) -> bool:
+    """Whether blocks hold all elements of a tensor."""
+    if 0 in layout.shape or 0 in (cut.size for cut in layout.grid):
+        return 0 in layout.shape
+    # Ascending elements are all of them if there are as many, and then they are slices.
+    elements = _held(layout)[2]
+    return all(
+        isinstance(each, slice) and each == slice(0, n)
+        for each, n in zip(elements, layout.shape, strict=True)
+    )
+
+
+def holds_once(layout: Layout) -> bool:
+    """Whether blocks hold each element of a tensor exactly once, and nothing else."""
+    sizes = tuple(cut.size for cut in layout.grid)
+    is_plain = all(axis.is_plain(sizes) for axis in layout.access.axes)
+    return is_plain and not layout.replica_dims and layout.is_partition
 
 
 _Index: TypeAlias = tuple[slice | Array, ...]

@@ -39,8 +39,9 @@ compile_tasks({tasks!r})
 
 @cache
 def kernels(task: str) -> Any:
-    """The kernels of a task: "sharing", "copies", "chains", "functions", "routes", "products" or
-    "lookups". They are the task's module, or have its constants, addresses and functions.
+    """The kernels of a task: "sharing", "copies", "chains", "functions", "routes", "products",
+    "lookups", or for checks "bounds" and "equality". They are the task's module, or have its
+    constants, addresses and functions.
 
     Says on stderr if they have to be compiled: in one line per process, or on a terminal in a line
     of progress, which is erased in the end.

@@ -84,18 +84,46 @@ def evaluate_structure(
     The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
-    if structure.body.member_kinds:
-        return evaluate_combined(structure, operands, result_dtype, result_shape, result)
+    merged = merged_structure(structure, operands, result_dtype, accumulator)
+    if merged is None:
+        return _evaluated_otherwise(structure, operands, result_dtype, result_shape, result)
+    return merged.bounded(result_shape)
+
+
+def merged_structure(
+    structure: Structure,
+    operands: Sequence[Array],
+    result_dtype: np.dtype[Any],
+    accumulator: np.dtype[Any] | None = None,
+) -> Merged | None:
+    """A result before it is rounded and stages follow, from which its bound is computed.
+
+    Returns None if its bound is found otherwise: for combiners of several values, and bits that are
+    seen as another type. Arguments and errors as for evaluate_structure.
+    """
+    if structure.body.member_kinds or structure.body.function == "bitcast":
+        return None
     structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
     task = _task(structure, operands, np.dtype(result_dtype))
-    if structure.body.function == "bitcast":
-        return _seen_bits(task, result_shape)
     if accumulator is None and structure.body.narrow:
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.in_sequence(task.evaluate(bounded=True))
-        value, bound = _bounded(task, parts, accumulator)
-    return _shaped(value, result_shape), _shaped(bound, result_shape)
+        return Merged(task.roles, parts, accumulator or task.roles.computing, list(task.stages()))
+
+
+def _evaluated_otherwise(
+    structure: Structure,
+    operands: Sequence[Array],
+    result_dtype: np.dtype[Any],
+    result_shape: Sequence[int],
+    result: int,
+) -> tuple[Array, Doubles]:
+    """A result and its bound, for which merged_structure has nothing."""
+    if structure.body.member_kinds:
+        return evaluate_combined(structure, operands, result_dtype, result_shape, result)
+    structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
+    return _seen_bits(_task(structure, operands, np.dtype(result_dtype)), result_shape)
 
 
 def structure_value(
@@ -157,7 +185,7 @@ def _shaped(array: Array, shape: Sequence[int]) -> Array:
 
 
 @dataclass
-class _Parts:
+class Parts:
     """What boxes add to.
 
     size: sums of |f|, or products of max(|f|, 1). error: units of u; for products, of |f| + error.
@@ -169,16 +197,16 @@ class _Parts:
     error: Doubles | None
     terms: NDArray[np.int64] | int = 1
 
-    def at(self, place: tuple[Any, ...]) -> _Parts:
+    def at(self, place: tuple[Any, ...]) -> Parts:
         """The parts in a region of the result."""
         size = None if self.size is None else self.size[place]
         error = None if self.error is None else self.error[place]
         terms = self.terms if isinstance(self.terms, int) else self.terms[place]
-        return _Parts(self.value[place], size, error, terms)
+        return Parts(self.value[place], size, error, terms)
 
 
 @dataclass(frozen=True)
-class _Roles:
+class Roles:
     """The part each dimension plays in an evaluation, and the dtypes: all but the arrays.
 
     dtypes: of the function's operands. result_dtype: that of the value before the chain, which its
@@ -213,6 +241,18 @@ class _Roles:
         """The dtype that the machine computes the function in."""
         dtype = compute_dtype(*self.dtypes[self.function.values :])
         return dtype if is_floating(dtype) else np.dtype(np.float32)
+
+    @cached_property
+    def rounds_once(self) -> bool:
+        """Whether computing rounds to the result's dtype, so that nothing rounds to it again."""
+        is_kept = self.combiner in (None, "max", "min", "pick", "last")
+        return is_kept and self.result_dtype == self.computing
+
+    @cached_property
+    def bound_factor(self) -> float:
+        """What a bound is multiplied by for the reference's own errors, which are of the same kind:
+        of 2^-53 where the bound has 2^-24 or more."""
+        return 2.0 if self.computing == np.float64 else 1 + 2.0**-20
 
     @cached_property
     def working(self) -> np.dtype[Any]:
@@ -293,14 +333,14 @@ class _Roles:
             dtype = np.dtype(np.int64)
         return np.array(first, dtype)
 
-    def empty(self, bounded: bool) -> _Parts:
+    def empty(self, bounded: bool) -> Parts:
         """What boxes add to, before the first one."""
         value = np.full(self.shape, self.start)
         if not bounded or self.exact:
-            return _Parts(value, None, None, self.terms)
+            return Parts(value, None, None, self.terms)
         start = 1.0 if self.combiner == "prod" else 0.0
         size, error = np.full(self.shape, start), np.full(self.shape, start)
-        return _Parts(value, size, error, self.terms)
+        return Parts(value, size, error, self.terms)
 
     def _groups(self) -> list[list[int]]:
         """Dimensions whose points are held at once, the cheapest to cut first."""
@@ -336,7 +376,7 @@ class _Task:
     indices: the operands of relations. begun: the operand that updates begin with, if there is one.
     """
 
-    roles: _Roles
+    roles: Roles
     operands: tuple[Array, ...]
     extras: tuple[Array, ...] = ()
     indices: tuple[Array, ...] = ()
@@ -361,7 +401,7 @@ class _Task:
         flat = points.reshape(_without(points.shape, roles.reduced))
         return roles.in_result_order(flat, sorted(roles.kept))
 
-    def evaluate(self, bounded: bool) -> _Parts:
+    def evaluate(self, bounded: bool) -> Parts:
         parts = self.roles.empty(bounded)
         if self.indices:
             self._meet(parts)
@@ -371,7 +411,7 @@ class _Task:
             add(box, parts)
         return parts
 
-    def in_sequence(self, parts: _Parts) -> _Parts:
+    def in_sequence(self, parts: Parts) -> Parts:
         """What the body computes along the whole dimension, from the values at its points."""
         roles, along = self.roles, self.roles.along
         if along is None:
@@ -389,7 +429,7 @@ class _Task:
 
         value = computed(parts.value)
         if parts.size is None or along.name not in ("sum", "prod"):
-            return _Parts(value, parts.size, parts.error)
+            return Parts(value, parts.size, parts.error)
         size = np.abs(parts.value)
         error = size
         if along.name == "prod":
@@ -400,14 +440,14 @@ class _Task:
         count = np.arange(1, roles.space.dims[d].size + 1) - along.exclusive
         count = count[::-1] if along.reverse else count
         terms = count.reshape([-1 if i == axis else 1 for i in range(len(shape))])
-        return _Parts(value, size, error, np.broadcast_to(terms, shape))
+        return Parts(value, size, error, np.broadcast_to(terms, shape))
 
     def _read(self, i: int, box: Box) -> Array:
         roles = self.roles
         points = gathered(self.operands[i], roles.space.operands[i], box)
         return points.astype(roles.read_as[i], copy=False)
 
-    def _contract(self, box: Box, parts: _Parts) -> None:
+    def _contract(self, box: Box, parts: Parts) -> None:
         """Add the products of a box as one batched matrix multiplication."""
         roles = self.roles
         sizes = [b - a for a, b in box]
@@ -440,7 +480,7 @@ class _Task:
         if parts.size is not None:
             parts.size[place] += product(np.abs(a), np.abs(b))
 
-    def _reduce(self, box: Box, parts: _Parts) -> None:
+    def _reduce(self, box: Box, parts: Parts) -> None:
         """Merge a box's points into the result; without a combiner, put them there."""
         roles, sizes = self.roles, tuple(b - a for a, b in box)
         reads = tuple(self._read(i, box) for i in range(len(self.operands)))
@@ -470,7 +510,7 @@ class _Task:
                 worst = self._merged(error, sizes, np.maximum)
                 np.maximum(parts.error[place], worst, out=parts.error[place])
 
-    def _meet(self, parts: _Parts) -> None:
+    def _meet(self, parts: Parts) -> None:
         """Merge the points at which the relations of the space hold."""
         roles = self.roles
         space, function = roles.space, roles.function
@@ -525,7 +565,7 @@ class _Task:
             case _:
                 merge(parts.error, error, np.maximum)
 
-    def _begin(self, parts: _Parts) -> None:
+    def _begin(self, parts: Parts) -> None:
         """Put the elements that are updated where updates are merged into them."""
         roles = self.roles
         access = roles.space.operands[len(self.operands) + len(self.indices)]
@@ -620,7 +660,7 @@ def _roles(
     function: ScalarFunction,
     dtypes: tuple[np.dtype[Any], ...],
     result_dtype: np.dtype[Any],
-) -> _Roles:
+) -> Roles:
     space, body = structure.space, structure.body
     arity = structure.arity
     if len(dtypes) != len(space.operands) or len(dtypes) != arity:
@@ -639,7 +679,7 @@ def _roles(
         raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
     before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
     own = dtypes[: function.arity]
-    return _Roles(
+    return Roles(
         *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
         chain=body.then,
         final_dtype=result_dtype,
@@ -674,23 +714,45 @@ def _typed(value: Array, dtype: np.dtype[Any]) -> Array:
     return converted(converted(value, dtype), wide)
 
 
-def _growth(terms: NDArray[np.int64] | int, u: float) -> Doubles:
-    """Relative error of merging many terms in any order, each step with relative error u."""
-    return np.where(np.greater(terms, 1), np.expm1(terms * np.log1p(u)), 0.0)
+@dataclass(frozen=True)
+class Merging:
+    """What the errors of merging many terms in any order are made of.
+
+    u: the unit roundoff of computing. tiny: the error of an underflow there. terms: how many values
+    are merged into each result. growth: the relative error of merging them. lost: the error of an
+    underflow of the accumulator, and largest its largest number. several: whether there is more
+    than one term.
+    """
+
+    u: float
+    tiny: float
+    terms: NDArray[np.int64] | int
+    growth: Doubles
+    lost: Doubles
+    largest: float
+    several: Array
+
+    @staticmethod
+    def of(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> Merging:
+        """Those of a result whose sums and products are kept in a dtype."""
+        terms, limits = parts.terms, float_limits(accumulator)
+        computing = float_limits(roles.computing)
+        tiny = 0.0 if roles.function.is_exact else computing.smallest_normal
+        several = np.greater(terms, 1)
+        growth = np.where(several, np.expm1(terms * np.log1p(limits.roundoff)), 0.0)
+        lost = several * limits.smallest_normal
+        return Merging(computing.roundoff, tiny, terms, growth, lost, limits.largest, several)
 
 
 def _merging_error(
-    roles: _Roles, parts: _Parts, accumulator: np.dtype[Any]
+    roles: Roles, parts: Parts, accumulator: np.dtype[Any]
 ) -> tuple[Doubles, NDArray[np.bool_]]:
     """The error before the result is rounded, and where there is none at all."""
     value, size, error = parts.value, parts.size, parts.error
     assert size is not None
     assert error is not None
-    k, u = parts.terms, float_limits(roles.computing).roundoff
-    tiny = 0.0 if roles.function.is_exact else float_limits(roles.computing).smallest_normal
-    limits = float_limits(accumulator)
-    several = np.greater(k, 1)
-    growth, lost = _growth(k, limits.roundoff), several * limits.smallest_normal
+    each = Merging.of(roles, parts, accumulator)
+    k, u, tiny, growth, lost = each.terms, each.u, each.tiny, each.growth, each.lost
     match roles.merged_by:
         case "sum":
             total = u * (size if roles.is_contraction else error) + k * tiny
@@ -701,34 +763,52 @@ def _merging_error(
         case _:
             total = u * error + np.where(error > 0, tiny, 0.0)
             return total, total == 0
-    overflows = size * (1 + growth) >= limits.largest
+    overflows = size * (1 + growth) >= each.largest
     exact = np.zeros(value.shape, bool)
     if roles.along is not None:
         # The first elements of a scan are moved, or are the identity.
-        exact = np.broadcast_to(~several, value.shape)
+        exact = np.broadcast_to(~each.several, value.shape)
         total = np.where(exact, 0.0, total)
-    return np.where(overflows & several, np.inf, total), exact
+    return np.where(overflows & each.several, np.inf, total), exact
 
 
-def _bounded(
-    task: _Task, parts: _Parts, accumulator: np.dtype[Any] | None
-) -> tuple[Array, Doubles]:
-    """The result after the chain and its bound, computed piece by piece."""
-    stages = list(task.stages())
-    if parts.value.size <= PIECE:
-        return _bounded_piece(task.roles, parts, accumulator, stages)
-    shape = parts.value.shape
-    value: Array | None = None
-    bound = np.empty(shape)
-    for box in boxes(shape, [range(len(shape))], PIECE):
-        place = tuple(slice(*each) for each in box)
-        here = [(stage, [_piece(each, place) for each in extras]) for stage, extras in stages]
-        found, bound[place] = _bounded_piece(task.roles, parts.at(place), accumulator, here)
-        if value is None:
-            value = np.empty(shape, found.dtype)
-        value[place] = found
-    assert value is not None
-    return value, bound
+@dataclass(frozen=True)
+class Merged:
+    """A result before it is rounded and stages follow.
+
+    accumulator: the dtype that sums and products are kept in. stages: those of the chain, each with
+    its further operands in float64, which broadcast to the value.
+    """
+
+    roles: Roles
+    parts: Parts
+    accumulator: np.dtype[Any]
+    stages: list[tuple[Stage, list[Array]]]
+
+    def bounded(self, shape: Sequence[int]) -> tuple[Array, Doubles]:
+        """The result after the chain and its bound, in a shape."""
+        with np.errstate(all="ignore"):
+            value, bound = self._bounded()
+        return _shaped(value, shape), _shaped(bound, shape)
+
+    def _bounded(self) -> tuple[Array, Doubles]:
+        """The result after the chain and its bound, computed piece by piece."""
+        if self.parts.value.size <= PIECE:
+            return _bounded_piece(self.roles, self.parts, self.accumulator, self.stages)
+        shape = self.parts.value.shape
+        value: Array | None = None
+        bound = np.empty(shape)
+        for box in boxes(shape, [range(len(shape))], PIECE):
+            place = tuple(slice(*each) for each in box)
+            here = [(stage, [_piece(each, place) for each in more]) for stage, more in self.stages]
+            found, bound[place] = _bounded_piece(
+                self.roles, self.parts.at(place), self.accumulator, here
+            )
+            if value is None:
+                value = np.empty(shape, found.dtype)
+            value[place] = found
+        assert value is not None
+        return value, bound
 
 
 def _piece(array: Array, place: tuple[slice, ...]) -> Array:
@@ -738,9 +818,9 @@ def _piece(array: Array, place: tuple[slice, ...]) -> Array:
 
 
 def _bounded_piece(
-    roles: _Roles,
-    parts: _Parts,
-    accumulator: np.dtype[Any] | None,
+    roles: Roles,
+    parts: Parts,
+    accumulator: np.dtype[Any],
     stages: Sequence[tuple[Stage, list[Array]]],
 ) -> tuple[Array, Doubles]:
     value, bound = _finished(roles, parts, accumulator)
@@ -749,21 +829,19 @@ def _bounded_piece(
     return _chained(roles, stages, value, bound, _least(roles, parts))
 
 
-def _finished(
-    roles: _Roles, parts: _Parts, accumulator: np.dtype[Any] | None
-) -> tuple[Array, Doubles]:
+def _finished(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> tuple[Array, Doubles]:
     """The result of its kind and the whole bound."""
     value = _typed(parts.value, roles.result_dtype)
     if parts.size is None or roles.function.boolean:
         return value, _rounding(value, np.zeros(value.shape), roles, np.ones(value.shape, bool))
-    error, exact = _merging_error(roles, parts, accumulator or roles.computing)
+    error, exact = _merging_error(roles, parts, accumulator)
     if not is_floating(roles.result_dtype):
         # An error before the truncation moves the result by at most one more.
         return value, np.where(exact, 0.0, np.ceil(error))
     return value, _rounding(value, error, roles, exact)
 
 
-def _least(roles: _Roles, parts: _Parts) -> Doubles:
+def _least(roles: Roles, parts: Parts) -> Doubles:
     """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
     value, size, error = parts.value, parts.size, parts.error
     nothing_below = np.zeros(value.shape, bool)
@@ -804,13 +882,21 @@ class _Within:
         return self.value, np.where(rough, low, self.value), np.where(rough, high, self.value)
 
 
-def _is_whole_power(stage: Stage) -> bool:
+def stage_factors(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """What a stage's own error, and its whole error, are multiplied by for those of the reference.
+
+    dtype: what the chain computes in.
+    """
+    return (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
+
+
+def is_whole_power(stage: Stage) -> bool:
     """Whether a stage is a power whose ends decide for a base of any sign."""
     return bool(stage.parameters) and all(p >= 0 and p.is_integer() for p in stage.parameters)
 
 
 def _chained(
-    roles: _Roles,
+    roles: Roles,
     stages: Sequence[tuple[Stage, list[Array]]],
     value: Array,
     error: Doubles,
@@ -824,8 +910,7 @@ def _chained(
     limits = float_limits(dtype)
     elements = Body("identity", then=tuple(stage for stage, _ in stages)).chained_elements[1:]
     value = value.astype(np.float64, copy=False)
-    # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
-    own, slack = (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
+    own, slack = stage_factors(dtype)
     unknown = np.zeros(value.shape, bool)
     known = [_Within(value, error, least, roles.function.boolean)]
     for (stage, further), element in zip(stages, elements, strict=True):
@@ -841,7 +926,7 @@ def _chained(
             lost |= np.isinf(each.error) | (np.isfinite(each.value) & (reach >= limits.largest))
             if at in function.poles:
                 lost |= (each.error > 0) & (np.abs(each.value) <= each.error)
-            if at in function.positive and not _is_whole_power(stage):
+            if at in function.positive and not is_whole_power(stage):
                 lost |= (each.error > 0) & (each.value <= each.error)
             unknown |= lost & np.isfinite(each.value)
             rough |= each.error > 0
@@ -883,19 +968,17 @@ def _chained(
     return value, (error + step) * (1 + 2.0**-20)
 
 
-def _rounding(value: Array, error: Doubles, roles: _Roles, exact: NDArray[np.bool_]) -> Doubles:
+def _rounding(value: Array, error: Doubles, roles: Roles, exact: NDArray[np.bool_]) -> Doubles:
     """An error with that of rounding to the result's dtype added."""
     dtype = roles.result_dtype
     if not is_floating(dtype):
         return error
     limits = float_limits(dtype)
-    once = roles.combiner in (None, "max", "min", "pick", "last") and dtype == roles.computing
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
     if exact.any():
         held = converted(converted(value, dtype), np.dtype(np.float64)) == value
         step = np.where(exact & held, 0.0, step)
-    if once:
+    if roles.rounds_once:
         step = np.where(exact, step, 0.0)
-    # The reference has errors of the same kind: of 2^-53 where the bound has 2^-24 or more.
-    bound = (error + step) * (2 if roles.computing == np.float64 else 1 + 2.0**-20)
+    bound = (error + step) * roles.bound_factor
     return np.where(np.isnan(bound), np.inf, bound)

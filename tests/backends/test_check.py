@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.check import Finding, OpCheck, mismatch, moved_tensor, tile_of
+from abele.backends.check import Finding, Judge, OpCheck, mismatch, moved_tensor, tile_of
 from abele.backends.codelets.numerics import Placed
-from abele.backends.evaluate.blocks import Blocks
+from abele.backends.evaluate.blocks import Blocks, holds_all, holds_once, read_blocks
 from abele.backends.host.binders import best_binder
+from abele.backends.host.judges import best_judge
 from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
 from abele.backends.target import resolve_target
 from abele.dialects.tile import CopyOp, VerticesOp
@@ -28,9 +31,13 @@ WATCHED = best_binder(is_watched=True)
 
 
 def checked(module: ModuleOp, *observers: Observer, faults: Sequence[FlipByte | DropMessage] = ()):
-    check = OpCheck()
-    Machine(module, TINY, faults=faults, observers=[*observers, check], binder=WATCHED).run({})
-    return check
+    """What a check finds. All judges find the same."""
+    checks = [OpCheck(judge=judge) for judge in (Judge(), best_judge())]
+    Machine(module, TINY, faults=faults, observers=[*observers, *checks], binder=WATCHED).run({})
+    plain, fast = checks
+    assert str(plain.first) == str(fast.first)
+    assert plain.largest_ratio == fast.largest_ratio
+    return fast
 
 
 def found(module: ModuleOp, *observers: Observer, faults: Sequence[FlipByte | DropMessage] = ()):
@@ -79,6 +86,25 @@ def test_a_wrong_value_is_found_with_its_place():
     assert finding.ratio > 1
     assert "c/relu in superstep @two: @c" in str(finding)
     assert "element [20] on tile 3 is 5.5; need 2.0" in str(finding)
+
+
+def test_what_a_move_has_brought_is_known_for_its_superstep_only():
+    one = step("one", "tile.copy [@w] -> @b", relu("w", "a"))
+    moved = exchange_module(one + step("two", relu("b", "c")))
+    flip = FlipByte("b", 2, 3, 0x40, when="one")
+    assert checked(moved, faults=[flip]).first is None
+    read = []
+
+    def reading(blocks: Blocks) -> np.ndarray:
+        read.append(blocks.placed.address)
+        return read_blocks(blocks)
+
+    module = exchange_module(STEPS)
+    with mock.patch("abele.backends.check.read_blocks", reading):
+        machine = Machine(module, TINY, observers=[OpCheck()], binder=WATCHED)
+        machine.run({})
+    starts = {name: machine.variables[name].start for name in "wabc"}
+    assert [read.count(starts[name]) for name in "wabc"] == [1, 2, 0, 1]
 
 
 def test_the_first_wrong_operation_is_named():
@@ -177,6 +203,25 @@ def test_a_changed_block_is_found_where_it_is(given_: tuple[np.ndarray, Cutting]
         first = [int(i[0]) for i in cell_indices(blocks.layout, blocks.layout.cells - 1)]
         if min(first, default=0) >= 0:
             assert list(difference.index) == first
+
+
+@given(tensors_and_cuttings())
+@settings(max_examples=50)
+def test_blocks_that_hold_elements_once_hold_all_of_them_and_nothing_else(
+    given_: tuple[np.ndarray, Cutting],
+):
+    dense, cutting = given_
+    blocks, layout = blocks_with(dense, cutting), cutting.layout()
+    cells = [cell_indices(layout, cell) for cell in range(layout.cells)]
+    places = [(*map(int, at),) for axes in cells for at in product(*axes)]
+    held = {at for at in places if min(at, default=0) >= 0}
+    assert holds_all(layout) == (len(held) == dense.size)
+    if holds_once(layout):
+        assert len(places) == len(held) == dense.size
+    there = np.zeros(dense.shape, bool)
+    for at in held:
+        there[at] = True
+    np.testing.assert_array_equal(read_blocks(blocks), np.where(there, dense, 0))
 
 
 @given(tensors_and_cuttings(windows=False))

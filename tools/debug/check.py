@@ -17,6 +17,7 @@ from ...backends.addresses.prove import AddressProof
 from ...backends.check import OpCheck
 from ...backends.codelets.scalar import float_limits
 from ...backends.host.binders import best_binder
+from ...backends.host.judges import best_judge
 from ...backends.host.threads import THREADS
 from ...backends.machine import Machine
 from ...backends.reference import (
@@ -156,7 +157,7 @@ def check_run(
     is_over = Event()
     with _threads(is_over) as pool:
         compared = pool.submit(_compared, exe, inputs, outputs, is_over) if pool else None
-        look = OpCheck(pool, THREADS.count)
+        look = OpCheck(pool, THREADS.count, best_judge())
         if at == MACHINE:
             refuse_too_little_memory(exe.memory)
             module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)

@@ -180,3 +180,62 @@ LOOKUP_FIELDS = 13
 bytes of an index, negative if it has a sign, elements of the axis that indices are of, rows of a
 cell, bytes from a row to the next, bytes of a piece, and the address of as many zeros; the address
 of the table of lookups, and how many there are; the same of pieces."""
+
+# Bounds
+
+VALUES, SIZES_OF_TERMS, ERRORS, ACTUAL, ACTUAL_BYTES = range(5)
+NUMBERS, STAGES, STAGE_COUNT, BOUND_STEPS, FURTHER, FURTHER_COUNT = range(5, 11)
+MERGED_BY, IS_DOUBLE, ROUNDS_ONCE, HAS_SEVERAL, NEVER_BELOW = range(11, 16)
+STEP_CODE, FETCH_CODE, BEGIN_BOUNDS_CODE, BEGIN_LEAST_CODE, ENDS_CODE = range(16, 21)
+MARK_CODE, LOOK_CODE, END_STAGE_CODE, READ_ACTUAL_CODE, COMPARE_CODE = range(21, 26)
+STAGE_CODE = 26
+BOUND_FIELDS = 27
+"""Columns of a bound's table: the addresses of values, of the sizes and errors of what was merged,
+and of the actual results, and bytes of one of these; the addresses of numbers, of stages and how
+many there are, of the steps of their functions, and of further operands and how many there are; how
+values were merged; whether the result is float64 before its stages; whether only exact values are
+rounded to it once more; whether a value is merged from several; and whether the signs of terms say
+that a sum of them is not negative; then the addresses of the code of each task of a block."""
+
+SUMMED, MULTIPLIED, SELECTED = range(3)
+"""How values were merged."""
+
+ROUNDOFF, TINY, GROWTH, LOST, LARGEST_SUM, LOST_PER_SIZE, TINY_IN_ALL = range(7)
+RESULT_ROUNDOFF, RESULT_SUBNORMAL, RESULT_NORMAL, RESULT_LARGEST = range(7, 11)
+BOUND_FACTOR, OWN_FACTOR, STAGE_FACTOR, ACTUAL_LARGEST = range(11, 15)
+BOUND_NUMBERS = 15
+"""Columns of a bound's numbers, all of float64: the unit roundoff of computing, the error of an
+underflow, the growth of errors by merging, the error of underflows of the accumulator, and its
+largest number; what underflows add per size of a product, and to a sum in all; the unit roundoff,
+the smallest subnormal, the smallest normal and the largest number of the result before its stages;
+factors of the whole bound, of a stage's own error and of its whole error; and the largest number of
+the actual results."""
+
+STAGE_OPERANDS, STAGE_STEPS, STAGE_STEPS_END, STAGE_ULPS = 0, 2, 3, 4
+STAGE_POLES, STAGE_POSITIVE = 5, 6
+STAGE_FIELDS = 7
+"""Columns of a stage: its two operands, the first step of its function and the end, the bits of the
+error of that function in units of roundoff, and the operands that are a pole at 0, or must be
+positive, as bits. An operand is the number of an earlier value, or
+FURTHER_OPERAND minus the number of a further operand; NO_VALUE if there is none."""
+
+FURTHER_OPERAND, NO_VALUE = -1, 1 << 20
+
+BOUND_STEP_OP, BOUND_STEP_BY, BOUND_STEP_CONSTANT = range(3)
+BOUND_STEP_FIELDS = 3
+"""Columns of a step: what it does, what its other operand is, and the bits of a constant one."""
+
+BY_CONSTANT, BY_OPERAND, BY_ITSELF = range(3)
+"""What the other operand of a step is."""
+
+MORE_ADDRESS, MORE_REPEATS, MORE_COUNT = range(3)
+MORE_FIELDS = 3
+"""Columns of a further operand: the address of its elements, how many neighbouring results have the
+same one, and after how many elements it starts again."""
+
+# Equal bytes
+
+EQUAL_LEFT, EQUAL_RIGHT, EQUAL_UNIT, EQUAL_RANK = range(4)
+EQUAL_FIELDS = 4
+"""Columns of a comparison's head: the addresses of both arrays, bytes of an element, and the number
+of axes. The sizes, the strides of both in bytes, and an index per axis follow."""

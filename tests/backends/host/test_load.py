@@ -11,7 +11,17 @@ import pytest
 
 from abele.backends.host import load
 
-TASKS = ("sharing", "copies", "chains", "functions", "routes", "products", "lookups")
+TASKS = (
+    "sharing",
+    "copies",
+    "chains",
+    "functions",
+    "routes",
+    "products",
+    "lookups",
+    "bounds",
+    "equality",
+)
 
 LOAD = f"from abele.backends.host import load; [load.kernels(t) for t in {TASKS * 2}]"
 

@@ -133,3 +133,10 @@ def test_few_versions_of_a_task_are_kept(file: Path, module: ModuleType):
     assert len(kept) == machine_code.MOST_VERSIONS
     assert file.name in kept
     assert f"{TASK}-{11:032}{machine_code.ENDING}" in kept
+
+
+@pytest.mark.parametrize("task", ["bounds", "equality"])
+def test_kernels_of_checks_are_kept(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    save_kernels(task, import_module(f"abele.backends.host.kernels.{task}"))
+    assert saved_kernels(task) is not None

@@ -494,8 +494,8 @@ def test_bounds_computed_piece_by_piece_are_the_same(monkeypatch: pytest.MonkeyP
     given = (structured, operands, np.dtype(np.float16), (9, 8))
     value, bound = evaluate_structure(*given)
     pieces = []
-    at = structure._Parts.at
-    monkeypatch.setattr(structure._Parts, "at", lambda *a: pieces.append(a) or at(*a))
+    at = structure.Parts.at
+    monkeypatch.setattr(structure.Parts, "at", lambda *a: pieces.append(a) or at(*a))
     monkeypatch.setattr(structure, "PIECE", 7)
     again, other = evaluate_structure(*given)
     assert len(pieces) > 10

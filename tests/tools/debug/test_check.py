@@ -370,7 +370,7 @@ def test_threads_come_to_the_same_verdict(wide, factor: int):
 def test_an_error_in_a_thread_reaches_the_caller(wide):
     with (
         using(3),
-        mock.patch("abele.backends.check.worst_of_vertices", side_effect=ValueError("planted")),
+        mock.patch("abele.backends.check.overflow_of", side_effect=ValueError("planted")),
         pytest.raises(ValueError, match="planted"),
     ):
         check_run(*wide, "exchange")

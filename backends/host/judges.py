@@ -1,0 +1,57 @@
+"""Comparisons of a check, by compiled kernels where they have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...dialects.structured import Structure
+from ..check import Judge
+from ..codelets.calls import Array, address, coalesced
+from ..reference.compare import worst_of
+from ..reference.structure import merged_structure
+from .bounds import largest_ratio
+from .copies import UNITS
+from .kernels.tables import EQUAL_FIELDS
+from .load import kernels
+from .switch import is_wanted
+
+LEAST_AXES = 2
+"""Axes of arrays that the kernel compares, at least."""
+
+
+def best_judge() -> Judge:
+    """The quickest comparisons of this host."""
+    return FastJudge() if is_wanted() else Judge()
+
+
+class FastJudge(Judge):
+    """Comparisons that find what those of NumPy find."""
+
+    def largest_ratio(
+        self, structure: Structure, operands: Sequence[Array], actual: Array, result: int
+    ) -> float:
+        """The largest ratio of error to bound of a result."""
+        merged = merged_structure(structure, operands, actual.dtype)
+        if merged is None:
+            return super().largest_ratio(structure, operands, actual, result)
+        ratio = largest_ratio(merged, actual)
+        return worst_of(actual, *merged.bounded(actual.shape)).ratio if ratio is None else ratio
+
+    def are_equal(self, left: Array, right: Array) -> bool:
+        """Whether all bits of two arrays of one shape and dtype are equal."""
+        if left.itemsize not in UNITS:
+            return super().are_equal(left, right)
+        if left.size == 0:
+            return True
+        right, left = coalesced(right, left)
+        rank, missing = left.ndim, max(0, LEAST_AXES - left.ndim)
+        table = np.zeros(EQUAL_FIELDS + 4 * (rank + missing), np.int64)
+        table[:EQUAL_FIELDS] = address(left), address(right), left.itemsize, rank + missing
+        axes = [
+            [*[first] * missing, *each]
+            for first, each in ((1, left.shape), (0, left.strides), (0, right.strides))
+        ]
+        table[EQUAL_FIELDS : len(table) - rank - missing] = [n for each in axes for n in each]
+        return not kernels("equality").differ(address(table))
