@@ -12,18 +12,17 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ..backends.memory import ADVICE
 from ..backends.target import Target
 from ..dialects import tile
+from ..dialects.home import ADDRESS, RELOAD
 from ..dialects.levels import TILE
 from ..dialects.variable import ALIGNMENT, Variable
 from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
 from ..ir.upstream import Context, ModuleOp, ModulePass
-from .analysis.lifetimes import lifetimes
+from .analysis.lifetimes import Lifetimes, lifetimes
 from .analysis.packing import pack
+from .plans.beside import BESIDE
 from .plans.planned import target_of
-
-ADDRESS = "address"
-"""The attribute of a tile.variable that holds its address in bytes."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +33,10 @@ class Allocate(ModulePass):
     phase. A superstep has two phases, exchange and compute, so a result may overwrite what the same
     superstep has sent. A result may also overwrite an operand that is not needed any more, if every
     point reads of it only the element that it writes.
-    Addresses that variables already have are kept. Variables that are always live are placed first,
-    then large ones before small ones: each on such an operand or result if there is one, else at
-    the lowest free address.
+    Addresses that variables already have are kept. Those of states and constants with a `reload`
+    are kept as far as all variables fit then; the first to be given up are those whose bytes save
+    the fewest cycles. Variables that are always live are placed first, then large ones before small
+    ones: each on such an operand or result if there is one, else at the lowest free address.
     unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
 
     Raises DoesNotFit, which names the fullest tile and the variables on it.
@@ -51,12 +51,65 @@ class Allocate(ModulePass):
         """Run on a module."""
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
         lives, target = lifetimes(op, variables), target_of(op)
+        room = target.usable_bytes_per_tile
         given = [_given(v) for v in variables]
-        addresses = pack(variables, lives, given, target.usable_bytes_per_tile)
+        shared = BESIDE in op.attributes
+        addresses = pack(variables, lives, given, room, shared=shared)
+        wishes = _wishes(variables)
+        if wishes and _end(variables, addresses) > room:
+            addresses = _with_fewer(wishes, variables, lives, given, room)
         if not self.unbounded:
             check_fits(variables, lives.phases, addresses, target)
         for variable, address in zip(variables, addresses, strict=True):
             variable.attributes[ADDRESS] = IntegerAttr(int(address), i64)
+            variable.attributes.pop(RELOAD, None)
+
+
+def _wishes(variables: Sequence[tile.VariableOp]) -> list[int]:
+    """The variables whose addresses may be given up, those that are best kept first.
+
+    These are the ones for whose bytes a tile saves most cycles. Among equals, neighbours are given
+    up together, since other variables need room in one piece.
+    """
+    worth = {
+        i: (value.value.data / max(v.bytes_per_tile, 1), _given(v) or 0)
+        for i, v in enumerate(variables)
+        if isinstance(value := v.attributes.get(RELOAD), IntegerAttr)
+    }
+    return sorted(worth, key=lambda i: worth[i], reverse=True)
+
+
+def _with_fewer(
+    wishes: Sequence[int],
+    variables: Sequence[tile.VariableOp],
+    lives: Lifetimes,
+    given: Sequence[int | None],
+    room: int,
+) -> NDArray[np.int64]:
+    """Addresses that fit, which keep as many of the first wishes as a bisection finds.
+
+    Those that keep none if nothing fits.
+    """
+
+    def packed(kept: int) -> NDArray[np.int64]:
+        free = set(wishes[kept:])
+        some = [None if i in free else at for i, at in enumerate(given)]
+        return pack(variables, lives, some, room, shared=True)
+
+    low, high, best = 0, len(wishes), packed(0)
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = packed(middle)
+        if _end(variables, found) <= room:
+            low, best = middle, found
+        else:
+            high = middle
+    return best
+
+
+def _end(variables: Sequence[Variable], address: NDArray[np.int64]) -> int:
+    """One past the last byte that any variable takes."""
+    return int((address + [v.bytes_per_tile for v in variables]).max(initial=0))
 
 
 def _given(variable: tile.VariableOp) -> int | None:

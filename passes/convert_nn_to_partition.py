@@ -16,6 +16,7 @@ from ..backends.reference.operation import Meaningless
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan
 from ..dialects.dtypes import element_type, numpy_dtype
+from ..dialects.home import handed_down
 from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
@@ -343,7 +344,9 @@ class _Conversion:
     def _state(self, op: nn.StateOp) -> None:
         tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
         name = op.sym_name.data
-        self._add(partition.StateOp(name, laid_out(tensor, self.homes.states[name]), op.value))
+        new = partition.StateOp(name, laid_out(tensor, self.homes.states[name]), op.value)
+        new.attributes |= handed_down(op)
+        self._add(new)
 
     @_other.register
     def _load(self, op: nn.LoadOp) -> None:
@@ -362,6 +365,7 @@ class _Conversion:
     def _constant(self, op: nn.ConstantOp) -> None:
         home = self.homes.constant(op)
         new = partition.ConstantOp(op.value, laid_out(tensor_of(op.result), home))
+        new.attributes |= handed_down(op)
         self._add(new)
         self._bind(op, [new.result])
 

@@ -12,6 +12,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ..dialects import control, partition, tile
 from ..dialects.blob_attr import BlobAttr
 from ..dialects.control import run_around
+from ..dialects.home import handed_down
 from ..dialects.host import host_names
 from ..dialects.levels import PARTITION, TILE
 from ..dialects.partition import PartitionTensor, partition_type
@@ -77,6 +78,7 @@ class _Conversion:
             if isinstance(op, partition.StateOp):
                 self.names.taken.add(op.sym_name.data)
                 self._declare(op.sym_name.data, op.type, op.initial, state=True)
+                self.variables[-1].attributes |= handed_down(op)
             elif isinstance(op, func.FuncOp):
                 self.names.taken.add(op.sym_name.data)
                 functions.append(op)
@@ -262,6 +264,7 @@ class _Conversion:
         self.source = op
         name = self._fresh(partition_type(op.result))
         self.variables[-1].properties["initial"] = op.value
+        self.variables[-1].attributes |= handed_down(op)
         self.where[op.result] = name
 
     @_at.register

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dialects import tile
+from ..dialects.home import ADDRESS
 from ..dialects.levels import EXCHANGE, TILE
 from ..dialects.tile import IN_A_SUPERSTEP, SuperstepOp
 from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
 from ..ir.upstream import Context, ModuleOp
-from .allocate import ADDRESS
 from .rules.own import own_rules
 
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Operation
 
-from ..backends.target import DEFAULT_TARGET, named_target, resolve_target
+from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ..dialects import nn
 from ..dialects.abele import PlanAttr
+from ..dialects.home import Home, drop_home, home_of
 from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
+from ..dialects.variable import bytes_per_tile
 from ..ir.errors import InputError
+from ..ir.geometry.layout import placement
 from ..ir.provenance import place
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
+from .plans.beside import wish_homes
 from .plans.fused import FusedGroups
+from .plans.homes import Homes
 from .plans.planned import TARGET
 
 
@@ -62,6 +70,8 @@ class PlanSplits(ModulePass):
             )
         if self.vertices_per_tile is not None:
             check_vertices(self.vertices_per_tile)
+        wish_homes(op)
+        _check_homes(op, target)
         with FusedGroups(op):
             planned = plan_program(
                 op, target, self.constraints, self.memory_proportion, joint=self.joint
@@ -72,6 +82,48 @@ class PlanSplits(ModulePass):
                 each.attributes["plan"] = PlanAttr(plan)
             op.attributes[TARGET] = StringAttr(target.spelling())
             write_relaxed(op, planned.relaxed(target))
+            _decide_homes(op, planned.network.at_home, target)
+
+
+def _homes(module: ModuleOp) -> list[tuple[nn.StateOp | nn.ConstantOp, Home]]:
+    """The states and constants that have a home, with it."""
+    return [
+        (op, home)
+        for op in module.walk()
+        if isinstance(op, nn.StateOp | nn.ConstantOp) and (home := home_of(op)) is not None
+    ]
+
+
+def _check_homes(module: ModuleOp, target: Target) -> None:
+    """Raise InputError for a home that the target does not have."""
+    for op, home in _homes(module):
+        name = f"@{op.sym_name.data}" if isinstance(op, nn.StateOp) else op.name
+        last = home.layout.first_tile + home.layout.cells
+        if last > target.tiles:
+            raise InputError(
+                f"{name} at {place(op)}: home on tiles up to {last - 1}; target {target.name} has "
+                f"0..{target.tiles - 1}"
+            )
+        end = (home.address or 0) + bytes_per_tile(home.layout, op.value.array.itemsize)
+        if end > target.usable_bytes_per_tile:
+            raise InputError(
+                f"{name} at {place(op)}: home up to byte {end - 1}; target {target.name} has "
+                f"{target.usable_bytes_per_tile:,} bytes per tile for programs"
+            )
+
+
+def _decide_homes(module: ModuleOp, at_home: Collection[Operation], target: Target) -> None:
+    """Give up the homes that are wishes and that the plans do not keep."""
+    wishes = [(op, home) for op, home in _homes(module) if home.reload is not None]
+    # What no operator places is at home if it would lie there anyway.
+    rest = [(op, home) for op, home in wishes if op not in at_home]
+    for op, _ in rest:
+        drop_home(op)
+    homes = Homes(module, target)
+    for op, home in rest:
+        lies = homes.states[op.sym_name.data] if isinstance(op, nn.StateOp) else homes.constant(op)
+        if placement(lies) == placement(home.layout):
+            op.attributes |= home.attributes
 
 
 _BELOW = frozenset(level.name for level in LEVELS if level != NN)

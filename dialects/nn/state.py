@@ -29,6 +29,7 @@ from ...ir.blob import Blob
 from ...ir.upstream import ModuleOp, VerifyException
 from ..blob_attr import BlobAttr
 from ..dtypes import element_type, numpy_dtype
+from ..home import verify_home
 from .base import tensor, tensor_of
 
 
@@ -97,7 +98,8 @@ class StateOp(IRDLOperation):
     """A tensor that lasts from one run to the next, such as a weight, with its first value.
 
     sym_name: its name in loads and stores. elements: its shape and element type. value: its value
-    before the first run, of that type.
+    before the first run, of that type. Attributes may say where it has to lie (see
+    dialects/home.py).
 
     Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
     """
@@ -120,8 +122,9 @@ class StateOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """The blob has the shape and elements of the type."""
+        """The blob has the shape and elements of the type, and a home has as many elements."""
         _check_blob(self.value, self.elements)
+        verify_home(self, f"@{self.sym_name.data}", self.elements.get_shape())
 
 
 class _LoadsState(SymbolUserOpInterface):
@@ -194,5 +197,6 @@ class ConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[tensor_type_of(value.array)])
 
     def verify_(self) -> None:
-        """The blob has the shape and elements of the type."""
+        """The blob has the shape and elements of the type, and a home has as many elements."""
         _check_blob(self.value, self.result.type)
+        verify_home(self, self.name, self.result.type.get_shape())

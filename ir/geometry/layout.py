@@ -328,6 +328,32 @@ def _with_whole_axes(layout: Layout) -> Layout:
     return Layout(tuple(grid), AccessMap(tuple(axes), layout.access.fill), layout.first_tile)
 
 
+@lru_cache(maxsize=8192)
+def placement(layout: Layout) -> Layout:
+    """The layout as far as it says which bytes lie on which tile: equal placements share blocks.
+
+    Unlike the canonical form, it does not keep what replicas are replicas for: neighbouring
+    replicated dimensions are one dimension of as many elements as parts. Axes of one element are
+    dropped.
+
+        [8 by 4, 6 by 3, 64 by 2] (d2) of [64]  ->  [12 by 12, 64 by 2] (d1) of [64]
+    """
+    layout = canonical(layout)
+    replicas = frozenset(layout.replica_dims)
+    grid: list[Cut] = []
+    index: dict[int, int] = {}
+    for d, cut in enumerate(layout.grid):
+        if d in replicas and d - 1 in replicas:
+            parts = grid.pop().parts * cut.parts
+            grid.append(_cut(parts, parts, 1))
+        else:
+            grid.append(_cut(cut.parts, cut.parts, 1) if d in replicas else cut)
+        index[d] = len(grid) - 1
+    access = layout.access.renamed(index)
+    axes = tuple(axis for axis in access.axes if axis.size != 1 or axis.terms or axis.offset)
+    return Layout(tuple(grid), AccessMap(axes, access.fill), layout.first_tile)
+
+
 def block_layout(
     shape: tuple[int, ...],
     parts: tuple[int, ...],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,11 +92,16 @@ def pack(
     lives: Lifetimes,
     given: Sequence[int | None] | None = None,
     room: int = 0,
+    *,
+    shared: bool = False,
 ) -> NDArray[np.int64]:
     """An address in bytes for each variable, by first fit with the largest first: (variables,).
 
     given: addresses that are decided already; None for the others. room: bytes of a tile; if the
-    variables need more, other orders are tried, and the one that needs least is used.
+    variables need more, other orders are tried, and the one that needs least is used. shared:
+    other programs use the tiles too, so what is always live is not placed by size: what brings the
+    most bytes over the link of the host for each byte of a tile comes first. It is the most likely
+    to be kept when programs change, and then leaves the rest of the tile in one piece.
     Raises InputError if two variables overlap at their given addresses.
     """
     boxes = Boxes(variables, lives)
@@ -106,10 +112,14 @@ def pack(
     number = np.arange(len(variables))
     # The cap does not change the order, since variables that are always live are placed first.
     spans = np.minimum(np.diff(lives.phases)[:, 0], 1 << 31)
+    worth = np.zeros(len(variables))
+    if shared:
+        tensors = np.array([prod(v.tensor.get_shape()) * v.dtype.itemsize for v in variables])
+        worth = np.where(resident, tensors / np.maximum(boxes.size, 1), 0.0)
     best, least = start, FOREVER
     for key in ORDERS if room else ORDERS[:1]:
         address = start.copy()
-        order = np.lexsort((number, key(boxes.size, spans), ~resident, ~fixed))
+        order = np.lexsort((number, key(boxes.size, spans), -worth, ~resident, ~fixed))
         for count, i in enumerate(map(int, order)):
             if not fixed[i]:
                 address[i] = boxes.place(i, order[:count], address)

@@ -16,7 +16,8 @@ class Choice:
     resident_bytes: operands that stay on the tile for the whole run. temporary_bytes: copies of
     other operands, partials and the result, at the worst moment. result_bytes: the result alone.
     cells: tiles used. merge: the share of these cycles and bytes that the compute which merges
-    partials takes.
+    partials takes. reload_cycles: the share of cycles that no run takes: what it costs to load the
+    operands again whose homes this plan gives up (see keeping).
     """
 
     plan: Plan
@@ -29,6 +30,7 @@ class Choice:
     result_bytes: int
     cells: int
     merge: Choice | None = None
+    reload_cycles: float = 0.0
 
 
 def rank(choice: Choice) -> tuple[float, int, int, int]:

@@ -29,9 +29,11 @@ from ...backends.target import Target
 from ...dialects import control, nn
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.home import Home, home_of
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
 from ...ir.upstream import ModuleOp
+from .keeping import Pins
 from .limits import Limits
 from .problem import Problem, movement_problem
 
@@ -47,7 +49,8 @@ class Operator:
     of each result. homes: by operand, the slots of the states and constants that the plan places.
     shared: the operands in homes that other operators read too. inputs: by operand, the slots of
     the program's inputs that the plan places. times: how often a run executes it. given: the plan
-    that the module already has for it. moment: when it runs, within its function.
+    that the module already has for it. moment: when it runs, within its function. pins: where the
+    states and constants in homes have to lie, as far as that is decided.
     """
 
     op: Operation
@@ -60,6 +63,7 @@ class Operator:
     times: int
     given: Plan | None
     moment: int
+    pins: Pins = ()
 
     @property
     def result(self) -> int:
@@ -118,7 +122,8 @@ class Graph:
     an element, by slot. empty: plans of operations on no elements. stored: layouts and dtypes of
     states and constants that no operator places. least_bytes: a lower bound of the bytes that all
     tiles together need under any plan: each element of the states and constants that are read,
-    once, and the operands and result of one operator.
+    once, and the operands and result of one operator. pinned: the states and constants that have a
+    home, by slot.
     """
 
     nodes: tuple[Node, ...]
@@ -128,6 +133,7 @@ class Graph:
     empty: dict[Operation, Plan]
     stored: tuple[tuple[Layout, np.dtype[Any]], ...]
     least_bytes: int
+    pinned: dict[int, Operation] = field(default_factory=dict[int, Operation])
 
     @property
     def operators(self) -> Iterator[Operator]:
@@ -179,7 +185,7 @@ class _Reader:
     constant, the key of that state or constant. holding: by that key, these values. homes: by that
     key, the slot, once an operator has placed it. inputs: for each value that holds the elements of
     an input, that input. reached: the slots of inputs that an operator has read. alone, given: as
-    for read_graph.
+    for read_graph. asked: by key, the operation that says where a state or constant has to lie.
     """
 
     module: ModuleOp
@@ -207,6 +213,7 @@ class _Reader:
     into: dict[SSAValue, object] = field(default_factory=dict[SSAValue, object])
     here: Function = field(default_factory=Function)
     times: int = 1
+    asked: dict[object, Operation] = field(default_factory=dict[object, Operation])
 
     def read(self) -> Graph:
         """Read the whole module."""
@@ -216,6 +223,11 @@ class _Reader:
             if isinstance(op, func.FuncOp) and op.body.blocks
         }
         self.users = _users(functions)
+        self.asked = {
+            op.sym_name.data: op
+            for op in self.module.body.block.ops
+            if isinstance(op, nn.StateOp) and home_of(op) is not None
+        }
         self.order = {op: i for i, op in enumerate(self.module.walk())}
         times = _executions(functions)
         for name, op in functions.items():
@@ -236,9 +248,22 @@ class _Reader:
             self.fixed,
             tuple(self.itemsizes),
             self.empty,
-            tuple((self._linear_layout(v), dtype_of(v)) for v in left.values()),
+            tuple((self._stored_layout(key, v), dtype_of(v)) for key, v in left.items()),
             self._least_bytes(),
+            {slot: self.asked[key] for key, slot in self.homes.items() if key in self.asked},
         )
+
+    def _home(self, key: object) -> Home | None:
+        """Where a state or constant has to lie."""
+        op = self.asked.get(key)
+        return None if op is None else home_of(op)
+
+    def _stored_layout(self, key: object, value: SSAValue) -> Layout:
+        """The layout of a state or constant that no operator places."""
+        home = self._home(key)
+        if home is not None and home.reload is None:
+            return home.layout
+        return self._linear_layout(value)
 
     def _least_bytes(self) -> int:
         kept = {key: value for value, key in self.kept.items() if self.users.get(key)}
@@ -389,6 +414,8 @@ class _Reader:
                 self._keep(op.result, op.state.string_value())
             case nn.ConstantOp():
                 self._keep(op.result, op.result)
+                if home_of(op) is not None:
+                    self.asked[op.result] = op
             case nn.StoreOp():
                 home = self.homes.get(op.state.string_value())
                 self._relayout(op.stored, self._linear(op.stored) if home is None else home)
@@ -488,6 +515,11 @@ class _Reader:
             times=self.times,
             given=plan,
             moment=moment,
+            pins=tuple(
+                (i, home)
+                for i in homes
+                if (home := self._home(self.kept[op.operands[i]])) is not None
+            ),
         )
         self.nodes.append(node)
         self.here.operators.append(node)

@@ -22,6 +22,7 @@ from .arrival import relayout_cycles
 from .candidates import inherited, leaving
 from .choice import Choice
 from .graph import Graph, Operator, Relayout
+from .keeping import kept
 from .layouts import Chooser, Decided
 from .problem import final_layouts_of
 from .question import Question
@@ -58,7 +59,7 @@ def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) ->
     """
     plans: dict[Operator, Plan] = {}
     for family in _families(graph):
-        plans |= _Joint(graph, target, chooser.bound, decided, family).plans()
+        plans |= _Joint(graph, target, chooser, decided, family).plans()
     if not plans:
         return decided
     every = {node: option.choice.plan for node, option in decided.options.items()}
@@ -127,7 +128,7 @@ class _Joint:
 
     graph: Graph
     target: Target
-    bound: int
+    chooser: Chooser
     decided: Decided
     family: _Family
 
@@ -162,7 +163,8 @@ class _Joint:
         first, question = self.family.first, self._question(self.family.first, None)
         k = next(i for i, slot in first.homes.items() if slot == self.family.home)
         found: dict[Layout, Plan] = {}
-        for plan in (self.decided.options[first].choice.plan, *by_promise(question)):
+        known = [each.plan for each in kept(question, first.pins)]
+        for plan in (self.decided.options[first].choice.plan, *known, *by_promise(question)):
             if takes_steps(plan):
                 continue
             wanted = compute_layouts(first.problem.structure, plan)[k]
@@ -170,7 +172,8 @@ class _Joint:
                 found.setdefault(wanted, replace(plan, combine=None))
             if len(found) == TRIED:
                 break
-        return [(priced(question, plan), layout) for layout, plan in found.items()]
+        have = self.decided.have[first]
+        return [(self.chooser.priced(first, p, have), layout) for layout, p in found.items()]
 
     def _best(self, node: Operator, layout: Layout) -> tuple[Choice, float]:
         """The fastest plan of an operator if the family has a layout, and the cycles until its
@@ -203,7 +206,7 @@ class _Joint:
                 layout if slot in self.family.slots else lies
                 for slot, lies in zip(node.operands, have, strict=True)
             )
-        return Question(node.problem, have, self.target, self.bound)
+        return Question(node.problem, have, self.target, self.chooser.bound)
 
     def _decided(self, slot: int) -> Layout:
         return self.graph.fixed.get(slot) or self.decided.layouts[slot]

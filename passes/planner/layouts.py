@@ -33,6 +33,7 @@ from ..plans.fused import operator_name
 from .arrival import relayout_cycles
 from .choice import Choice
 from .graph import Graph, Operator, Relayout
+from .keeping import at_home, brought_from_home, kept
 from .problem import Problem, final_layouts_of
 from .question import Question
 from .serial import plans, priced
@@ -76,6 +77,11 @@ class Decided:
     have: dict[Operator, tuple[Layout | None, ...]]
     cycles: float
     resident: NDArray[np.int64]
+
+    @cached_property
+    def homes(self) -> dict[int, Layout]:
+        """The layouts in which states and constants are stored, by slot."""
+        return {s: layout for o in self.options.values() for s, layout in o.homes.items()}
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:
@@ -164,7 +170,7 @@ class Chooser:
         found: list[_State] = []
         choices = self.choices(node, have)[:most] if most else [self._chosen(node, have)]
         for choice in choices:
-            option = self._balanced(node, self.option(node, choice), have, state.resident)
+            option = self._balanced(node, self.option(node, choice, have), have, state.resident)
             choice = option.choice
             resident = state.resident
             if option.homes:
@@ -190,7 +196,11 @@ class Chooser:
         """The plans to choose from, the best for the operator by itself first."""
         if node.given is not None:
             return [self._given(node, node.given, have)]
-        tried = plans(self._question(node, have), in_time=self.in_time)
+        question = self._question(node, have)
+        tried = plans(question, in_time=self.in_time)
+        if node.pins:
+            tried = (*tried, *kept(question, node.pins))
+            tried = tuple(self.priced(node, c.plan, have) for c in tried)
         if node in self.chosen:
             tried = (*tried, self._chosen(node, have))
         price = self.byte_price / node.times
@@ -207,16 +217,27 @@ class Chooser:
     def _chosen(self, node: Operator, have: tuple[Layout | None, ...]) -> Choice:
         if node.given is not None:
             return self._given(node, node.given, have)
-        return priced(self._question(node, have), self.chosen[node])
+        return self.priced(node, self.chosen[node], have)
 
-    def option(self, node: Operator, choice: Choice) -> Option:
-        """A choice with the layouts that it decides."""
+    def priced(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
+        """A plan of an operator and its price, with that of not leaving weights at home."""
+        question = self._question(node, have)
+        if not node.pins:
+            return priced(question, plan)
+        return at_home(question, node.pins, node.times, plan)
+
+    def option(self, node: Operator, choice: Choice, have: tuple[Layout | None, ...]) -> Option:
+        """A choice with the layouts that it decides. have: the layouts of its operands."""
         made, wanted = _left(node.problem, choice.plan)
         layouts = dict(zip(node.results, made, strict=True))
         homes: dict[int, Layout] = {}
         dtypes, tiles = node.problem.operand_dtypes, self.target.tiles
+        brought: dict[int, Layout] = {}
+        if node.pins:
+            question = self._question(node, have)
+            brought = brought_from_home(question, node.pins, node.times, choice.plan)
         for k, slot in node.homes.items():
-            home = homes[slot] = layouts[slot] = wanted[k]
+            home = homes[slot] = layouts[slot] = brought.get(k) or wanted[k]
             if not home.is_partition:
                 layouts[slot] = linear_layout(home.shape, dtypes[k].itemsize, tiles)
         for k, slot in node.inputs.items():
@@ -230,7 +251,7 @@ class Chooser:
             check_ranks(node.problem.structure, plan)
             if last > self.target.tiles:
                 raise ValueError(f"needs tiles up to {last - 1}; there are {self.target.tiles}")
-            return priced(self._question(node, have), plan)
+            return self.priced(node, plan, have)
         except ValueError as error:
             raise InputError(
                 f"{operator_name(node.op)} at {place(node.op)}: plan: {error}"
@@ -255,10 +276,10 @@ class Chooser:
         if gain == 0:
             return option
         elsewhere = replace(plan, first_tile=first, combine=None)
-        moved = priced(self._question(node, have), elsewhere)
+        moved = self.priced(node, elsewhere, have)
         price = self.byte_price / node.times
         cheap = moved.cycles <= WORTH_MOVING * choice.cycles + price * gain
-        return self.option(node, moved) if cheap else option
+        return self.option(node, moved, have) if cheap else option
 
     # Which states are kept
 

@@ -15,13 +15,15 @@ from xdsl.ir import Operation
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
+from ...dialects.home import home_of
 from ...dialects.variable import bytes_per_tile
-from ...ir.geometry.layout import Layout
+from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice
 from .graph import Function, Graph, Operator, loop_of_runs, read_graph
 from .joint import jointly
+from .keeping import kept
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
 from .limits import Limits
 from .problem import Problem
@@ -58,6 +60,8 @@ class NetworkPlan:
     cycles: of a run, estimated; both branches of an if count, and a while counts once.
     resident_bytes: weights and constants on the fullest tile. live_bytes: values and temporaries at
     the worst moment, as if their fullest tiles were the same. questions: what each plan answers.
+    at_home: the states and constants that lie where they were wished to lie. reload_cycles: the
+    share of cycles that no run takes, as in Choice.
     """
 
     plans: dict[Operation, Plan]
@@ -66,11 +70,24 @@ class NetworkPlan:
     resident_bytes: int
     live_bytes: int
     questions: dict[Operation, Question]
+    at_home: frozenset[Operation] = frozenset()
+    reload_cycles: float = 0.0
 
     @property
     def bytes_per_tile(self) -> int:
         """The bytes that the fullest tile has to hold."""
         return self.resident_bytes + self.live_bytes
+
+    @property
+    def of_a_run(self) -> NetworkPlan:
+        """The same plans with the cycles that runs take: without loading weights again."""
+        choices = {
+            op: replace(c, cycles=c.cycles - c.reload_cycles, reload_cycles=0.0)
+            if c.reload_cycles
+            else c
+            for op, c in self.choices.items()
+        }
+        return replace(self, choices=choices, cycles=self.cycles - self.reload_cycles)
 
 
 def plan_network(
@@ -85,7 +102,7 @@ def plan_network(
     """
     limits, loop = limits or Limits(), loop_of_runs(module)
     if loop is None:
-        return Network(read_graph(module, target, limits), target).planned(joint)
+        return Network(read_graph(module, target, limits), target).planned(joint).of_a_run
     # A loop of runs has the plans of one run, so that both give the same bits.
     run = Network(read_graph(module, target, limits, alone=loop), target)
     found: NetworkPlan | None = None
@@ -103,7 +120,7 @@ def plan_network(
             break
         run = replace(run, taken=target.usable_bytes_per_tile - room)
     assert found is not None
-    return found
+    return found.of_a_run
 
 
 @dataclass(frozen=True)
@@ -224,6 +241,11 @@ class Network:
             return (fastest,)
         question = Question(node.problem, have, self.target, bound)
         found = (fastest, *sketched(question))
+        if node.pins:
+            chooser = self.chooser(bound, 0.0)
+            found = (*found, *kept(question, node.pins))
+            found = tuple(chooser.priced(node, c.plan, have) for c in found)
+            return tuple([c for c in found if can_be_shared(node, c.plan)] or found)
         if not node.shared:
             return found
         every = [priced(question, c.plan) for c in found]
@@ -293,6 +315,13 @@ class Network:
                 node.op: Question(node.problem, decided.have[node], self.target, bound)
                 for node in options
             },
+            at_home=frozenset(
+                op
+                for slot, op in self.graph.pinned.items()
+                if (home := home_of(op)) is not None
+                and placement(decided.homes[slot]) == placement(home.layout)
+            ),
+            reload_cycles=sum(o.choice.reload_cycles * n.times for n, o in options.items()),
         )
 
 

@@ -16,9 +16,10 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from ...backends.target import Target
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
+from ...dialects.home import home_of
 from ...dialects.structured import Reinterpretation, Structured
 from ...ir.errors import InputError
-from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
+from ...ir.geometry.layout import Layout, linear_layout, placement, replicated_layout
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
@@ -54,6 +55,7 @@ class Homes:
                 op.value.array.dtype.itemsize,
                 loads.get(name, []),
                 must_be_source=name in stored,
+                asked=_asked(op),
             )
             for op in states
         }
@@ -61,7 +63,7 @@ class Homes:
     def constant(self, op: nn.ConstantOp) -> Layout:
         """The home of a constant."""
         tensor = op.result.type
-        return self._home(tensor.get_shape(), _itemsize(tensor), [op.result])
+        return self._home(tensor.get_shape(), _itemsize(tensor), [op.result], asked=_asked(op))
 
     def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
         """The home of an input of the program: near the tiles where its first reader wants it."""
@@ -100,15 +102,20 @@ class Homes:
         itemsize: int,
         values: Sequence[SSAValue],
         must_be_source: bool = False,
+        asked: Layout | None = None,
     ) -> Layout:
         """The home of a state or constant.
 
-        It is the layout that all users want, else the first wanted one that others can copy from,
-        else linear order. values: the constant, or what is loaded from the state. must_be_source:
-        whether others have to be able to copy from it.
+        It is the layout that is asked for. If none is, it is the layout that all users want, else
+        the first wanted one that others can copy from, else linear order. values: the constant, or
+        what is loaded from the state. must_be_source: whether others have to be able to copy from
+        it.
         """
         wishes = [wish for value in values for wish in self._wishes(value)]
         known = [w for w in wishes if w is not None]
+        if asked is not None:
+            # A reader that wants the same placement in other words needs no copy.
+            return next((w for w in known if placement(w) == placement(asked)), asked)
         if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
             return known[0]
         for wish in known:
@@ -139,6 +146,12 @@ class Homes:
     @cached_property
     def _positions(self) -> dict[Operation, int]:
         return {op: i for i, op in enumerate(self.module.walk())}
+
+
+def _asked(op: Operation) -> Layout | None:
+    """The layout that a state or constant is asked to lie in."""
+    home = home_of(op)
+    return None if home is None else home.layout
 
 
 def _itemsize(tensor: TensorType[Attribute]) -> int:

@@ -159,6 +159,52 @@ builtin.module attributes {abele.target = "tiny:1"} {
 """
 
 
+WISHES = """
+builtin.module attributes {{abele.target = "tiny:1"}} {{
+  tile.variable @big : tensor<{n}xi8> layout <[{n}] (d0) of [{n}]>
+  tile.variable @dear : tensor<1024xi8> layout <[1024] (d0) of [1024]> state
+    {{address = 8192 : i64, reload = 90 : i64}}
+  tile.variable @cheap : tensor<2048xi8> layout <[2048] (d0) of [2048]> state
+    {{address = 65536 : i64, reload = 90 : i64}}
+  tile.variable @other : tensor<{n}xi8> layout <[{n}] (d0) of [{n}]>
+  func.func @main() {{
+    tile.input "x" -> @big : tensor<{n}xi8> {{superstep = 0 : i64}}
+    tile.copy [@big] -> @other {{superstep = 1 : i64}}
+    tile.output @other -> "y" : tensor<{n}xi8> {{superstep = 2 : i64}}
+    func.return
+  }}
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("largest", "kept"),
+    [(50_000, {"dear", "cheap"}), (100_000, {"dear"}), (121_000, set())],
+)
+def test_wished_addresses_are_given_up_as_far_as_variables_need_the_room(
+    largest: int, kept: set[str]
+):
+    found = addresses(WISHES.format(n=largest))
+    wished = {"dear": 8192, "cheap": 65536}
+    assert {name for name, address in wished.items() if found[name] == address} == kept
+
+
+def test_a_program_that_is_not_alone_has_what_loads_longest_first():
+    text = CHAIN.format(n=64).replace(
+        "  func.func @main",
+        "  tile.variable @spread : tensor<64xf32> layout <[64 by 2] (d0) of [64]> state\n"
+        "  tile.variable @copied : tensor<48xf32> layout <[2 by 2, 48] (d1) of [48]> state\n"
+        "  func.func @main",
+        1,
+    )
+    alone, shared = (
+        addresses(text),
+        addresses(text.replace("{abele.target", "{abele.beside = {}, abele.target")),
+    )
+    assert alone["copied"] < alone["spread"]
+    assert shared["spread"] < shared["copied"]
+
+
 def test_a_variable_that_an_iteration_may_not_write_lives_through_the_loop():
     found = addresses(CARRIED)
     assert found["kept"] != found["other"]

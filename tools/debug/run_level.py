@@ -18,6 +18,7 @@ from ...backends.reference import run_reference
 from ...backends.target import Target
 from ...dialects import exchange, tile
 from ...dialects.control import RepeatOp
+from ...dialects.home import ADDRESS
 from ...dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
@@ -28,7 +29,6 @@ from ...ir.geometry.layout import Layout
 from ...ir.level import Level
 from ...ir.provenance import place
 from ...ir.upstream import Context, ModuleOp
-from ...passes.allocate import ADDRESS
 from ...passes.group_supersteps import GroupSupersteps
 from ...passes.schedule_supersteps import SUPERSTEP
 from ..driver.arrays import Array

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from abele.ir.geometry.grid import Cut
-from abele.ir.geometry.layout import Layout, block_layout, canonical
+from abele.ir.geometry.layout import Layout, block_layout, canonical, placement
 from abele.ir.geometry.space import AccessMap, AxisMap
 
 
@@ -103,3 +103,38 @@ def test_equal_blocks_of_an_axis_are_the_same_however_they_are_counted():
     assert canonical(split) == block_layout((12,), (4,))
     padded = Layout((Cut(4, 4), Cut(3, 1)), AccessMap((AxisMap(11, axis.terms, outside="fill"),)))
     assert canonical(padded) != canonical(block_layout((11,), (4,)))
+
+
+def test_placements_are_equal_whatever_replicas_are_replicas_for():
+    def layout(*grid: Cut) -> Layout:
+        axis = AxisMap(64, ((len(grid) - 1, 1),))
+        return Layout(grid, AccessMap((axis, AxisMap(1))))
+
+    halves = Cut(64, 2)
+    some = placement(layout(Cut(8, 4), Cut(6, 3), halves))
+    assert some == placement(layout(Cut(100, 12), halves))
+    assert some.shape == (64,)
+    assert some.cells == 24
+    assert some != placement(layout(halves, Cut(12, 12), Cut(64, 2)))
+    assert some != placement(layout(Cut(100, 6), halves))
+
+
+@given(layouts_of_one_axis(), st.lists(st.integers(1, 3), max_size=3), st.integers(0, 3))
+def test_a_placement_has_the_blocks_of_its_layout_on_its_tiles(
+    layout: Layout, copies: list[int], at: int
+):
+    at = min(at, len(layout.grid))
+    grid = (*layout.grid[:at], *(Cut(4, n) for n in copies), *layout.grid[at:])
+    moved = {d: d + len(copies) * (d >= at) for d in range(len(layout.grid))}
+    copied = Layout(grid, layout.access.renamed(moved), layout.first_tile)
+    placed = placement(copied)
+
+    def blocks(each: Layout) -> list[list[int]]:
+        return [
+            np.broadcast_to(found, each.parts).ravel().tolist()
+            for found in (each.starts(0), each.counts(0))
+        ]
+
+    if len(placed.shape) == 1:
+        assert blocks(placed) == blocks(copied)
+    assert placed.is_partition == copied.is_partition

@@ -77,7 +77,8 @@ def best_of_all(chooser: Chooser) -> float:
             for slot in node.operands
         )
         return min(
-            choice.cycles * node.times + rest(others, placed | chooser.option(node, choice).layouts)
+            choice.cycles * node.times
+            + rest(others, placed | chooser.option(node, choice, have).layouts)
             for choice in chooser.choices(node, have)
         )
 

@@ -27,6 +27,7 @@ from ....backends.target import Target, named_target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.dtypes import numpy_dtype
+from ....dialects.home import ADDRESS
 from ....dialects.levels import NN, PLANNED, TILE_DECISIONS
 from ....dialects.nn import element_of, free_number, is_group, join
 from ....dialects.partition import PartitionTensor, laid_out, partition_type
@@ -39,7 +40,7 @@ from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.text import print_inline
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from ....passes.allocate import ADDRESS, Allocate
+from ....passes.allocate import Allocate
 from ....passes.analysis.lifetimes import lifetimes
 from ....passes.analysis.packing import Boxes, pack
 from ....passes.convert_nn_to_partition import ConvertNnToPartition

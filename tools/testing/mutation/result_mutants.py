@@ -21,6 +21,7 @@ from xdsl.traits import Commutative
 from ....dialects import control, exchange, nn, partition
 from ....dialects.abele import PlanAttr, SpaceAttr
 from ....dialects.blob_attr import BlobAttr
+from ....dialects.home import ADDRESS
 from ....dialects.partition import laid_out, partition_type
 from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.tile import CopyOp, OutputOp, SuperstepOp, SyncOp, VerticesOp
@@ -29,7 +30,6 @@ from ....ir.blob import Blob
 from ....ir.equal import same_program
 from ....ir.geometry.space import Space
 from ....ir.upstream import Context, ModuleOp, ModulePass, Rewriter
-from ....passes.allocate import ADDRESS
 from ....passes.schedule_supersteps import SUPERSTEP
 from ..search.contracts import with_apply
 from .compare import Case

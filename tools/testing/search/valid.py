@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ....dialects.home import ADDRESS
 from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ....dialects.tile import SuperstepOp, VariableOp
 from ....ir.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
-from ....passes.allocate import ADDRESS
 from ....passes.pipelines import DOWN
 from ....passes.plans.planned import TARGET
 from ....passes.schedule_supersteps import SUPERSTEP

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from abele.dialects import tile
+from abele.dialects.home import ADDRESS
 from abele.dialects.levels import TILE, TILE_DECISIONS
 from abele.ir.errors import InputError
 from abele.ir.upstream import Context, ModuleOp, ModulePass
-from abele.passes.allocate import ADDRESS, Allocate
+from abele.passes.allocate import Allocate
 from abele.passes.analysis.packing import pack
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 from abele.passes.schedule_supersteps import SUPERSTEP

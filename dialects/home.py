@@ -1,0 +1,112 @@
+"""Homes that are decided before planning: where a state or constant of nn has to lie.
+
+A state or constant may have these attributes:
+
+- `home`: the layout that it lies in, whatever layout its readers want. Readers that want another
+  one copy from it, so each element must lie in one block, not counting replicas;
+- `address`: the address of its block on each tile of that layout;
+- `reload`: cycles per run. With it, the two others are wishes: plan-splits gives them up if the
+  program gets faster by more than these cycles, and allocate if they do not fit.
+
+    nn.state @w : tensor<8x4xf32> = <"..."> {home = #abele.layout<[8 by 4, 4] (d0, d1) of [8, 4]>,
+    address = 1024 : i64}
+
+A conversion hands the address down, and the layout in the type. So `partition` and `tile` have
+`address` and `reload` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+from xdsl.dialects.builtin import IntegerAttr, i64
+from xdsl.ir import Attribute, Operation
+
+from ..ir.geometry.layout import Layout
+from ..ir.upstream import VerifyException
+from .abele import LayoutAttr
+from .variable import ALIGNMENT
+
+HOME = "home"
+ADDRESS = "address"
+RELOAD = "reload"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a state or constant has to lie.
+
+    address: of its block on each tile; None for any. reload: the cycles per run for which its
+    layout and address may be given up; None if they may not.
+    """
+
+    layout: Layout
+    address: int | None = None
+    reload: int | None = None
+
+    @property
+    def attributes(self) -> dict[str, Attribute]:
+        """The attributes of an operation of nn that has this home."""
+        found: dict[str, Attribute] = {HOME: LayoutAttr(self.layout)}
+        for name, value in ((ADDRESS, self.address), (RELOAD, self.reload)):
+            if value is not None:
+                found[name] = IntegerAttr(value, i64)
+        return found
+
+
+def home_of(op: Operation) -> Home | None:
+    """The home that a verified operation of nn has to have; None if it may lie anywhere."""
+    layout = op.attributes.get(HOME)
+    if not isinstance(layout, LayoutAttr):
+        return None
+    return Home(layout.data, _number(op, ADDRESS), _number(op, RELOAD))
+
+
+def handed_down(op: Operation) -> Mapping[str, Attribute]:
+    """The attributes that what an operation becomes has too: address and reload."""
+    return {name: op.attributes[name] for name in (ADDRESS, RELOAD) if name in op.attributes}
+
+
+def drop_home(op: Operation) -> None:
+    """Let a state or constant lie anywhere."""
+    for name in (HOME, ADDRESS, RELOAD):
+        op.attributes.pop(name, None)
+
+
+def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
+    """Check the attributes of a state or constant. what: its name in messages. shape: its own.
+
+    Raises VerifyException.
+    """
+    for name in (ADDRESS, RELOAD):
+        if name not in op.attributes:
+            continue
+        value = op.attributes[name]
+        if HOME not in op.attributes:
+            raise VerifyException(f"{what}: {name} without {HOME}; add {HOME} = #abele.layout<...>")
+        if not isinstance(value, IntegerAttr) or value.value.data < 0:
+            raise VerifyException(f"{what}: {name} = {value}; need a number from 0, as 8 : i64")
+    if HOME not in op.attributes:
+        return
+    given = op.attributes[HOME]
+    if not isinstance(given, LayoutAttr):
+        raise VerifyException(f"{what}: {HOME} = {given}; need #abele.layout<...>")
+    layout, address = given.data, _number(op, ADDRESS)
+    if prod(layout.shape) != prod(shape):
+        raise VerifyException(
+            f"{what}: {HOME} of {list(layout.shape)} for a tensor of {list(shape)}"
+        )
+    if not layout.is_partition:
+        raise VerifyException(
+            f"{what}: {HOME} {given.text()}: blocks overlap; need one owner per element, so that "
+            "readers can copy from it"
+        )
+    if address is not None and address % ALIGNMENT:
+        raise VerifyException(f"{what}: address {address}; need a multiple of {ALIGNMENT}")
+
+
+def _number(op: Operation, name: str) -> int | None:
+    value = op.attributes.get(name)
+    return value.value.data if isinstance(value, IntegerAttr) else None
