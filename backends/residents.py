@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import CopyOp, InputOp, VerticesOp
-from ..ir.geometry.layout import Layout
+from ..ir.geometry.layout import Layout, placement
 from ..ir.upstream import ModuleOp
 from .cost import host_cycles
 from .overheads import overheads
@@ -36,7 +36,10 @@ Rectangle = tuple[int, int, int, int]
 
 @dataclass(frozen=True)
 class Place:
-    """Where and how a tensor lies on the tiles. Equal places of equal values need no move."""
+    """Where and how a tensor lies on the tiles. Equal places of equal values need no move.
+
+    layout: its placement.
+    """
 
     layout: Layout
     dtype: str
@@ -85,7 +88,7 @@ def footprint(module: ModuleOp, target: Target) -> Footprint:
     more = overheads(module, variables, target.tiles, target)
     code = int(more.code.max(initial=0) + (more.vertex_state + more.exchange_code).sum())
     residents = tuple(_resident(v, written) for v in variables.values() if v.is_resident)
-    rectangles = np.array([_rectangle(v) for v in variables.values()], np.int64).reshape(-1, 4)
+    rectangles = np.array([rectangle(v) for v in variables.values()], np.int64).reshape(-1, 4)
     return Footprint(residents, rectangles, code)
 
 
@@ -104,13 +107,22 @@ def _resident(v: VariableOp, written: set[str]) -> Resident:
     is_state = v.state is not None
     value = v.symbol if is_state or v.initial is None else v.initial.data.digest
     size = prod(v.tensor.get_shape()) * v.dtype.itemsize
-    place = Place(v.placed, v.dtype.name, v.start, _rectangle(v))
+    place = Place(placement(v.placed), v.dtype.name, v.start, rectangle(v))
     return Resident(value, is_state, v.symbol in written, size, place)
 
 
-def _rectangle(v: VariableOp) -> Rectangle:
+def rectangle(v: VariableOp) -> Rectangle:
+    """What a variable takes of tiles and addresses."""
     first = v.placed.first_tile
     return first, first + v.placed.cells, v.start, v.start + v.bytes_per_tile
+
+
+def overlapping(rectangles: Integers, others: Integers) -> NDArray[np.bool_]:
+    """Which rectangles overlap at least one of the others: (n,). Both are (..., 4)."""
+    mine, other = rectangles[:, None], others[None]
+    tiles = (mine[..., 0] < other[..., 1]) & (other[..., 0] < mine[..., 1])
+    bytes_ = (mine[..., 2] < other[..., 3]) & (other[..., 2] < mine[..., 3])
+    return np.any(tiles & bytes_, axis=1)
 
 
 @dataclass(frozen=True)
@@ -118,15 +130,17 @@ class Switch:
     """What changing to another program moves over the link of the host.
 
     before: the name of the program that is on the tiles, or "" if there is none. after: that of the
-    program that comes. stay_bytes: bytes of the states and constants that already lie where it
-    needs them. in_bytes: bytes of those that come from the host. out_bytes: bytes of the states
-    that the host gets first, because their values would be lost. code_bytes: bytes of the program's
-    code. cycles: the time of all that moves, in cycles.
+    program that comes. stay, stay_bytes: number and bytes of the states and constants that already
+    lie where it needs them. moved, in_bytes: those of the ones that come from the host. out_bytes:
+    bytes of the states that the host gets first, because their values would be lost. code_bytes:
+    bytes of the program's code. cycles: the time of all that moves, in cycles.
     """
 
     before: str
     after: str
+    stay: int
     stay_bytes: int
+    moved: int
     in_bytes: int
     out_bytes: int
     code_bytes: int
@@ -154,7 +168,9 @@ class Tiles:
         """Change to a program. Nothing moves if it is the current one."""
         program, before = self.programs[name], self.current
         if name == before:
-            return Switch(name, name, program.resident_bytes, 0, 0, 0, 0)
+            return Switch(
+                *(name, name, len(program.residents), program.resident_bytes, 0, 0, 0, 0, 0)
+            )
         needed = {each.place: self._value(each) for each in program.residents}
         sizes = {each.place: each.bytes for each in program.residents}
         missing = [p for p, value in needed.items() if self._held.get(p) != value]
@@ -165,8 +181,12 @@ class Tiles:
         self.current = name
         moved_in = sum(sizes[p] for p in missing)
         cycles = host_cycles(moved_in + out + program.code_bytes, self.target)
-        stay = program.resident_bytes - moved_in
-        return Switch(before, name, stay, moved_in, out, program.code_bytes, cycles)
+        stay = len(needed) - len(missing)
+        stay_bytes = program.resident_bytes - moved_in
+        return Switch(
+            *(before, name, stay, stay_bytes, len(missing), moved_in),
+            *(out, program.code_bytes, cycles),
+        )
 
     def ran(self) -> None:
         """Record that the current program ran, which changes the states that it writes."""
@@ -184,11 +204,7 @@ class Tiles:
         places = list(self._held)
         if not places or not len(rectangles):
             return set(places)
-        held = np.array([p.rectangle for p in places], np.int64)[:, None]
-        other = rectangles[None]
-        tiles = (held[..., 0] < other[..., 1]) & (other[..., 0] < held[..., 1])
-        bytes_ = (held[..., 2] < other[..., 3]) & (other[..., 2] < held[..., 3])
-        touched: NDArray[np.bool_] = np.any(tiles & bytes_, axis=1)
+        touched = overlapping(np.array([p.rectangle for p in places], np.int64), rectangles)
         return {places[i] for i in np.flatnonzero(~touched).tolist()}
 
     def _saved(self, left: Iterable[Value], wanted: Iterable[Value]) -> int:

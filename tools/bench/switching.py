@@ -1,74 +1,120 @@
 """What it costs to change between programs of one network on one machine.
 
-python -m abele.tools.bench.switching [--target mk2]
+python -m abele.tools.bench.switching [--target mk2] [--runs 10] [--network NAME]
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
+from ...ir.errors import InputError
+from ...ir.suggestions import suggestion
+from ..driver.beside import RUNS
 from ..driver.compile import compile_model
-from ..driver.executable import Executable
-from ..driver.session import Session
+from ..driver.session import CHANGE_COLUMNS, PROGRAM_COLUMNS, Session
 from ..driver.training import Training
 from ..importers.light_networks import seeded
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
+from .transformers.graphs import BERT_BASE, encoder
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
+Programs = Mapping[str, Mapping[str, Any]]
+"""Programs of a network, each with its options of compile_model, in the order of compilation."""
 
-def _batches(name: str, sizes: tuple[int, ...], target: str) -> dict[str, Executable]:
+USED = Training(update=False, outputs=True, reduction="none")
+"""How a network is used between steps of training."""
+
+TOKENS = (128, 64)
+"""Tokens of BERT's programs."""
+
+
+def _batches(name: str, sizes: Sequence[int]) -> Programs:
     """A program for each batch size."""
     model = seeded(name)
-    return {f"batch {n}": compile_model(model, target, batch=n, cache=False) for n in sizes}
+    return {f"batch {n}": {"model": model, "batch": n} for n in sizes}
 
 
-def _train_and_infer(name: str, batch: int, target: str) -> dict[str, Executable]:
+def _train_and_infer(name: str, batch: int) -> Programs:
     """A step of training, and the program that is used afterwards, with the same weights."""
-    model, step = seeded(name), Training()
-    used = Training(update=False, outputs=True, reduction="none")
+    model = seeded(name)
     return {
-        "train": compile_model(model, target, batch=batch, train=step, cache=False),
-        "infer": compile_model(model, target, batch=1, train=used, cache=False),
+        f"train, batch {batch}": {"model": model, "batch": batch, "train": Training()},
+        "infer": {"model": model, "batch": 1, "train": USED},
     }
 
 
-PROGRAMS: Mapping[str, Callable[[str], dict[str, Executable]]] = {
-    "resnet50": lambda target: _batches("resnet50", (1, 2, 4), target),
-    "alexnet": lambda target: _train_and_infer("alexnet", 4, target),
+def _lengths(layers: int) -> Programs:
+    """A program for each number of tokens."""
+    shapes = [replace(BERT_BASE, layers=layers, tokens=n) for n in TOKENS]
+    return {f"{s.tokens} tokens": {"model": encoder(s, longest=TOKENS[0])} for s in shapes}
+
+
+NETWORKS: Mapping[str, Callable[[], Programs]] = {
+    "resnet50": lambda: _batches("resnet50", (1, 4)),
+    "resnet50 from 4": lambda: _batches("resnet50", (4, 1)),
+    "bert": lambda: _lengths(2),
+    "squeezenet": lambda: _train_and_infer("squeezenet", 4),
+    "alexnet": lambda: _train_and_infer("alexnet", 4),
 }
-"""The programs of each network, for a target."""
+"""The programs of each network. BERT has two layers, which fit the tiles of one chip in float32."""
 
 
-def add_rows(table: Table, network: str, session: Session) -> None:
-    """Add a row for each change between two programs."""
-    for each in session.costs():
-        cycles = session.programs[each.after].profile["cycles"]
-        sizes = (each.stay_bytes, each.in_bytes, each.out_bytes, each.code_bytes)
-        table.add_row(
-            network,
-            f"{each.before} -> {each.after}",
-            *(f"{size / 1e6:.1f}" for size in sizes),
-            f"{each.cycles:,}",
-            f"{each.cycles / session.target.clock_hz * 1e3:.2f}",
-            f"{each.cycles / cycles:.1f}",
-        )
+def sessions(programs: Programs, target: str, runs: Sequence[float]) -> dict[str, Session]:
+    """The session of programs that are compiled alone, and one for each number of runs."""
+    alone = {n: compile_model(**own, target=target, cache=False) for n, own in programs.items()}
+    cycles = {name: exe.profile["cycles"] for name, exe in alone.items()}
+    found = {"alone": Session(alone, cycles)}
+    for each in runs:
+        made = Session.compiled(None, programs, target, runs=each, cache=False)
+        found[f"{each:g} runs"] = Session(made.programs, cycles)
+    return found
+
+
+def add_rows(programs: Table, changes: Table, network: str, how: str, session: Session) -> None:
+    """Add a row for each program, and for each change between two of them."""
+    for row in session.program_rows():
+        programs.add_row(network, how, *row)
+    for row in session.change_rows():
+        changes.add_row(network, how, *row)
+
+
+def tables(target: str) -> tuple[Table, Table]:
+    """Empty tables of programs and of changes between them."""
+
+    def empty(title: str, columns: Sequence[str]) -> Table:
+        words = ("network", "for", columns[0])
+        return figure_table(f"{title}, {target}", ("network", "for", *columns), words)
+
+    return empty("programs", PROGRAM_COLUMNS), empty("changes", CHANGE_COLUMNS)
 
 
 @app.command()
-def switching(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2") -> None:
-    """Print what each change moves over the link of the host, and how long that takes."""
-    text = ("network", "change")
-    columns = (*text, "stay MB", "in MB", "out MB", "code MB", "cycles", "ms", "runs")
-    table = figure_table(f"changes between programs, {target}", columns, text)
-    for network, programs in PROGRAMS.items():
-        add_rows(table, network, Session(programs(target)))
-    wide_enough(table).print(table)
+def switching(
+    target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
+    runs: Annotated[
+        list[float] | None, typer.Option(help="Runs between two changes; may be repeated.")
+    ] = None,
+    network: Annotated[
+        list[str] | None, typer.Option(help="A network; all of them by default.")
+    ] = None,
+) -> None:
+    """Print what runs and changes cost, for programs compiled alone and beside each other."""
+    for name in network or ():
+        if name not in NETWORKS:
+            raise InputError(f"--network {name}: no such network{suggestion(name, NETWORKS)}")
+    programs, changes = tables(target)
+    for name in network or NETWORKS:
+        for how, session in sessions(NETWORKS[name](), target, runs or [RUNS]).items():
+            add_rows(programs, changes, name, how, session)
+    for table in (programs, changes):
+        wide_enough(table).print(table)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ...backends.target import Target
-from ...ir.errors import InputError
+from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...ir.errors import DoesNotFit, InputError
 from ...passes.train import Train
 from .arrays import Tensor
+from .beside import RUNS, held_by
 from .cache.key import Request, parts_of
 from .cache.programs import cached
 from .executable import Executable, load_executable
@@ -41,6 +43,8 @@ def compile_model(
     unbounded: bool = False,
     lenient: bool = False,
     train: Train | None = None,
+    beside: Sequence[Executable] | None = None,
+    runs: float = RUNS,
     dump_ir: str | os.PathLike[str] | None = None,
     reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = None,
     verify_each: bool = True,
@@ -64,7 +68,10 @@ def compile_model(
     program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
     breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
     the program's weights are trained; it then computes a step of training, of which batch is the
-    number of samples. dump_ir: a folder for the program after each pass, and for a page that shows
+    number of samples. beside: programs with which it shares a machine, as in a Session; an empty
+    list for the first of them. Its states and constants get the layouts and addresses that they
+    have there, where that pays. runs: how many it does between two changes of programs, which
+    decides what pays. dump_ir: a folder for the program after each pass, and for a page that shows
     what each pass did. reproducers: a folder for what reproduces a failure of a pass, or a function
     from the name of the pass to such a folder; dump_ir's folder takes precedence. on_read: called
     with a model's program before any pass runs; it may raise. on_inputs: called with the program's
@@ -89,6 +96,7 @@ def compile_model(
         vertices_per_tile,
         lenient,
         train,
+        None if beside is None else held_by(beside, _target_of(beside, target), runs),
     )
     if request.file.endswith(PROGRAM_FILE):
         _refuse_for_program(request, dump_ir)
@@ -124,8 +132,21 @@ def compile_model(
     return exe
 
 
-def _compile_anew(*given: Any, **options: Any) -> Executable:
-    return _home().compile_anew(*given, **options)
+def _compile_anew(request: Request, *given: Any, **options: Any) -> Executable:
+    try:
+        return _home().compile_anew(request, *given, **options)
+    except DoesNotFit:
+        if not request.beside:
+            raise
+    # What fits alone also fits beside others, if it keeps nothing of what they hold.
+    return _home().compile_anew(replace(request, beside={}), *given, **options)
+
+
+def _target_of(beside: Sequence[Executable], target: str | Target | None) -> Target:
+    """The target of a program; by default, that of the first one beside it."""
+    if target is None:
+        return beside[0].target if beside else named_target(DEFAULT_TARGET)
+    return resolve_target(target) if isinstance(target, str) else target
 
 
 def _home() -> Any:

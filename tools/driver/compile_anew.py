@@ -25,6 +25,7 @@ from ...ir.whole_file import check_folder
 from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
+from ...passes.plans.beside import write_beside
 from ..importers.huge_weights import refusing_huge_weights
 from .cache.key import Request
 from .dump.folder import check_dump, dump_folder
@@ -86,6 +87,8 @@ def compile_anew(
         if asked is not None:
             make_train(asked, program, pipeline, context)
         refuse_tensors_larger_than(program.module, machine)
+        if request.beside is not None:
+            write_beside(program.module, request.beside)
         if unbounded:
             pipeline = tuple(
                 replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,13 @@ from ...ir.blob import Blob
 from ...ir.errors import InputError
 from ...passes.train import TRAINED
 from .arrays import listed
+from .beside import RUNS
+from .compile import compile_model
 from .executable import MACHINE, Executable
+
+if TYPE_CHECKING:
+    from ...backends.target import Target
+    from .program import Model
 
 Array = NDArray[Any]
 
@@ -32,12 +38,18 @@ class Session:
     Changing from one program to another moves the code of the new one, and what is not on the tiles
     yet, over the link of the host (`host.bytes_per_cycle` of the target). `history` has each
     change, `cycles` counts all runs with their changes, and `costs()` is a table of what changes
-    cost.
+    cost. `Session.compiled` compiles the programs so that weights stay on the tiles.
+
+    alone: the cycles of a run of programs that were compiled without regard to the others, as far
+    as they are known, for reports.
     Raises InputError for programs that do not belong together.
     """
 
-    def __init__(self, programs: Mapping[str, Executable]) -> None:
+    def __init__(
+        self, programs: Mapping[str, Executable], alone: Mapping[str, int] | None = None
+    ) -> None:
         self.programs = dict(programs)
+        self.alone = dict(alone or {})
         if not self.programs:
             raise InputError("session: no program; need at least one")
         self.target = next(iter(self.programs.values())).target
@@ -65,6 +77,40 @@ class Session:
         self._begin()
         self.history: list[Switch] = []
         self.cycles = 0
+
+    @classmethod
+    def compiled(
+        cls,
+        model: Model | None,
+        programs: Mapping[str, Mapping[str, Any]],
+        target: str | Target | None = None,
+        *,
+        runs: float = RUNS,
+        compare: bool = False,
+        **options: Any,
+    ) -> Session:
+        """The session of programs of a model, each compiled beside those before it.
+
+        programs: by name, the options of compile_model in which each program differs, such as
+        {"one": {"batch": 1}, "four": {"batch": 4}}, perhaps also the "model" if it
+        has one of its own. The first program gets the plans that it would
+        get alone. Each further one leaves weights in the layouts and at the addresses that they
+        have in the programs before it, where that pays. options: those of all programs.
+        runs: the runs between two changes that are expected. A weight stays if the runs between two
+        changes lose fewer cycles by its layout than loading it takes; with inf, only what costs
+        nothing stays. compare: compile each further program alone too, for reports.
+        Raises InputError and DoesNotFit as compile_model does.
+        """
+        made: dict[str, Executable] = {}
+        alone: dict[str, int] = {}
+        for name, own in programs.items():
+            every: dict[str, Any] = {"model": model, "target": target, **options, **own}
+            if compare and made:
+                alone[name] = compile_model(**every).profile["cycles"]
+            made[name] = compile_model(**every, beside=tuple(made.values()), runs=runs)
+            if len(made) == 1:
+                alone[name] = made[name].profile["cycles"]
+        return cls(made, alone)
 
     def __repr__(self) -> str:
         """The programs, and the one that the tiles hold."""
@@ -154,6 +200,49 @@ class Session:
         """The cost of each change between two programs, if only the first one ran, and once."""
         return switches(self.target, self._footprints)
 
+    def summary(self) -> str:
+        """Two tables as text: what a run of each program costs, and what each change moves."""
+        changes = [CHANGE_COLUMNS, *self.change_rows()]
+        return "\n\n".join(map(_aligned, ([PROGRAM_COLUMNS, *self.program_rows()], changes)))
+
+    def program_rows(self) -> list[tuple[str, ...]]:
+        """A row of text for each program, under PROGRAM_COLUMNS.
+
+        `alone` is the cycles of a run of the program that is compiled without regard to the others;
+        `?` if nobody knows them.
+        """
+        found: list[tuple[str, ...]] = []
+        for name, exe in self.programs.items():
+            cycles, alone = exe.profile["cycles"], self.alone.get(name)
+            known = ("?", "?")
+            if alone is not None:
+                known = f"{alone:,}", f"{(cycles / alone - 1) * 100:+.1f} %"
+            held = self._footprints[name]
+            size = f"{held.resident_bytes / 1e6:.1f}"
+            found.append((name, f"{cycles:,}", *known, f"{len(held.residents)}", size))
+        return found
+
+    def change_rows(self) -> list[tuple[str, ...]]:
+        """A row of text for each change between two programs, under CHANGE_COLUMNS.
+
+        `runs` are those of the program that comes which take as long as the change.
+        """
+        found: list[tuple[str, ...]] = []
+        for each in self.costs():
+            sizes = (each.stay_bytes, each.in_bytes, each.out_bytes, each.code_bytes)
+            found.append(
+                (
+                    f"{each.before} -> {each.after}",
+                    f"{each.stay}",
+                    f"{each.moved}",
+                    *(f"{size / 1e6:.1f}" for size in sizes),
+                    f"{each.cycles:,}",
+                    f"{each.cycles / self.target.clock_hz * 1e3:.2f}",
+                    f"{each.cycles / self.programs[each.after].profile['cycles']:.1f}",
+                )
+            )
+        return found
+
     def frame(self) -> Any:
         """The costs as a pandas frame, with seconds by the target's clock."""
         from pandas import DataFrame  # noqa: PLC0415  an optional library
@@ -162,6 +251,28 @@ class Session:
             asdict(each) | {"seconds": each.cycles / self.target.clock_hz} for each in self.costs()
         ]
         return DataFrame(rows)
+
+
+PROGRAM_COLUMNS = ("program", "cycles", "alone", "more", "weights", "MB")
+"""The columns of program_rows."""
+
+CHANGE_COLUMNS = (
+    *("change", "stay", "moved", "stay MB", "in MB", "out MB", "code MB"),
+    *("cycles", "ms", "runs"),
+)
+"""The columns of change_rows."""
+
+
+def _aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text as a table; the first column stands at the left, the others at the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            text.ljust(width) if i == 0 else text.rjust(width)
+            for i, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
 
 
 def _written(found: Footprint) -> set[str]:

@@ -200,3 +200,38 @@ def test_the_costs_are_a_table(batches: dict[str, Executable]):
     assert list(table["seconds"] * batches["one"].target.clock_hz) == list(table["cycles"])
     assert isinstance(Session(batches).costs()[0], Switch)
     assert repr(Session(batches)) == "<Session of one, four for tiny:8>"
+
+
+def test_programs_that_are_compiled_together_keep_weights_and_say_what_that_costs():
+    options = {"one": {"batch": 1}, "four": {"batch": 4}}
+    session = Session.compiled(dense(), options, TARGET, runs=1e-6, compare=True)
+    assert {each.stay_bytes for each in session.costs()} == {6 * 4 * 4}
+    assert {(each.stay, each.moved) for each in session.costs()} == {(1, 0)}
+    one, four = session.program_rows()
+    alone = compiled(4).profile["cycles"]
+    cycles = session.programs["four"].profile["cycles"]
+    assert one[1] == one[2]
+    assert one[3] == "+0.0 %"
+    assert four[:3] == ("four", f"{cycles:,}", f"{alone:,}")
+    assert four[3] == f"{(cycles / alone - 1) * 100:+.1f} %"
+    programs, changes = session.summary().split("\n\n")
+    assert [line.split()[0] for line in programs.splitlines()] == ["program", "one", "four"]
+    assert changes.splitlines()[1].split()[:5] == ["one", "->", "four", "1", "0"]
+    assert len({len(line) for line in changes.splitlines()}) == 1
+
+
+def test_what_programs_cost_alone_may_be_unknown(batches: dict[str, Executable]):
+    assert [row[2:4] for row in Session(batches).program_rows()] == [("?", "?")] * 2
+    told = Session(batches, {"four": batches["four"].profile["cycles"]})
+    assert [row[3] for row in told.program_rows()] == ["?", "+0.0 %"]
+
+
+def test_each_program_may_have_options_and_a_model_of_its_own():
+    judge = Training(update=False, outputs=True, reduction="none", loss="mean_square")
+    options = {
+        "train": {"batch": 4, "train": TRAINING},
+        "judge": {"batch": 2, "train": judge, "model": dense(2)},
+    }
+    session = Session.compiled(dense(), options, TARGET)
+    assert session.pick(samples(2)) == "judge"
+    assert session.alone == {"train": session.programs["train"].profile["cycles"]}

@@ -144,15 +144,25 @@ class _Graph:
         )
 
 
-def encoder(shape: Shape, dtype: str = "float32", seed: int = 0) -> onnx.ModelProto:
+def encoder(
+    shape: Shape, dtype: str = "float32", seed: int = 0, *, longest: int = 0
+) -> onnx.ModelProto:
     """BERT: embeddings of words and positions, then blocks with the normalisation behind.
 
+    longest: rows of the table of positions, of which the first ones are used; by default, as many
+    as there are tokens. Models that differ in their tokens alone have equal weights then.
     Input: ids, int64[tokens]. Output: hidden, [tokens, width].
     """
     graph = _Graph(np.dtype(dtype), np.random.default_rng(seed))
     table = graph.weight("words", shape.words, shape.width)
     x = graph.node("Gather", [table, "ids"], "embedded")
-    x = graph.node("Add", [x, graph.weight("positions", shape.tokens, shape.width)], "placed")
+    places = graph.weight("positions", longest or shape.tokens, shape.width)
+    if longest:
+        ends = [
+            graph.integers(f"places_{each}", n) for each, n in (("from", 0), ("to", shape.tokens))
+        ]
+        places = graph.node("Slice", [places, *ends, graph.integers("places_axis", 0)], "places")
+    x = graph.node("Add", [x, places], "placed")
     x = graph.normal(x, "embedding_norm", shape.width)
     for i in range(shape.layers):
         q, k, v = (graph.dense(x, f"layer{i}.{each}", shape.width, shape.width) for each in "qkv")

@@ -23,12 +23,14 @@ from ....backends.target import Target, resolve_target
 from ....ir.errors import InputError
 from ....ir.limits import LIMITS
 from ...importers.external_files import LOCATION, external_files, file_inside
+from ..beside import as_text
 from ..extensions.points import extension_points
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ....passes.train import Train
+    from ..beside import Held
     from ..extensions.loaded import Extensions
     from ..program import Model
 
@@ -76,6 +78,7 @@ class Request:
     vertices_per_tile: int | None
     lenient: bool
     train: Train | None
+    beside: Held | None = None
 
     @property
     def file(self) -> str:
@@ -140,6 +143,7 @@ def _parts(request: Request, extensions: Extensions) -> dict[str, str]:
         "lenient": str(request.lenient),
         "limits": _limits(),
         "training": _training(request.train),
+        "beside": "" if request.beside is None else _digest(as_text(request.beside).encode()),
         "loaded": json.dumps([_loaded(path) for path in extensions.load]),
     }
 

@@ -10,6 +10,8 @@ import onnx
 import pytest
 from some_models import products
 
+from abele.dialects.home import Home
+from abele.ir.geometry.layout import block_layout
 from abele.ir.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
@@ -46,10 +48,27 @@ def changed(request: Request, extensions: Extensions | None = None) -> set[str]:
         ("vertices_per_tile", 2, "vertices per tile"),
         ("lenient", True, "lenient"),
         ("train", Train(), "training"),
+        ("beside", {}, "beside"),
+        ("beside", {"w": (Home(block_layout((4,), (2,)), 8, 1),)}, "beside"),
     ],
 )
 def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
     assert changed(replace(PLAIN, **{field: value})) == {part}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"v": (Home(block_layout((4,), (2,)), 8, 1),)},
+        {"w": (Home(block_layout((4,), (4,)), 8, 1),)},
+        {"w": (Home(block_layout((4,), (2,)), 16, 1),)},
+        {"w": (Home(block_layout((4,), (2,)), 8, 2),)},
+        {},
+    ],
+)
+def test_each_home_of_others_is_part_of_the_key(folder: Path, other: dict):
+    one = replace(PLAIN, beside={"w": (Home(block_layout((4,), (2,)), 8, 1),)})
+    assert parts(one)["beside"] != parts(replace(PLAIN, beside=other))["beside"]
 
 
 def test_training_is_told_by_the_options_that_differ_from_their_defaults(folder: Path):

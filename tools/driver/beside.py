@@ -1,0 +1,67 @@
+"""What compiled programs hold on the tiles, for the programs that are compiled beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import ceil, prod
+
+import numpy as np
+
+from ...backends.cost import host_cycles
+from ...backends.residents import overlapping, rectangle
+from ...backends.target import Target
+from ...dialects.exchange import VariableOp
+from ...dialects.home import Home
+from ...ir.errors import InputError
+from .executable import MACHINE, Executable
+
+RUNS = 10
+"""Runs between two changes of programs that a compile counts on, unless it is told."""
+
+Held = Mapping[str, tuple[Home, ...]]
+"""Homes by the name of the state or the digest of the constant that lies there."""
+
+
+def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held:
+    """The homes of the states and constants of programs, as wishes for another program.
+
+    Of several programs that hold the same, the first one counts, and so does the first one where
+    two hold different things at one place. Layouts that others cannot copy from are left out.
+    runs: between two changes; the time of a load is spread over them.
+    Raises InputError for a program for another target, and for runs that are not positive.
+    """
+    if not runs > 0:
+        raise InputError(f"{runs} runs between changes of programs; need more than 0")
+    found: dict[str, tuple[Home, ...]] = {}
+    taken = np.zeros((0, 4), np.int64)
+    for exe in programs:
+        if exe.target != target:
+            raise InputError(
+                f"beside {exe.path} for {exe.target.spelling()}; need a program for "
+                f"{target.spelling()}"
+            )
+        own: dict[str, list[Home]] = {}
+        places = [v for v in exe.module_at(MACHINE).body.block.ops if isinstance(v, VariableOp)]
+        places = [v for v in places if v.is_resident and v.placed.is_partition]
+        rectangles = np.array([rectangle(v) for v in places], np.int64).reshape(-1, 4)
+        free = ~overlapping(rectangles, taken)
+        kept: list[int] = []
+        for i in np.flatnonzero(free).tolist():
+            v = places[i]
+            key = v.symbol if v.state is not None or v.initial is None else v.initial.data.digest
+            if key in found:
+                continue
+            kept.append(i)
+            moved = host_cycles(prod(v.tensor.get_shape()) * v.dtype.itemsize, target)
+            own.setdefault(key, []).append(Home(v.placed, v.start, ceil(moved / runs)))
+        taken = np.concatenate([taken, rectangles[kept]])
+        found |= {key: tuple(homes) for key, homes in own.items()}
+    return found
+
+
+def as_text(held: Held) -> str:
+    """The homes as text, which differs if they do."""
+    return "; ".join(
+        f"{key}: {', '.join(str(a) for home in homes for a in home.attributes.values())}"
+        for key, homes in held.items()
+    )
