@@ -61,13 +61,14 @@ class Climb:
             return {what: way for what, way in self.ways.items() if way not in LISTS}
         return without_some(self.ways, random)
 
-    def failed(self, failure: Failure, choices: Choices) -> None:
-        """Continue from this attempt if it is closer."""
+    def failed(self, failure: Failure, choices: Choices) -> bool:
+        """Continue from this attempt if it is closer. Returns whether it failed in a new way."""
         new = (failure.lines, failure.what) not in self.seen
         self.seen.add((failure.lines, failure.what))
         level = failure.lines == self.lines and (new or choices.random.random() < self.sideways)
         if failure.lines > self.lines or level:
             self.lines, self.ways = failure.lines, choices.taken
+        return new
 
 
 def without_some(ways: Mapping[str, str], random: Random) -> dict[str, str]:

@@ -38,6 +38,8 @@ TRIES = 3000
 """The most operations that are tried for one rule. Each takes about 40 us."""
 TRIES_OF_ONE = 200
 """The most that are tried on the same operands, before other operands are made."""
+STUCK = 16
+"""The most of these in a row that fail in no new way. The given operands may suit no choice."""
 ENOUGH = 8
 """The number of samples that is enough once half of the tries are used."""
 EASY = 12
@@ -238,8 +240,9 @@ class Sampler:
         recipes = self._recipes.setdefault(cls, [])
         # The search for a class that was never made continues where it stopped.
         climb = Climb(SIDEWAYS) if recipes else self._nearest.setdefault(cls, Climb(SIDEWAYS))
+        stuck = 0
         for tried in range(TRIES_OF_ONE):
-            if self._left <= 0:
+            if self._left <= 0 or (nested and stuck == STUCK):
                 break
             self._left -= 1
             if usual and choices.random.random() < 0.7:
@@ -260,7 +263,7 @@ class Sampler:
                     recipes.append(attempt.taken)
                 self._plan.ops[pattern.place] = cls, attempt.taken
                 return made
-            climb.failed(made, attempt)
+            stuck = 0 if climb.failed(made, attempt) else stuck + 1
         return None
 
     def texts(self, cls: type[Operation]) -> tuple[str, ...]:

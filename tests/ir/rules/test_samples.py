@@ -11,7 +11,7 @@ from abele.ir.rules.bind import bind_pattern
 from abele.ir.rules.law import BoundPattern
 from abele.ir.rules.match import match_law
 from abele.ir.rules.parse import parse_pattern
-from abele.ir.rules.samples import Sample, Sampler, samples
+from abele.ir.rules.samples import TRIES, Sample, Sampler, samples
 
 from .some_rules import VOCABULARY, rules_of
 
@@ -45,6 +45,15 @@ def test_every_operation_is_made_from_its_definition_alone(cls: type[Operation])
     for op in made:
         assert type(op) is cls
         op.verify()
+
+
+def test_operands_that_suit_no_choice_are_soon_replaced():
+    """A condition is of truth values: few of the expands that are made first can be one."""
+    law = rules_of("rule r: nn.select(nn.expand(c), x, y) => nn.select(c, x, y)").laws[0]
+    for seed in range(3):
+        sampler = Sampler(VOCABULARY, seed)
+        assert len(list(sampler.samples(law, 4))) == 4
+        assert sampler._left > TRIES / 3
 
 
 def test_samples_match_the_rule_and_its_guards():
