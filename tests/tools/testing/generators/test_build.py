@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import numpy as np
@@ -14,6 +15,7 @@ from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
 from abele.tools.testing.generators.build import RARE, build, default_operators
 from abele.tools.testing.generators.levels import at_level
+from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.sketch import (
     Sketch,
     Step,
@@ -27,9 +29,19 @@ def some(count: int) -> list[Sketch]:
     return [random_sketch(Random(f"tests {i}")) for i in range(count)]
 
 
+@cache
+def built(sketch: Sketch) -> Program:
+    """The program of a sketch, the same one each time: no test changes one."""
+    return build(sketch, default_operators())
+
+
+expected = cache(lambda program: bounded_run(program))
+"""What a program computes, for all levels to which a test lowers it."""
+
+
 def test_a_sketch_is_always_the_same_program():
     for sketch in some(20):
-        first, second = (build(sketch, default_operators()) for _ in range(2))
+        first, second = built(sketch), build(sketch, default_operators())
         assert first.text == second.text
         for name, array in first.inputs.items():
             assert array.tobytes() == second.inputs[name].tobytes()
@@ -38,7 +50,7 @@ def test_a_sketch_is_always_the_same_program():
 def test_programs_verify_and_share_values():
     shared = 0
     for sketch in some(80):
-        program = build(sketch, default_operators())
+        program = built(sketch)
         verify(program.module, NN.legal)
         results = [v for op in program.module.walk() for v in op.results]
         shared += any(sum(1 for _ in v.uses) > 2 for v in results)
@@ -50,7 +62,7 @@ def test_every_operator_is_generated_often():
     counts: Counter[str] = Counter()
     flow: Counter[str] = Counter()
     for sketch in some(600):
-        program = build(sketch, default_operators())
+        program = built(sketch)
         counts.update({op.name for op in program.module.walk()})
         flow.update({step.within for step in sketch.steps})
     for cls in (*nn.NN.operations, control.RepeatOp, control.IfOp, control.WhileOp):
@@ -60,14 +72,14 @@ def test_every_operator_is_generated_often():
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
 def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
     for sketch in some(12):
-        program = build(sketch, default_operators())
+        program = built(sketch)
         lower = at_level(program, level)
         if lower is None:
             continue
         assert lower.level.name == level
         verify(lower.module)
         verify_symbols(lower.module)
-        assert difference(bounded_run(program), run(lower)) is None
+        assert difference(expected(program), run(lower)) is None
 
 
 def test_programs_are_made_of_the_types_that_are_asked_for():
@@ -106,7 +118,7 @@ def test_some_constants_are_one_repeated_number():
     constants = [
         op.value.array
         for sketch in some(120)
-        for op in build(sketch, default_operators()).module.walk()
+        for op in built(sketch).module.walk()
         if isinstance(op, nn.ConstantOp) and op.value.array.size > 1
     ]
     uniform = [np.all(array == array.flat[0]) for array in constants]

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import replace
+from functools import cache
 from random import Random
 
 import pytest
@@ -23,13 +24,21 @@ from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
 from abele.tools.testing.search.draw import STEPS, generated
 
 
+def built(number: int) -> Program:
+    sketch = replace(random_sketch(Random(f"steps {number}")), training=number + 1)
+    return build(sketch, default_operators())
+
+
+kept = cache(built)
+"""The same program each time: no test changes one."""
+
+expected = cache(lambda program: bounded_run(program))
+"""What a program computes, for all levels to which a test lowers it."""
+
+
 def steps(count: int) -> list[Program]:
     """Those of some generated programs that are steps of training."""
-    made = (
-        build(replace(random_sketch(Random(f"steps {i}")), training=i + 1), default_operators())
-        for i in range(count)
-    )
-    return [program for program in made if is_step(program.module)]
+    return [program for i in range(count) if is_step((program := kept(i)).module)]
 
 
 def test_a_third_of_all_programs_have_gradients_and_become_valid_steps():
@@ -51,7 +60,7 @@ def test_every_loss_optimizer_and_number_is_drawn():
 
 
 def test_a_sketch_is_always_the_same_step():
-    for first, second in zip(steps(12), steps(12), strict=True):
+    for first, second in ((kept(i), built(i)) for i in range(12)):
         assert first.text == second.text
         assert {n: a.tobytes() for n, a in first.inputs.items()} == {
             n: a.tobytes() for n, a in second.inputs.items()
@@ -87,7 +96,7 @@ def test_steps_of_lower_levels_compute_the_same_as_their_origins(level: str):
         lower = at_level(program, level)
         if lower is not None:
             assert lower.level.name == level
-            assert difference(bounded_run(program), run(lower)) is None
+            assert difference(expected(program), run(lower)) is None
 
 
 @pytest.mark.parametrize("level", ["partition", "tile", "exchange"])
@@ -99,8 +108,8 @@ def test_several_steps_in_a_run_compute_the_same_at_each_level(level: str):
             continue
         lower = at_level(program, level)
         if lower is not None:
-            expected = bounded_run(program)
-            assert difference(expected, run(lower)) is None
-            assert difference(expected, run_on_whole_tensors(lower, lambda step: None)) is None
+            right = expected(program)
+            assert difference(right, run(lower)) is None
+            assert difference(right, run_on_whole_tensors(lower, lambda step: None)) is None
             compared += 1
     assert compared >= 3

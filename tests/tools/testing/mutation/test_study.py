@@ -19,7 +19,7 @@ from abele.tools.testing.mutation.mutant import Mutant, sample_of
 from abele.tools.testing.mutation.trial import MEMORY, Trial
 from abele.tools.testing.search.contracts import with_apply
 
-BUDGET = Budget(examples=60, seconds=20.0)
+BUDGET = Budget(examples=30, seconds=20.0)
 IMPATIENT = replace(BUDGET, limit=1.0)
 
 
@@ -116,7 +116,7 @@ def test_the_parents_memory_does_not_count_for_the_mutant(folding: study.Planted
 
 
 def test_the_original_pass_survives(folding: study.Planted):
-    assert study.check_original(folding, replace(BUDGET, examples=40)).verdict == "survived"
+    assert study.check_original(folding, replace(BUDGET, examples=15)).verdict == "survived"
 
 
 def test_supersteps_that_are_merged_are_found():

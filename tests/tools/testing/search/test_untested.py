@@ -45,7 +45,7 @@ def test_a_users_pass_in_a_pipeline_must_change_programs_itself():
 
 
 def test_no_time_is_not_a_test():
-    with pytest.raises(Untested, match="no program ran in 0.0 s"):
+    with pytest.raises(Untested, match=r"no program ran in \d+\.\d s"):
         check_pass("canonicalize", seconds=1e-9, seed=1)
 
 
