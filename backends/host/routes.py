@@ -28,6 +28,7 @@ from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call, address
 from ..codelets.numerics import Placed
 from ..codelets.stamps import Table
+from .bundles import entries_of, groups, with_bundles
 from .calls import KernelCall, table_address, unit_cuts
 from .kernels.tables import (
     BY_BYTES,
@@ -55,6 +56,7 @@ from .kernels.tables import (
     RUNS_OF_ROUTE,
     SEGMENT_COUNT,
     SEGMENTS,
+    TRANSPOSED,
 )
 from .load import kernels
 
@@ -74,14 +76,9 @@ LONGEST_TABLE = 1 << 13
 LONG_RUN = 4
 """Elements of the shortest run that is copied as a run if both sides are contiguous."""
 
-CELLS_AT_ONCE = 64
-"""Cells whose runs are made kind by kind, before their replicas are."""
-
-FEWEST_GROUPS = 16
-"""Cells are made in at least so many groups, which several threads may share."""
-
-BYTES_PER_NANOSECOND, NANOSECONDS_PER_PIECE = 10.0, 0.35
-"""Rough estimates of how fast runs are copied, and pieces that are gathered."""
+BYTES_PER_NANOSECOND = 10.0
+NANOSECONDS_PER_PIECE, NANOSECONDS_PER_TRANSPOSED = 0.35, 0.1
+"""Rough estimates of how fast runs are copied, and pieces that are gathered or transposed."""
 
 MOST_PARITIES = 3
 """Stretches of even and of odd pieces that a run is cut into, at most."""
@@ -222,19 +219,13 @@ def _offsets_of(source: _Side) -> Offsets | None:
     found: Offsets = []
     for i, axis in enumerate(layout.access.axes):
         tiles, starts, counts = _parts(layout, i)
-        part, within = _entries(counts)
+        part, within = entries_of(counts)
         index = axis.resolve(starts[part] + within * layout.steps[i])
         there = index >= 0
         offsets = np.full(axis.size, FILL, np.int64)
         offsets[index[there]] = (tiles[part] * row + within * layout.strides[i] * unit)[there]
         found.append(offsets)
     return found
-
-
-def _entries(counts: Table) -> tuple[Table, Table]:
-    """For parts of these lengths: the part of each element, and its index within the part."""
-    part = np.repeat(np.arange(len(counts)), counts)
-    return part, np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def _outer(a: Table, b: Table) -> Table:
@@ -387,7 +378,7 @@ def _cells(target: _Side) -> list[_Axis] | None:
     axes: list[_Axis] = []
     for i in range(len(layout.access.axes)):
         tiles, starts, counts = _parts(layout, i)
-        part, within = _entries(counts)
+        part, within = entries_of(counts)
         numerators = starts[part] + within * layout.steps[i]
         stride = layout.strides[i] * unit
         axes.append(_Axis((i,), stride, tiles * row, counts, part, within * stride, (numerators,)))
@@ -463,10 +454,10 @@ def _tables(
         table = np.concatenate([table, copies])
         cell = np.concatenate([cell, of])
         kind = np.concatenate([kind, np.full(len(of), REPLICA)])
-    cells = int(cell.max(initial=-1)) + 1
-    at_once = min(CELLS_AT_ONCE, cells // FEWEST_GROUPS) or cells
-    group = cell // max(at_once, 1)
-    order = np.lexsort((kind, group))
+    table, kind, first, last, entries = with_bundles(table, kind, cell, entries, middle.stride)
+    # Only replicas need to be in the same group as the runs that they copy.
+    group = groups(first, last if with_replicas else first)
+    order = np.lexsort((table[:, RUN_LENGTH], kind, group))
     table, kind, group = table[order], kind[order], group[order]
     edges = np.flatnonzero(np.r_[True, np.diff(kind) != 0, True]) if len(kind) else np.zeros(1, int)
     segments = np.stack([kind[edges[:-1]], edges[:-1], edges[1:]], axis=1)
@@ -495,9 +486,13 @@ def _nanoseconds(table: Table, kind: Table, unit: int) -> NDArray[np.float64]:
     # The length of a replica is in bytes, too.
     how = np.where(kind == REPLICA, BY_BYTES, kind)
     bytes_ = _bytes(how, table[:, RUN_LENGTH], unit)
-    is_gathered = (kind >= GATHERED) & (kind < REPLICA)
     each = 2.0 + bytes_ / BYTES_PER_NANOSECOND
-    each[is_gathered] += table[is_gathered, RUN_LENGTH] * NANOSECONDS_PER_PIECE
+    for first, end, per_piece in (
+        (GATHERED, TRANSPOSED, NANOSECONDS_PER_PIECE),
+        (TRANSPOSED, REPLICA, NANOSECONDS_PER_TRANSPOSED),
+    ):
+        is_such = (kind >= first) & (kind < end)
+        each[is_such] += table[is_such, RUN_LENGTH] * per_piece
     return 2.0 + table[:, RUN_ROWS] * each
 
 
@@ -511,7 +506,7 @@ def _points(
     """
     counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
     points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
-    cell, left = _entries(points)
+    cell, left = entries_of(points)
     on, at = np.zeros_like(left), np.zeros_like(left)
     for axis, column, count, offsets in reversed(
         list(zip(axes, columns, counts, found, strict=False))
@@ -524,7 +519,7 @@ def _points(
 
 def _within(spans: Table) -> tuple[Table, Table]:
     """For spans (first, end): the span of each of their elements, and the element itself."""
-    span, within = _entries(spans[:, 1] - spans[:, 0])
+    span, within = entries_of(spans[:, 1] - spans[:, 0])
     return span, spans[span, 0] + within
 
 
@@ -567,8 +562,9 @@ def _replicas(
 def _bytes(kind: Table, length: Table, unit: int) -> Table:
     """Bytes of runs that are made in these ways and have these lengths."""
     # The length of a filled run counts elements.
-    each = np.array([unit, 4, 1, *(1 << n for n in range(REPLICA - GATHERED))], np.int64)
-    return length * each[kind]
+    gathered = [1 << n for n in range(TRANSPOSED - GATHERED)]
+    transposed = [4 << n for n in range(REPLICA - TRANSPOSED)]
+    return length * np.array([unit, 4, 1, *gathered, *transposed], np.int64)[kind]
 
 
 def _spans(counts: Table) -> Table:

@@ -16,6 +16,8 @@ from .rows import (
     gathered_longs,
     gathered_quads,
     gathered_words,
+    transposed_longs,
+    transposed_words,
     word_rows,
 )
 from .tables import (
@@ -42,6 +44,7 @@ from .tables import (
     RUNS_OF_ROUTE,
     SEGMENT_COUNT,
     SEGMENTS,
+    TRANSPOSED,
 )
 from .vectors import (
     call_at,
@@ -94,6 +97,10 @@ def copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
         gathered_words(out, source, step, rows, count, pieces, n)
     elif kind == GATHERED + 3:
         gathered_longs(out, source, step, rows, count, pieces, n)
+    elif kind == TRANSPOSED:
+        transposed_words(out, source, rows, count, pieces, n)
+    elif kind == TRANSPOSED + 1:
+        transposed_longs(out, source, rows, count, pieces, n)
     elif kind == GATHERED + 4:
         gathered_quads(out, source, step, rows, count, pieces, n)
     elif kind == GATHERED + 1:

@@ -7,7 +7,8 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from .tables import LANES
+from .hardware import WIDE
+from .tables import LANES, LEAST_SIDE
 from .vectors import (
     F16,
     F32,
@@ -15,7 +16,6 @@ from .vectors import (
     I16,
     I32,
     I64,
-    FirstLanes,
     byte_count,
     intrinsic,
     load,
@@ -43,6 +43,27 @@ def _each(builder, n, do):
         do([builder.add(done, counter.index)])
 
 
+def _halves(width):
+    """A width, its half, and so on, down to 1."""
+    return [width >> i for i in range(width.bit_length())]
+
+
+def _by_widest(builder, n, widths, do):
+    """Call `do` in the branch of the widest of some widths that is at most n; there is none if n is
+    less than all. widths: the widest first."""
+    width, *narrower = widths
+    fits = builder.icmp_signed(">=", n, ir.Constant(I64, width))
+    if not narrower:
+        with builder.if_then(fits):
+            do(width)
+        return
+    with builder.if_else(fits) as (here, below):
+        with here:
+            do(width)
+        with below:
+            _by_widest(builder, n, narrower, do)
+
+
 def _rows(held, wanted, is_gathered=False, is_spread=False):
     """The intrinsic that copies rows; one that is not gathered has at most LANES elements.
 
@@ -62,7 +83,7 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
 
             def converted(found):
                 vector = isinstance(found.type, ir.VectorType)
-                type_ = ir.VectorType(wanted, LANES) if vector else wanted
+                type_ = ir.VectorType(wanted, found.type.count) if vector else wanted
                 if (held, wanted) == (F16, F32):
                     return builder.fpext(found, type_)
                 return builder.fptrunc(found, type_) if (held, wanted) == (F32, F16) else found
@@ -81,11 +102,26 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
                 even = [builder.mul(lane, width) for lane in some]
                 return (even, listed) if is_spread else (listed, even)
 
-            def move(row, begins, endings):
+            def move(row, begins, endings, width=None):
                 begin, end = ends(row)
+                type_ = ir.VectorType(held, width) if width else held
                 for a, b in zip(begins, endings, strict=True):
-                    found = load(builder, held, builder.add(begin, a))
+                    found = load(builder, type_, builder.add(begin, a))
                     put(builder, converted(found), builder.add(end, b))
+
+            def in_two(width):
+                """Copy n elements of each row as vectors: the first ones, and the last ones if
+                these are not all."""
+                last = builder.sub(n, ir.Constant(I64, width))
+                zero = ir.Constant(I64, 0)
+                with builder.if_else(builder.icmp_signed(">", last, zero)) as (two, one):
+                    for branch, firsts in (two, (zero, last)), (one, (zero,)):
+                        with branch, cgutils.for_range(builder, count) as counter:
+                            begins, endings = (
+                                [plus(builder, zero, first, byte_count(kind)) for first in firsts]
+                                for kind in (held, wanted)
+                            )
+                            move(counter.index, begins, endings, width)
 
             def by_columns(some):
                 columns = offsets(some)
@@ -101,15 +137,95 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
                         row = counter.index
                         _each(builder, n, lambda some: move(row, *offsets(some)))
             else:
-                some = FirstLanes(builder, n)
-                with cgutils.for_range(builder, count) as counter:
-                    begin, end = ends(counter.index)
-                    some.store(end, converted(some.load(held, begin)))
+                _by_widest(builder, n, _halves(LANES), in_two)
             return context.get_dummy_value()
 
         return types.void(*[types.int64] * 7), generate
 
     return copy_rows
+
+
+def _transposed(builder, vectors):
+    """Vectors of element i of each of these, for all i. There are as many as each has elements."""
+    size = len(vectors)
+    for distance in _halves(size)[1:]:
+        # Exchanges the lanes with this bit and the vectors with this bit.
+        masks = [
+            ir.Constant(
+                ir.VectorType(I32, size),
+                [
+                    size + lane - distance + shift if lane & distance else lane + shift
+                    for lane in range(size)
+                ],
+            )
+            for shift in (0, distance)
+        ]
+        exchanged = list(vectors)
+        for i in range(size):
+            if not i & distance:
+                pair = vectors[i], vectors[i + distance]
+                exchanged[i], exchanged[i + distance] = (
+                    builder.shuffle_vector(*pair, mask) for mask in masks
+                )
+        vectors = exchanged
+    return vectors
+
+
+def _transposer(element):
+    """The intrinsic that copies rows whose elements are consecutive in the source.
+
+    Element j of row i is at source + lanes[j], i elements further, and is copied to element j of
+    the row that begins at out + where[i]. There are at least LEAST_SIDE rows and elements of each.
+    """
+
+    @intrinsic
+    def transpose(context, out, source, where, count, lanes, n):
+        del context
+        size = byte_count(element)
+
+        def generate(context, builder, sig, arguments):
+            del sig
+            out, source, where, count, lanes, n = arguments
+
+            def first_of(block, total, side):
+                """The first of the elements of a block; the last block ends where they end."""
+                most = builder.sub(total, ir.Constant(I64, side))
+                first = builder.mul(block, ir.Constant(I64, side))
+                return builder.select(builder.icmp_signed("<", first, most), first, most)
+
+            def blocks(total, side):
+                rounded = builder.add(total, ir.Constant(I64, side - 1))
+                return cgutils.for_range(builder, builder.sdiv(rounded, ir.Constant(I64, side)))
+
+            def by_blocks(side):
+                steps = [ir.Constant(I64, i) for i in range(side)]
+                type_ = ir.VectorType(element, side)
+                with blocks(n, side) as across:
+                    lane = first_of(across.index, n, side)
+                    listed = plus(builder, lanes, lane, 8)
+                    offsets = [load_long(builder, plus(builder, listed, i, 8)) for i in steps]
+                    begins = [builder.add(source, offset) for offset in offsets]
+                    on = plus(builder, out, lane, size)
+                    with blocks(count, side) as down:
+                        row = first_of(down.index, count, side)
+                        found = [
+                            load(builder, type_, plus(builder, begin, row, size))
+                            for begin in begins
+                        ]
+                        listed = plus(builder, where, row, 8)
+                        for i, vector in zip(steps, _transposed(builder, found), strict=True):
+                            end = load_long(builder, plus(builder, listed, i, 8))
+                            put(builder, vector, builder.add(on, end))
+
+            shorter = builder.select(builder.icmp_signed("<", count, n), count, n)
+            widest = (64 if WIDE else 32) // size
+            sides = [side for side in _halves(widest) if side >= LEAST_SIDE]
+            _by_widest(builder, shorter, sides, by_blocks)
+            return context.get_dummy_value()
+
+        return types.void(*[types.int64] * 6), generate
+
+    return transpose
 
 
 word_rows, gathered_words = _rows(I32, I32), _rows(I32, I32, is_gathered=True)
@@ -120,3 +236,4 @@ gathered_longs, gathered_quads = (
 widened_rows, gathered_widened = _rows(F16, F32), _rows(F16, F32, is_gathered=True)
 spread_floats, scattered_floats = (_rows(F32, F32, gathered, True) for gathered in (False, True))
 spread_halves, scattered_halves = (_rows(F32, F16, gathered, True) for gathered in (False, True))
+transposed_words, transposed_longs = (_transposer(kind) for kind in (I32, I64))

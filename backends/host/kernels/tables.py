@@ -113,14 +113,19 @@ CHAIN_VECTORS at a time, from anywhere in that half."""
 
 # Routes
 
-FILLED, BY_WORDS, BY_BYTES, GATHERED, REPLICA = 0, 1, 2, 3, 8
+FILLED, BY_WORDS, BY_BYTES, GATHERED, TRANSPOSED, REPLICA = 0, 1, 2, 3, 8, 10
 """How the runs of a segment are made: filled with a constant, copied as at most 16 words, copied as
-bytes, gathered in pieces of 1 << (kind - GATHERED) bytes, or copied from the first replica."""
+bytes, gathered in pieces of 1 << (kind - GATHERED) bytes, transposed in pieces of
+4 << (kind - TRANSPOSED) bytes, or copied from the first replica."""
+
+LEAST_SIDE = 4
+"""Rows of a run that is transposed, and pieces of each row, at least."""
 
 RUN_TARGET, RUN_SOURCE, RUN_LENGTH, RUN_ROWS, RUN_ROW_TABLE, RUN_PIECES = range(6)
 RUN_FIELDS = 6
 """Columns of a run: target offset, source offset, length, number of rows, the first entry of its
-rows' offsets, and the first entry of its pieces' offsets."""
+rows' offsets, and the first entry of its pieces' offsets. The rows of a run that is transposed are
+consecutive in the source, and the offsets are those in the target."""
 
 ROUTE_SOURCE, ROUTE_TARGET, ROUTE_UNIT, ROUTE_FILL, ROUTE_STEP, ROUTE_CODE = range(6)
 SEGMENTS, RUNS_OF_ROUTE, ROUTE_ROWS, ROUTE_PIECES, SEGMENT_COUNT = range(6, 11)
