@@ -51,10 +51,11 @@ class Place:
 class Resident:
     """A state or constant of a program.
 
-    value: the digest of a constant; the name of a state. bytes: of the tensor. is_written: whether
-    a run may change it.
+    name: of its variable. value: the digest of a constant; the name of a state. bytes: of the
+    tensor. is_written: whether a run may change it.
     """
 
+    name: str
     value: str
     is_state: bool
     is_written: bool
@@ -84,15 +85,15 @@ class Footprint:
 def footprint(module: ModuleOp, target: Target) -> Footprint:
     """The footprint of an exchange module on its target."""
     variables = {v.symbol: v for v in module.body.block.ops if isinstance(v, VariableOp)}
-    written = _written(module)
+    changed = written(module)
     more = overheads(module, variables, target.tiles, target)
     code = int(more.code.max(initial=0) + (more.vertex_state + more.exchange_code).sum())
-    residents = tuple(_resident(v, written) for v in variables.values() if v.is_resident)
+    residents = tuple(_resident(v, changed) for v in variables.values() if v.is_resident)
     rectangles = np.array([rectangle(v) for v in variables.values()], np.int64).reshape(-1, 4)
     return Footprint(residents, rectangles, code)
 
 
-def _written(module: ModuleOp) -> set[str]:
+def written(module: ModuleOp) -> set[str]:
     """The variables that a run may write."""
     found: set[str] = set()
     for op in module.walk():
@@ -103,12 +104,12 @@ def _written(module: ModuleOp) -> set[str]:
     return found
 
 
-def _resident(v: VariableOp, written: set[str]) -> Resident:
+def _resident(v: VariableOp, changed: set[str]) -> Resident:
     is_state = v.state is not None
     value = v.symbol if is_state or v.initial is None else v.initial.data.digest
     size = prod(v.tensor.get_shape()) * v.dtype.itemsize
     place = Place(placement(v.placed), v.dtype.name, v.start, rectangle(v))
-    return Resident(value, is_state, v.symbol in written, size, place)
+    return Resident(v.symbol, value, is_state, v.symbol in changed, size, place)
 
 
 def rectangle(v: VariableOp) -> Rectangle:

@@ -2,22 +2,27 @@ from collections.abc import Iterator
 from math import prod
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import SSAValue
 
+from abele.dialects import nn
 from abele.dialects.abele import PlanAttr
 from abele.dialects.dtypes import numpy_dtype
+from abele.dialects.home import home_of
 from abele.dialects.partition import PartitionTensor
 from abele.dialects.structured import Movement, Structured
 from abele.ir.errors import InputError
+from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition, target_of
 from abele.passes.fold_constants import FoldConstants
 from abele.passes.fuse_chains import FuseChains
+from abele.passes.pipelines import PASSES, expand
 from abele.passes.plan_splits import PlanSplits
 
 from ..strategies import Program, context
@@ -53,6 +58,70 @@ def _planned(target: str) -> tuple[str, Context]:
 
 def test_plans_are_written_on_operations_and_the_target_on_the_module(golden):
     golden(_planned("tiny:4")[0])
+
+
+def _with_homes(*homes: str) -> tuple[ModuleOp, Context]:
+    """A program with a state of four elements for each home, planned for four tiles."""
+    made = context()
+    digest = made.blobs.add(np.ones(4, np.float32)).digest
+    states = "".join(
+        f'nn.state @w{i} : tensor<4xf32> = <"{digest}"> {{{home}}}\n'
+        for i, home in enumerate(homes)
+    )
+    reads = "".join(
+        f"%l{i} = nn.load @w{i} : tensor<4xf32>\n"
+        f"%{i + 1} = nn.add %{i}, %l{i} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>\n"
+        for i in range(len(homes))
+    )
+    text = f"""
+builtin.module {{
+  {states}
+  func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
+    %0 = nn.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    {reads}
+    func.return %{len(homes)} : tensor<4xf32>
+  }}
+}}
+"""
+    return parse_module(text, made), made
+
+
+HALVES = "home = #abele.layout<[4 by 2] (d0) of [4] at 1>"
+
+
+@pytest.mark.parametrize(
+    ("home", "message"),
+    [
+        (
+            "home = #abele.layout<[4 by 2] (d0) of [4] at 3>",
+            r"@w0 at .*: home on tiles up to 4; target tiny has 0\.\.3",
+        ),
+        (
+            f"{HALVES}, address = 1000000 : i64",
+            "@w0 at .*: home up to byte 1000007; target tiny has 245,760 bytes per tile",
+        ),
+    ],
+)
+def test_a_home_that_the_target_does_not_have_is_refused(home: str, message: str):
+    module, made = _with_homes(home)
+    with pytest.raises(InputError, match=message):
+        PlanSplits("tiny:4").apply(made, module)
+
+
+def test_firm_homes_that_overlap_are_refused_by_name():
+    module, made = _with_homes(f"{HALVES}, address = 64 : i64", f"{HALVES}, address = 64 : i64")
+    pipeline = "partition,tile,schedule-supersteps,allocate"
+    with pytest.raises(InputError, match="@w1 at .*: address 64 lies on @w0"):
+        for each in parse_pipeline(expand(pipeline, "tiny:4"), PASSES):
+            each.apply(made, module)
+
+
+@pytest.mark.parametrize(("reload", "kept"), [(0, False), (10**6, True)])
+def test_a_wish_is_kept_if_giving_it_up_costs_more(reload: int, kept: bool):
+    module, made = _with_homes(f"{HALVES}, address = 64 : i64, reload = {reload} : i64")
+    PlanSplits("tiny:4").apply(made, module)
+    (state,) = (op for op in module.walk() if isinstance(op, nn.StateOp))
+    assert (home_of(state) is not None) == kept
 
 
 def test_all_that_computes_or_moves_has_a_plan():

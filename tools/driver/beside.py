@@ -8,7 +8,7 @@ from math import ceil, prod
 import numpy as np
 
 from ...backends.cost import host_cycles
-from ...backends.residents import overlapping, rectangle
+from ...backends.residents import overlapping, rectangle, written
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.home import Home
@@ -27,7 +27,8 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
 
     Of several programs that hold the same, the first one counts, and so does the first one where
     two hold different things at one place. Layouts that others cannot copy from are left out.
-    runs: between two changes; the time of a load is spread over them.
+    runs: between two changes; the time of a load is spread over them. A state that a program
+    changes also goes to the host, at every second change.
     Raises InputError for a program for another target, and for runs that are not positive.
     """
     if not runs > 0:
@@ -41,6 +42,7 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
                 f"{target.spelling()}"
             )
         own: dict[str, list[Home]] = {}
+        changed = written(exe.module_at(MACHINE))
         places = [v for v in exe.module_at(MACHINE).body.block.ops if isinstance(v, VariableOp)]
         places = [v for v in places if v.is_resident and v.placed.is_partition]
         rectangles = np.array([rectangle(v) for v in places], np.int64).reshape(-1, 4)
@@ -52,7 +54,8 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
             if key in found:
                 continue
             kept.append(i)
-            moved = host_cycles(prod(v.tensor.get_shape()) * v.dtype.itemsize, target)
+            size = prod(v.tensor.get_shape()) * v.dtype.itemsize
+            moved = host_cycles(size + (size // 2 if v.symbol in changed else 0), target)
             own.setdefault(key, []).append(Home(v.placed, v.start, ceil(moved / runs)))
         taken = np.concatenate([taken, rectangles[kept]])
         found |= {key: tuple(homes) for key, homes in own.items()}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.residents import Footprint, Switch, Tiles, footprint, switches
+from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import UPDATED, listed_names
 from ...ir.blob import Blob
@@ -243,6 +243,30 @@ class Session:
             )
         return found
 
+    def weights(self) -> str:
+        """A table as text: whether each state and constant stays on the tiles, the largest first.
+
+        Each program says how it holds the value, compared with the first program that has it: it
+        `stays`, or lies at another `address` or in another `layout`, or `-` if it does not have it.
+        """
+        return _aligned([("weight", "bytes", *self.programs), *self.weight_rows()])
+
+    def weight_rows(self) -> list[tuple[str, ...]]:
+        """The rows of weights()."""
+        held: dict[tuple[str, int], dict[str, Resident]] = {}
+        for name, found in self._footprints.items():
+            # A program may hold a constant several times.
+            count: dict[str, int] = {}
+            for each in found.residents:
+                number = count[each.value] = count.get(each.value, 0) + 1
+                held.setdefault((each.value, number), {})[name] = each
+        rows: list[tuple[int, tuple[str, ...]]] = []
+        for by_program in held.values():
+            first, *_ = by_program.values()
+            said = (_compared(first, by_program.get(name)) for name in self.programs)
+            rows.append((first.bytes, (first.name, f"{first.bytes:,}", *said)))
+        return [row for _, row in sorted(rows, key=lambda row: -row[0])]
+
     def frame(self) -> Any:
         """The costs as a pandas frame, with seconds by the target's clock."""
         from pandas import DataFrame  # noqa: PLC0415  an optional library
@@ -261,6 +285,17 @@ CHANGE_COLUMNS = (
     *("cycles", "ms", "runs"),
 )
 """The columns of change_rows."""
+
+
+def _compared(first: Resident, other: Resident | None) -> str:
+    """How a program holds a value, compared with the first program that has it."""
+    if other is None:
+        return "-"
+    if other is first:
+        return "first"
+    if other.place == first.place:
+        return "stays"
+    return "address" if other.place.layout == first.place.layout else "layout"
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:

@@ -235,3 +235,16 @@ def test_each_program_may_have_options_and_a_model_of_its_own():
     session = Session.compiled(dense(), options, TARGET)
     assert session.pick(samples(2)) == "judge"
     assert session.alone == {"train": session.programs["train"].profile["cycles"]}
+
+
+def test_each_weight_says_whether_it_stays(learning: dict[str, Executable]):
+    options = {"one": {"batch": 1}, "four": {"batch": 4}}
+    kept = Session.compiled(dense(), options, TARGET, runs=1e-6)
+    assert kept.weight_rows() == [("w", "96", "first", "stays")]
+    assert kept.weights().split() == ["weight", "bytes", *options, "w", "96", "first", "stays"]
+    apart = Session({"one": compiled(1), "four": compiled(8)}).weight_rows()
+    assert apart[0][3] in ("layout", "address")
+    rows = Session(learning).weight_rows()
+    assert rows[0][:3] == ("w", "96", "first")
+    # Only training counts its steps, or keeps what its optimiser needs.
+    assert all(row[3] == "-" for row in rows[1:])
