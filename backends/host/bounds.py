@@ -106,7 +106,9 @@ def largest_ratio(merged: Merged, actual: Array) -> float | None:
     if stages is None or actual.size == 0:
         return None
     by = MERGED.get(roles.combiner, SELECTED)
-    value, size, error = map(_flat, (parts.value, parts.size, parts.error))
+    value, size = _flat(parts.value), _flat(parts.size)
+    # The errors of products in a sum are in units of their sizes.
+    error = size if roles.is_contraction else _flat(parts.error)
     results = np.ascontiguousarray(actual).reshape(-1)
     assert len(results) == len(value)
     merging = Merging.of(roles, parts, merged.accumulator)
@@ -115,10 +117,7 @@ def largest_ratio(merged: Merged, actual: Array) -> float | None:
     more, kept = _further(further, parts.value.shape)
     head = np.zeros(BOUND_FIELDS, np.int64)
     head[[VALUES, ACTUAL, ACTUAL_BYTES]] = address(value), address(results), results.itemsize
-    # The errors of products in a sum are in units of their sizes. Nobody reads the sizes of what is
-    # selected.
-    head[SIZES_OF_TERMS] = address(error if by == SELECTED else size)
-    head[ERRORS] = address(size if roles.is_contraction else error)
+    head[[SIZES_OF_TERMS, ERRORS]] = address(size), address(error)
     lines, steps = stages
     head[[NUMBERS, STAGES, STAGE_COUNT]] = address(numbers), address(lines), len(lines)
     head[[BOUND_STEPS, FURTHER, FURTHER_COUNT]] = address(steps), address(more), len(more)

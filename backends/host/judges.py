@@ -9,8 +9,7 @@ import numpy as np
 from ...dialects.structured import Structure
 from ..check import Judge
 from ..codelets.calls import Array, address, coalesced
-from ..reference.compare import worst_of
-from ..reference.structure import merged_structure
+from ..reference.structure import merged_regions
 from .bounds import largest_ratio
 from .copies import UNITS
 from .kernels.tables import EQUAL_FIELDS
@@ -33,11 +32,21 @@ class FastJudge(Judge):
         self, structure: Structure, operands: Sequence[Array], actual: Array, result: int
     ) -> float:
         """The largest ratio of error to bound of a result."""
-        merged = merged_structure(structure, operands, actual.dtype)
-        if merged is None:
+        regions = merged_regions(structure, operands, actual)
+        worst = 0.0
+        for results, merged in regions or ():
+            ratio = largest_ratio(merged, results)
+            if ratio is None:
+                regions = None
+                break
+            # A NaN is the largest of all.
+            if not ratio <= worst:
+                worst = ratio
+            if worst != worst:
+                break
+        if regions is None:
             return super().largest_ratio(structure, operands, actual, result)
-        ratio = largest_ratio(merged, actual)
-        return worst_of(actual, *merged.bounded(actual.shape)).ratio if ratio is None else ratio
+        return worst
 
     def are_equal(self, left: Array, right: Array) -> bool:
         """Whether all bits of two arrays of one shape and dtype are equal."""

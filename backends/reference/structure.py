@@ -56,6 +56,9 @@ from .meeting_points import check_indices, meeting_points
 BOX_ELEMENTS = 1 << 22
 """Elements of an array that evaluation makes at once: 32 MiB of float64."""
 
+REGION = 1 << 17
+"""Elements of a region that is judged at a time, so that its arrays stay in a cache."""
+
 PIECE = 1 << 15
 """Elements whose bounds are computed at a time, so that intermediate arrays stay in a cache."""
 
@@ -84,32 +87,58 @@ def evaluate_structure(
     The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
-    merged = merged_structure(structure, operands, result_dtype, accumulator)
-    if merged is None:
+    task = _merging_task(structure, operands, result_dtype)
+    if task is None:
         return _evaluated_otherwise(structure, operands, result_dtype, result_shape, result)
-    return merged.bounded(result_shape)
-
-
-def merged_structure(
-    structure: Structure,
-    operands: Sequence[Array],
-    result_dtype: np.dtype[Any],
-    accumulator: np.dtype[Any] | None = None,
-) -> Merged | None:
-    """A result before it is rounded and stages follow, from which its bound is computed.
-
-    Returns None if its bound is found otherwise: for combiners of several values, and bits that are
-    seen as another type. Arguments and errors as for evaluate_structure.
-    """
-    if structure.body.member_kinds or structure.body.function == "bitcast":
-        return None
-    structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
-    task = _task(structure, operands, np.dtype(result_dtype))
     if accumulator is None and structure.body.narrow:
         accumulator = operands[0].dtype
     with np.errstate(all="ignore"):
         parts = task.in_sequence(task.evaluate(bounded=True))
-        return Merged(task.roles, parts, accumulator or task.roles.computing, list(task.stages()))
+        stages = list(task.stages())
+    merged = Merged(task.roles, parts, accumulator or task.roles.computing, stages)
+    return merged.bounded(result_shape)
+
+
+def merged_regions(
+    structure: Structure, operands: Sequence[Array], result: Array
+) -> Iterator[tuple[Array, Merged]] | None:
+    """Regions of a result, each with what the operands make there before it is rounded and stages
+    follow.
+
+    result: an actual one, in the viewed shape of its map. Returns None where bounds are not found
+    from merged values: for combiners of several values, and bits that are seen as another type.
+    Raises ValueError as evaluate_structure does.
+    """
+    task = _merging_task(structure, operands, result.dtype)
+    if task is None:
+        return None
+    accumulator = operands[0].dtype if structure.body.narrow else task.roles.computing
+    return _merged(task, accumulator, result)
+
+
+def _merged(
+    task: _Task, accumulator: np.dtype[Any], result: Array
+) -> Iterator[tuple[Array, Merged]]:
+    """What merged_regions returns."""
+    roles = task.roles
+    actual = _shaped(result, roles.shape)
+    with np.errstate(all="ignore"):
+        stages = list(task.stages())
+        for region in task.regions():
+            place = roles.place(region)[:-1]
+            parts = task.in_sequence(task.evaluate(bounded=True, region=region))
+            here = [(stage, [_piece(each, place) for each in more]) for stage, more in stages]
+            yield actual[(*place, ...)], Merged(roles, parts, accumulator, here)
+
+
+def _merging_task(
+    structure: Structure, operands: Sequence[Array], result_dtype: np.dtype[Any]
+) -> _Task | None:
+    """The evaluation of a result whose bound is found from merged values; None for any other."""
+    if structure.body.member_kinds or structure.body.function == "bitcast":
+        return None
+    structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
+    return _task(structure, operands, np.dtype(result_dtype))
 
 
 def _evaluated_otherwise(
@@ -119,7 +148,7 @@ def _evaluated_otherwise(
     result_shape: Sequence[int],
     result: int,
 ) -> tuple[Array, Doubles]:
-    """A result and its bound, for which merged_structure has nothing."""
+    """A result and its bound, which are not found from merged values."""
     if structure.body.member_kinds:
         return evaluate_combined(structure, operands, result_dtype, result_shape, result)
     structure, operands = with_coordinates(structure, operands, np.dtype(result_dtype))
@@ -301,11 +330,16 @@ class Roles:
         """How many points there are."""
         return self.space.points
 
-    def boxes(self) -> Iterable[Box]:
-        """Boxes of points that are held at once; none where there are no points."""
-        if self.points <= BOX_ELEMENTS:
-            return (self.whole,) if self.points else ()
-        return boxes(self.space.sizes, self._groups(), BOX_ELEMENTS)
+    def boxes(self, region: Box) -> Iterable[Box]:
+        """Boxes of a region's points that are held at once; none where there are no points."""
+        sizes = [end - begin for begin, end in region]
+        if prod(sizes) <= BOX_ELEMENTS:
+            return (region,) if self.points else ()
+        found = boxes(sizes, self._groups(), BOX_ELEMENTS)
+        starts = [begin for begin, _ in region]
+        return (
+            tuple((s + a, s + b) for s, (a, b) in zip(starts, box, strict=True)) for box in found
+        )
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -333,14 +367,16 @@ class Roles:
             dtype = np.dtype(np.int64)
         return np.array(first, dtype)
 
-    def empty(self, bounded: bool) -> Parts:
-        """What boxes add to, before the first one."""
-        value = np.full(self.shape, self.start)
+    def empty(self, bounded: bool, region: Box) -> Parts:
+        """What boxes of a region add to, before the first one."""
+        shape = tuple(region[d][1] - region[d][0] for d in self.kept)
+        value = _filled(shape, self.start)
         if not bounded or self.exact:
             return Parts(value, None, None, self.terms)
-        start = 1.0 if self.combiner == "prod" else 0.0
-        size, error = np.full(self.shape, start), np.full(self.shape, start)
-        return Parts(value, size, error, self.terms)
+        start = np.array(1.0 if self.combiner == "prod" else 0.0)
+        # Products in a sum have errors in units of their sizes, and none of their own.
+        error = np.broadcast_to(start, shape) if self.is_contraction else _filled(shape, start)
+        return Parts(value, _filled(shape, start), error, self.terms)
 
     def _groups(self) -> list[list[int]]:
         """Dimensions whose points are held at once, the cheapest to cut first."""
@@ -354,10 +390,12 @@ class Roles:
             list(self.kept),
         ]
 
-    def place(self, box: Box) -> tuple[Any, ...]:
-        """Where the points of a box are in the result."""
+    def place(self, box: Box, region: Box | None = None) -> tuple[Any, ...]:
+        """Where the points of a box are in a region of the result, or in all of it."""
+        region = region or self.whole
+        starts = {d: region[d][0] for d in self.kept}
         # The ellipsis keeps arrays of rank 0 arrays.
-        return (*(slice(*box[d]) for d in self.kept), ...)
+        return (*(slice(box[d][0] - starts[d], box[d][1] - starts[d]) for d in self.kept), ...)
 
     def in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
         """An array with one axis for each of some kept dimensions, with all of them."""
@@ -401,15 +439,37 @@ class _Task:
         flat = points.reshape(_without(points.shape, roles.reduced))
         return roles.in_result_order(flat, sorted(roles.kept))
 
-    def evaluate(self, bounded: bool) -> Parts:
-        parts = self.roles.empty(bounded)
+    def evaluate(self, bounded: bool, region: Box | None = None) -> Parts:
+        """What points add to, in a region of the result with all that is merged there, or in all of
+        it."""
+        roles = self.roles
+        region = region or roles.whole
+        parts = roles.empty(bounded, region)
         if self.indices:
             self._meet(parts)
             return parts
-        add = self._contract if self.roles.is_contraction else self._reduce
-        for box in self.roles.boxes():
-            add(box, parts)
+        add = self._contract if roles.is_contraction else self._reduce
+        for box in roles.boxes(region):
+            add(box, parts, region)
         return parts
+
+    def regions(self) -> Iterable[Box]:
+        """Regions that can be evaluated one by one, whose arrays stay in a cache if possible.
+
+        Nothing is read twice: of a sum of products, only dimensions that both operands have are
+        cut.
+        """
+        roles = self.roles
+        if self.indices or roles.along is not None or not roles.points:
+            return (roles.whole,)
+        sizes, cut = roles.space.sizes, list(roles.kept)
+        if roles.is_contraction:
+            first, second = (access.dims() for access in roles.space.operands[:2])
+            cut = [d for d in cut if d in first & second]
+        rest = [d for d in (*roles.kept, *roles.reduced) if d not in cut]
+        if roles.is_contraction:
+            rest = [d for d in rest if d in roles.kept]
+        return boxes(sizes, [cut], max(1, REGION // prod(sizes[d] for d in rest)))
 
     def in_sequence(self, parts: Parts) -> Parts:
         """What the body computes along the whole dimension, from the values at its points."""
@@ -447,7 +507,7 @@ class _Task:
         points = gathered(self.operands[i], roles.space.operands[i], box)
         return points.astype(roles.read_as[i], copy=False)
 
-    def _contract(self, box: Box, parts: Parts) -> None:
+    def _contract(self, box: Box, parts: Parts, region: Box) -> None:
         """Add the products of a box as one batched matrix multiplication."""
         roles = self.roles
         sizes = [b - a for a, b in box]
@@ -459,33 +519,43 @@ class _Task:
         inner = [d for d in roles.reduced if d in shared]
         nowhere = prod(sizes[d] for d in roles.reduced if d not in used[0] | used[1])
 
-        def matrix(i: int, array: Array, left: list[int], right: list[int]) -> Array:
-            alone = tuple(d for d in roles.reduced if d in used[i] and d not in shared)
-            if alone:
-                array = array.sum(alone, keepdims=True)
+        def matrix(i: int, left: list[int], right: list[int], by: np.ufunc | None = None) -> Array:
+            """An operand, or a function of it, as a batch of contiguous matrices."""
+            array = gathered(self.operands[i], roles.space.operands[i], box)
+            if alone[i]:
+                array = array.astype(roles.read_as[i], copy=False)
+                array = (array if by is None else by(array)).sum(alone[i], keepdims=True)
             order = [*batch, *left, *right]
             rest = tuple(d for d in range(len(sizes)) if d not in order)
             shape = [prod(sizes[d] for d in dims) for dims in (batch, left, right)]
-            array = array.transpose([*order, *rest])
-            return np.ascontiguousarray(array.reshape(shape))
+            array = np.ascontiguousarray(array.transpose([*order, *rest]).reshape(shape))
+            return array.astype(roles.read_as[i], copy=False)
 
         def product(a: Array, b: Array) -> Array:
-            flat = _matmul(matrix(0, a, rows, inner), matrix(1, b, inner, columns)) * nowhere
+            flat = _matmul(a, b)
+            if nowhere != 1:
+                flat *= nowhere
             dims = [*batch, *rows, *columns]
             return roles.in_result_order(flat.reshape([sizes[d] for d in dims]), dims)
 
-        a, b = self._read(0, box), self._read(1, box)
-        place = roles.place(box)
-        parts.value[place] += product(a, b)
+        place, whole = roles.place(box, region), box == region
+        alone = [
+            tuple(d for d in roles.reduced if d in used[i] and d not in shared) for i in range(2)
+        ]
+        a, b = matrix(0, rows, inner), matrix(1, inner, columns)
+        parts.value = _plus(parts.value, place, product(a, b), whole)
         if parts.size is not None:
-            parts.size[place] += product(np.abs(a), np.abs(b))
+            a = matrix(0, rows, inner, np.absolute) if alone[0] else np.abs(a)
+            b = matrix(1, inner, columns, np.absolute) if alone[1] else np.abs(b)
+            parts.size = _plus(parts.size, place, product(a, b), whole)
 
-    def _reduce(self, box: Box, parts: Parts) -> None:
+    def _reduce(self, box: Box, parts: Parts, region: Box) -> None:
         """Merge a box's points into the result; without a combiner, put them there."""
         roles, sizes = self.roles, tuple(b - a for a, b in box)
         reads = tuple(self._read(i, box) for i in range(len(self.operands)))
-        raw = roles.function.apply(roles.parameters, *reads)
-        place = roles.place(box)
+        is_copy = roles.function.name == "identity" and reads[0].dtype == roles.start.dtype
+        raw = reads[0] if is_copy else roles.function.apply(roles.parameters, *reads)
+        place = roles.place(box, region)
         values = self._merged(raw, sizes)
         if roles.combiner is None:
             parts.value[place] = values
@@ -496,6 +566,11 @@ class _Task:
                 held, values = _bits(held), _bits(values)
             parts.value[place] = merge(held, values).view(parts.value.dtype)
         if parts.size is None or parts.error is None or roles.function.boolean:
+            return
+        if roles.function.is_exact and roles.combiner != "prod":
+            # There are no errors to merge.
+            if roles.combiner == "sum":
+                parts.size[place] += self._merged(np.abs(raw), sizes)
             return
         error = roles.function.condition(roles.parameters, *reads, result=raw)
         match roles.combiner:
@@ -622,6 +697,20 @@ def _replace(
 def _bits(array: Array) -> Array:
     """An array viewed as unsigned integers of its elements' size."""
     return array.view(f"u{array.itemsize}")
+
+
+def _plus(into: Array, place: tuple[Any, ...], values: Array, whole: bool) -> Array:
+    """An array with values added in a region. whole: whether the region is all of it, and nothing
+    has been added yet."""
+    if whole:
+        return np.ascontiguousarray(values, into.dtype).reshape(into.shape)
+    into[place] += values
+    return into
+
+
+def _filled(shape: tuple[int, ...], value: Array) -> Array:
+    """An array of one value. The host provides the memory of zeros only once somebody writes."""
+    return np.full(shape, value) if value.any() else np.zeros(shape, value.dtype)
 
 
 def _without(shape: tuple[int, ...], axes: tuple[int, ...]) -> list[int]:

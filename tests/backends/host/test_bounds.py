@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from abele.backends.host.bounds import largest_ratio
 from abele.backends.reference.compare import worst_of
-from abele.backends.reference.structure import merged_structure
+from abele.backends.reference.structure import Merged, merged_regions
 from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
@@ -63,6 +63,12 @@ def structure_of(function: str, combiner: str | None, stages: tuple[Stage, ...])
     maps += [kinds[i % 4] for i in range(extras_of(stages))]
     space = Space(dims, tuple(maps), (identity_map((0, 1), (M, N)),))
     return Structure(space, Body(function, combiner, (), stages))
+
+
+def merged_structure(structure: Structure, operands: list[np.ndarray], dtype: np.dtype) -> Merged:
+    """What a result begins with, in one region."""
+    ((_, merged),) = merged_regions(structure, operands, np.zeros((M, N), dtype))
+    return merged
 
 
 RARE = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-40, -1e-40, 3e38, -3e38, 1.0]

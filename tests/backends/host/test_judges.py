@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from abele.backends.check import Judge
 from abele.backends.host.judges import FastJudge, best_judge
+from abele.backends.reference import evaluate_structure
+from abele.dialects.structured import Body, Stage, Structure, extras_of
+from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from abele.ir.strided import as_strided
 
 pytest.importorskip("numba")
@@ -65,3 +68,52 @@ def test_without_kernels_numpy_judges(monkeypatch: pytest.MonkeyPatch):
     assert type(best_judge()) is FastJudge
     monkeypatch.setenv("ABELE_FAST", "0")
     assert type(best_judge()) is Judge
+
+
+def batch_of_products(stages: tuple[Stage, ...]) -> Structure:
+    """[3, 5, 6] by [3, 6, 7], and operands of 7 elements."""
+    dims = (Dim("b", 3), Dim("m", 5), Dim("n", 7), Dim("k", 6, "reduction"))
+    maps = [identity_map((0, 1, 3), (3, 5, 6)), identity_map((0, 3, 2), (3, 6, 7))]
+    maps += [identity_map((2,), (7,))] * extras_of(stages)
+    space = Space(dims, tuple(maps), (identity_map((0, 1, 2), (3, 5, 7)),))
+    return Structure(space, Body("mul", "sum", (), stages))
+
+
+def merged_along(combiner: str | None, stages: tuple[Stage, ...]) -> Structure:
+    """[4, 3, 5, 7] merged along its first axis, and operands of [3, 1, 7] elements."""
+    n = 4 if combiner else 1
+    dims = (Dim("k", n, "reduction"), Dim("b", 3), Dim("m", 5), Dim("n", 7))
+    maps = [identity_map((0, 1, 2, 3), (n, 3, 5, 7))]
+    more = AccessMap((AxisMap(3, ((1, 1),)), AxisMap(1), AxisMap(7, ((3, 1),))))
+    maps += [more] * extras_of(stages)
+    space = Space(dims, tuple(maps), (identity_map((1, 2, 3), (3, 5, 7)),))
+    return Structure(space, Body("identity", combiner, (), stages))
+
+
+STAGES = ((), (Stage("add"), Stage("relu")), (Stage("mul"), Stage("tanh")))
+STRUCTURES = [batch_of_products(stages) for stages in STAGES]
+STRUCTURES += [
+    merged_along(combiner, stages) for combiner in ("sum", "prod", "max", None) for stages in STAGES
+]
+
+
+@pytest.mark.parametrize("elements", [1, 40, 1 << 17])
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_regions_have_the_ratio_of_the_whole_result(
+    structure: Structure, elements: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("abele.backends.reference.structure.REGION", elements)
+    rng = np.random.default_rng(elements)
+    given_ = [rng.normal(size=a.shape).astype(np.float32) for a in structure.space.operands]
+    value, bound = evaluate_structure(structure, given_, np.dtype(np.float32), (3, 5, 7))
+    at = np.unravel_index(bound.argmax(), bound.shape)
+    for factor in (0.0, 0.3, 8.0, np.inf, np.nan):
+        actual = value.astype(np.float32)
+        actual[at] += np.float32(factor * max(bound[at], 1e-30))
+        plain, fast = (
+            judge.largest_ratio(structure, given_, actual, 0) for judge in (Judge(), FastJudge())
+        )
+        if bound[at]:
+            assert factor < 1 or (plain > 1 and fast > 1)
+        # Sums of float64 may be added in another order.
+        np.testing.assert_allclose(fast, plain, rtol=1e-9)
