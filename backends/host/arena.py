@@ -11,7 +11,7 @@ the host's caches.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import cast
@@ -35,7 +35,7 @@ word from each of many tiles at a time, and words at such multiples share few ca
 
 
 @dataclass(frozen=True)
-class _Life:
+class Life:
     """A variable's life: from the operation that writes it to the last one that reads it."""
 
     variable: Variable
@@ -59,10 +59,8 @@ class _Life:
         return self.pitch * self.variable.placed.first_tile
 
 
-def arena_blocks(
-    module: ModuleOp, variables: Mapping[str, Variable], blocks: Mapping[str, Blocks]
-) -> dict[str, Blocks]:
-    """The variables that only operations read, with their blocks in an arena.
+def lives_of(module: ModuleOp, variables: Mapping[str, Variable]) -> dict[str, Life]:
+    """The lives of the variables that only operations read.
 
     Such a variable is not kept from run to run. One move or vertex set writes it and others read
     it, all in the same superstep, or in later ones with only supersteps in between.
@@ -71,12 +69,31 @@ def arena_blocks(
     temporary = {
         name: v for name, v in variables.items() if not v.is_resident and v.bytes_per_tile > 0
     }
-    lives = [
-        life
+    return {
+        life.variable.symbol: life
         for body in _bodies(module)
         for life, times in _lives(body, temporary)
         if times == named[life.variable.symbol]
-    ]
+    }
+
+
+def prolonged(
+    lives: Mapping[str, Life], read_later: Mapping[str, Sequence[str]]
+) -> dict[str, Life]:
+    """Lives that last as long as those of variables whose readers read others instead.
+
+    read_later: of each such variable the others, in the order of the program.
+    """
+    found = dict(lives)
+    for name, others in reversed([*read_later.items()]):
+        for other in others:
+            last = max(found[other].last, found[name].last)
+            found[other] = replace(found[other], last=last)
+    return found
+
+
+def arena_blocks(lives: Sequence[Life], blocks: Mapping[str, Blocks]) -> dict[str, Blocks]:
+    """The blocks of variables with these lives, in an arena."""
     places = _packed(lives)
     # A variable's memory is viewed from tile 0 on, whatever its first tile is.
     margin = _aligned(max((life.before for life in lives), default=0))
@@ -111,7 +128,7 @@ def times_named(module: ModuleOp) -> Counter[str]:
     return Counter(name for op in module.walk() for name in referenced_symbols(op))
 
 
-def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Life, int]]:
+def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[Life, int]]:
     """The lives of variables that one operation of a block writes and others read, each with how
     often these operations name it."""
     now = 0
@@ -129,7 +146,7 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[_Li
                         lives[name] = [now]
         for name, times in lives.items():
             if len(times) > 1:
-                yield _Life(variables[name], times[0], times[-1]), len(times)
+                yield Life(variables[name], times[0], times[-1]), len(times)
 
 
 def _runs(body: Block) -> Iterator[list[tile.SuperstepOp]]:
@@ -146,7 +163,7 @@ def _in_order(step: tile.SuperstepOp) -> Iterator[tile.CopyOp | tile.VerticesOp]
         yield from (op for op in ops if isinstance(op, kind))
 
 
-def _packed(lives: list[_Life]) -> list[int]:
+def _packed(lives: Sequence[Life]) -> list[int]:
     """Where each variable begins: the lowest place that is free throughout its life."""
     order = sorted(range(len(lives)), key=lambda i: lives[i].first)
     places = [0] * len(lives)

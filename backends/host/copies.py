@@ -7,6 +7,7 @@ from math import prod
 
 import numpy as np
 
+from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call, Scratch, address, coalesced
 from ..codelets.stamps import Table
@@ -15,7 +16,7 @@ from ..evaluate.blocks import Blocks
 from .calls import KernelCall, even_cuts
 from .kernels.tables import COPY_HEAD, COPY_SOURCE, COPY_TARGET, RUNS, WORDS
 from .load import kernels
-from .routes import bind_routes
+from .routes import bind_routes, has_routes
 
 UNITS = (1, 2, 4, 8)
 """Bytes of elements that can be copied one by one."""
@@ -60,18 +61,29 @@ def bind_copy(
 
     with_replicas: False if only the first replicas are ever read.
     """
-    layout = target.layout
-    is_empty = 0 in layout.shape or 0 in (cut.size for cut in layout.grid)
-    if not is_empty and prod(layout.shape) <= MOST_ROUTED:
+    if _may_be_routed(target.layout):
         routes = bind_routes(
             [(s.placed, s.layout) for s in sources],
             moves,
-            (target.placed, layout),
+            (target.placed, target.layout),
             with_replicas,
         )
         if routes is not None:
             return routes
     return plain.bind_copy(sources, moves, target, scratch)
+
+
+def is_routed(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> bool:
+    """Whether a copy goes along routes."""
+    return _may_be_routed(target.layout) and has_routes(
+        [(s.placed, s.layout) for s in sources], moves, (target.placed, target.layout)
+    )
+
+
+def _may_be_routed(layout: Layout) -> bool:
+    """Whether a target is not empty, and not so large that lists of routes are larger still."""
+    is_empty = 0 in layout.shape or 0 in (cut.size for cut in layout.grid)
+    return not is_empty and prod(layout.shape) <= MOST_ROUTED
 
 
 def copy_call(target: Array, source: Array) -> KernelCall | None:

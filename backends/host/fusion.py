@@ -4,7 +4,8 @@ A value that one operation writes and one other reads could be seen only by an o
 If the reader does not need all of it, less is written:
 
 - partials are merged in place, and only their totals are gathered (see reduce_scatter);
-- of an operand that is brought to many tiles, kernels read the first replica alone.
+- of an operand that is brought to many tiles, kernels read the first replica alone;
+- a copy of a copy reads what the first one read (see passed_on).
 
 Such variables are kept where the host accesses them fastest (see arena). Weights are there from the
 start and never written. Kernels read their first replica alone, and if nothing else reads them, the
@@ -16,6 +17,7 @@ Results, and all values that outlive the superstep that reads them, are equal to
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +33,10 @@ from ..codelets.stamps import History
 from ..evaluate.binder import Give, Take
 from ..evaluate.blocks import Blocks, filling
 from ..tile_rows import row_bytes
-from .arena import arena_blocks, times_named
+from .arena import arena_blocks, lives_of, prolonged, times_named
+from .copies import bind_copy, is_routed
 from .fast import FastBinder
+from .passed_on import Reading, passed_on
 from .reduce_scatter import bind_reduce_scatter
 from .tile_memory import copy_all, copying, tile_memory
 
@@ -53,7 +57,10 @@ class FusedBinder(FastBinder):
         history: History,
     ) -> None:
         super().__init__(module, variables, blocks, history)
-        temporary = arena_blocks(module, variables, blocks)
+        lives = lives_of(module, variables)
+        self._passed = passed_on(module, lives, partial(_is_routed, blocks))
+        later = {name: reading.sources for name, reading in self._passed.items()}
+        temporary = arena_blocks([*prolonged(lives, later).values()], blocks)
         history.set_apart({i for i, name in enumerate(variables) if name in temporary})
         self.hidden = frozenset(temporary)
         self.blocks = {**blocks, **temporary}
@@ -111,6 +118,17 @@ class FusedBinder(FastBinder):
         """Pairs of a target and a source whose copies write a variable's initial value."""
         return filling(values, self.blocks[name], with_replicas=name not in self._in_part)
 
+    def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
+        """The calls of a move; none if what it writes is passed on."""
+        verify_use(op, self.variables)
+        if op.destination in self._passed:
+            return []
+        reading = Reading.of(op, self._passed)
+        assert reading is not None
+        sources = [self.blocks[name] for name in reading.sources]
+        target = self.blocks[op.destination]
+        return bind_copy(sources, reading.spaces, target, self.scratch, with_replicas)
+
     def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices.
 
@@ -138,9 +156,11 @@ class FusedBinder(FastBinder):
         for move in operands:
             if op.sources[0] != move.destination or len(move.sources) > 1 or move.spaces:
                 continue
+            (partials,) = move.sources
+            if partials in self._passed:
+                continue
             verify_use(move, self.variables)
             verify_use(op, self.variables)
-            (partials,) = move.sources
             writers = self._writers.get(partials, ()) if partials in self._read_once else ()
             merging = bind_reduce_scatter(
                 move, op, self.blocks, self.scratch, writers, self._weights_of(op)
@@ -176,6 +196,13 @@ class FusedBinder(FastBinder):
     def _note(self, op: tile.VerticesOp, read_once: frozenset[int]) -> None:
         """Note which operands are read in all of their replicas."""
         self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
+
+
+def _is_routed(blocks: Mapping[str, Blocks], reading: Reading, destination: str) -> bool:
+    """Whether a copy that reads this goes along routes."""
+    return is_routed(
+        [blocks[name] for name in reading.sources], reading.spaces, blocks[destination]
+    )
 
 
 def written(module: ModuleOp) -> set[str]:

@@ -99,14 +99,10 @@ def bind_routes(
 
     Arguments as for `bind_copy`. The target is not empty.
     """
-    if moves is not None:
-        brings = [0 not in space.sizes for space in moves]
-        sources = [each for each, some in zip(sources, brings, strict=True) if some]
-        moves = [each for each, some in zip(moves, brings, strict=True) if some]
-        # All that an empty source brings is padding, which has no address.
-        if any(0 in layout.shape for _, layout in sources):
-            return None
-    spaces = tuple(moves or [None] * len(sources))
+    bringing = _bringing(sources, moves)
+    if bringing is None:
+        return None
+    sources, spaces = bringing
     key = tuple(_side(*each) for each in sources), spaces, _side(*target), with_replicas
     routes = _KNOWN.get(key) or _routes(*key)
     if routes is None:
@@ -164,6 +160,34 @@ _KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
 """The routes of all calls in use: equal layers copy their operands in the same way."""
 
 
+def has_routes(
+    sources: Sequence[tuple[Placed, Layout]],
+    moves: Sequence[Space] | None,
+    target: tuple[Placed, Layout],
+) -> bool:
+    """Whether bind_routes finds calls."""
+    bringing = _bringing(sources, moves)
+    if bringing is None:
+        return False
+    sources, spaces = bringing
+    return _sums([_side(*each) for each in sources], spaces, _side(*target)) is not None
+
+
+def _bringing(
+    sources: Sequence[tuple[Placed, Layout]], moves: Sequence[Space] | None
+) -> tuple[Sequence[tuple[Placed, Layout]], tuple[Space | None, ...]] | None:
+    """The sources that bring something, and the move of each, None if it has none; None if one has
+    no elements."""
+    if moves is None:
+        return sources, (None,) * len(sources)
+    brings = [0 not in space.sizes for space in moves]
+    sources = [each for each, some in zip(sources, brings, strict=True) if some]
+    # All that an empty source brings is padding, which has no address.
+    if any(0 in layout.shape for _, layout in sources):
+        return None
+    return sources, tuple(each for each, some in zip(moves, brings, strict=True) if some)
+
+
 def _routes(
     sources: Sequence[_Side],
     moves: Sequence[Space | None],
@@ -171,6 +195,18 @@ def _routes(
     with_replicas: bool,
 ) -> _Routes | None:
     """As bind_routes, for variables at unknown addresses. moves: None for each without one."""
+    sums = _sums(sources, moves, target)
+    if sums is None:
+        return None
+    cells, found, fill = sums
+    return _Routes([_tables(offsets, target, cells, fill, with_replicas) for offsets in found])
+
+
+def _sums(
+    sources: Sequence[_Side], moves: Sequence[Space | None], target: _Side
+) -> tuple[list[_Axis], list[Offsets], int] | None:
+    """The cells of a target, the offsets of what each source brings, and the bits that fill the
+    rest; None if addresses are not sums of offsets."""
     cells = _cells(target)
     if cells is None:
         return None
@@ -192,7 +228,7 @@ def _routes(
             return None
         found.append(offsets)
     (fill,) = fills
-    return _Routes([_tables(offsets, target, cells, fill, with_replicas) for offsets in found])
+    return cells, found, fill
 
 
 def _bits(fill: float, dtype: np.dtype[np.generic]) -> int:

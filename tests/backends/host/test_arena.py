@@ -63,7 +63,8 @@ def test_a_value_that_one_operation_leaves_to_another_is_in_the_arena():
 
 
 def test_bytes_are_reused_after_their_last_read():
-    made = machine(exchange_module(INPUT + copied("a", "b", "c", "d", "e") + OUTPUT))
+    body = copied("a", "b") + step("one", relu("b", "c")) + copied("c", "d")
+    made = machine(exchange_module(INPUT + body + step("two", relu("d", "e")) + OUTPUT))
     assert share(made, "b", "d")
     assert not share(made, "b", "c")
     assert not share(made, "c", "d")

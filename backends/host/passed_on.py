@@ -1,0 +1,68 @@
+"""Variables that copies alone read, which are not written: what they would hold is read where it
+comes from.
+
+    tile.copy [@a, @b] -> @joined moves [..]            tile.copy [@a, @b] -> @in moves [..]
+    tile.copy [@joined] -> @in                    here:
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+
+from ...dialects.tile import CopyOp, VerticesOp
+from ...ir.geometry.space import Space
+from ...ir.upstream import ModuleOp
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a copy reads: its sources, and their moves as of a CopyOp."""
+
+    sources: tuple[str, ...]
+    spaces: tuple[Space, ...] | None
+
+    @staticmethod
+    def of(op: CopyOp, passed: Mapping[str, Reading]) -> Reading | None:
+        """What a copy reads if some variables are passed on. None if there would be two moves, one
+        after the other."""
+        if op.spaces is None:
+            (source,) = op.sources
+            return passed.get(source) or Reading((source,), None)
+        found = [passed.get(name) or Reading((name,), None) for name in op.sources]
+        if any(each.spaces is not None for each in found):
+            return None
+        return Reading(tuple(name for each in found for name in each.sources), op.spaces)
+
+
+def passed_on(
+    module: ModuleOp,
+    temporary: Collection[str],
+    is_copied: Callable[[Reading, str], bool],
+) -> dict[str, Reading]:
+    """The variables that need not be written, because copies read what these would be filled with.
+
+    temporary: variables that one operation writes and others read, in supersteps that follow each
+    other. The result is in the order of the program. is_copied: whether there is a copy that reads
+    this and fills that variable.
+    """
+    ops = [op for op in module.walk() if isinstance(op, (CopyOp, VerticesOp))]
+    readers: dict[str, list[CopyOp | VerticesOp]] = {}
+    for op in ops:
+        for name in op.sources:
+            readers.setdefault(name, []).append(op)
+    found: dict[str, Reading] = {}
+    for op in ops:
+        if not isinstance(op, CopyOp) or not {op.destination, *op.sources} <= set(temporary):
+            continue
+        own, copies = Reading.of(op, found), readers[op.destination]
+        if own is None or not all(isinstance(each, CopyOp) for each in copies):
+            continue
+        found[op.destination] = own
+        for each in copies:
+            assert isinstance(each, CopyOp)
+            reading = Reading.of(each, found)
+            if reading is None or not is_copied(reading, each.destination):
+                del found[op.destination]
+                break
+    return found
