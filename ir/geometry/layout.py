@@ -121,23 +121,29 @@ class Layout:
     def _reach(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
         """The starts and the counts of each axis."""
         found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-        for axis, step in enumerate(self.steps):
-            low, high = (self._extreme(axis, lowest=lowest) for lowest in (True, False))
+        rank = len(self.grid)
+        for axis, step in zip(self.access.axes, self.steps, strict=True):
+            # Dimensions that are not cut are numbers. So the arrays are those of cut dimensions.
+            alike, length = axis.offset, 0
+            cut: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
+            for d, a in axis.terms:
+                if self.parts[d] > 1:
+                    edges = self.grid[d].edges()
+                    along = [-1 if i == d else 1 for i in range(rank)]
+                    cut.append((a, edges[:-1].reshape(along), edges[1:].reshape(along) - 1))
+                else:
+                    last = self.grid[d].size - 1
+                    alike += a * last if a < 0 else 0
+                    length += abs(a) * last
+            low, lengths = np.full((1,) * rank, alike), np.full((1,) * rank, length)
+            for a, first, last in cut:
+                low = low + a * (first if a > 0 else last)
+                lengths = lengths + abs(a) * (last - first)
             # For a grid without dimensions, NumPy returns scalars.
-            low, counts = np.asarray(low), np.asarray(np.maximum((high - low) // step + 1, 0))
+            counts = np.asarray(np.maximum(lengths // step + 1, 0))
             low.flags.writeable = counts.flags.writeable = False
             found.append((low, counts))
         return tuple(found)
-
-    def _extreme(self, axis: int, lowest: bool) -> NDArray[np.int64]:
-        bounds = self.bounds()
-        rank = len(self.grid)
-        value = np.full((1,) * rank, self.access.axes[axis].offset, np.int64)
-        for d, a in self.access.axes[axis].terms:
-            lo, hi = bounds[d]
-            edge = lo if (a > 0) == lowest else hi - 1
-            value = value + a * edge.reshape([-1 if i == d else 1 for i in range(rank)])
-        return value
 
     def check_bounds(self) -> None:
         """Raise ValueError if an axis reaches outside the tensor and has no rule for that.
