@@ -15,6 +15,7 @@ from ...backends.target import Target
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap
 from ...ir.geometry.space import Space
+from .cell_runs import elements_of_cells
 from .price import Integers
 from .traffic import traffic
 
@@ -48,15 +49,20 @@ def arrival_of(operands: tuple[Operand, ...], target: Target) -> Arrival:
     each = [_brought(operand, target) for operand in operands]
     received = _most([(one.first_wanted, one.received) for one in each])
     exchange = cost.exchange_cycles_of_one(received, 0, target)
-    sent_at_most = sum(one.sent_at_most for one in each)
-    if cost.exchange_cycles_of_one(0, sent_at_most, target) > exchange:
+    if _sending(sum(one.largest for one in each), target) > exchange and (
+        _sending(sum(one.sent_at_most for one in each), target) > exchange
+    ):
         sent = _most([(one.first_source, one.sent) for one in each])
-        exchange = cost.exchange_cycles_of_one(received, sent, target)
-    if len(each) == 1 and each[0].padding is None:
+        exchange = max(exchange, _sending(sent, target))
+    if len(each) == 1 and each[0].filling is None:
         copying = int(cost.copy_cycles(each[0].copied.max(), target))
     else:
         copying = _most([(one.first_wanted, _copying(one, target)) for one in each])
     return Arrival(exchange, copying)
+
+
+def _sending(sent_bytes: int, target: Target) -> int:
+    return cost.exchange_cycles_of_one(0, sent_bytes, target)
 
 
 def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
@@ -84,50 +90,59 @@ def _most(counts: list[tuple[int, Integers]]) -> int:
 class _Brought:
     """The bytes that each wanted cell of an operand needs, from tile first_wanted on.
 
-    received: over the cell's own bus. copied: already on the cell's tile. padding: to be filled;
-    None if the layout has no padding.
+    received: over the cell's own bus. copied: already on the cell's tile. filling: cycles to fill
+    padding; None if the layout has no padding.
     """
 
-    shared: Overlap
-    itemsize: int
+    operand: Operand
     received: Integers
     copied: Integers
-    padding: Integers | None
+    filling: Integers | None
 
     @property
     def first_source(self) -> int:
-        return self.shared.source.first_tile
+        return self.operand.source.first_tile
 
     @property
     def first_wanted(self) -> int:
-        return self.shared.destination.first_tile
+        return self.operand.wanted.first_tile
+
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest block where the operand lies. No tile sends more."""
+        return self.operand.source.block_elements * self.operand.itemsize
 
     @cached_property
-    def sent(self) -> Integers:
-        """Bytes that each cell where the operand lies sends, from tile first_source on."""
-        return sent_elements(self.shared) * self.itemsize
+    def _shared(self) -> Overlap:
+        return traffic(self.operand.source, self.operand.wanted, self.operand.move)
 
-    @cached_property
+    @property
     def sent_at_most(self) -> int:
         """An upper bound of `sent` that is quick to compute."""
-        return self.itemsize * prod(int(group.sent.max()) for group in self.shared.groups)
+        return self.operand.itemsize * prod(int(group.sent.max()) for group in self._shared.groups)
+
+    @property
+    def sent(self) -> Integers:
+        """Bytes that each cell where the operand lies sends, from tile first_source on."""
+        return sent_elements(self._shared) * self.operand.itemsize
 
 
-@lru_cache(maxsize=1024)
 def _brought(operand: Operand, target: Target) -> _Brought:
     source, wanted, itemsize, move = operand
-    shared = traffic(source, wanted, move)
+    counts = elements_of_cells(source, wanted, move)
     pads = move is None and any(a.outside != "none" or a.divisor > 1 for a in wanted.access.axes)
+    received = (counts.wanted - counts.local) * itemsize
     return _Brought(
-        shared,
-        itemsize,
-        bus_bytes(wanted, shared.received * itemsize, target),
-        shared.local * itemsize,
-        np.maximum(block_sizes(wanted) - shared.wanted, 0) * itemsize if pads else None,
+        operand,
+        bus_bytes(wanted, received, target),
+        counts.local * itemsize,
+        cost.fill_cycles(np.maximum(block_sizes(wanted) - counts.wanted, 0) * itemsize, target)
+        if pads
+        else None,
     )
 
 
 def _copying(one: _Brought, target: Target) -> Integers:
     """Cycles of each wanted cell to copy and fill."""
     copying = cost.copy_cycles(one.copied, target)
-    return copying if one.padding is None else copying + cost.fill_cycles(one.padding, target)
+    return copying if one.filling is None else copying + one.filling

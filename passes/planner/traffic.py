@@ -31,9 +31,9 @@ def traffic(source: Layout, destination: Layout, move: Space | None = None) -> O
         if [of[i].size for i in mine] == [to[j].size for j in theirs]:
             pairs = ((i, j, _Shift(0, 0, of[i].size)) for i, j in zip(mine, theirs, strict=True))
     elif (source.shape, destination.shape) == (move.operands[0].shape, move.results[0].shape):
-        shifts = _shifts(move)
-        if shifts and all(of[i].in_runs and to[j].in_runs for i, j, _ in shifts):
-            pairs = shifts
+        found = shifts(move)
+        if found and all(of[i].in_runs and to[j].in_runs for i, j, _ in found):
+            pairs = found
     if of is None or to is None or pairs is None:
         return overlap(source, destination, move)
     return Overlap(source, destination, tuple(_group(of[i], to[j], s) for i, j, s in pairs))
@@ -83,7 +83,7 @@ class _Shift:
 
 
 @lru_cache(maxsize=1024)
-def _shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
+def shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
     """The pairs of axes that a move shifts along, as (operand's axis, result's axis, shift).
 
     None if the move does more than shift along separate axes.

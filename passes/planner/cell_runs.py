@@ -1,0 +1,149 @@
+"""How many elements every cell of a layout wants, and how many lie on its tile already.
+
+A block is a window along each axis. Where the windows are runs of elements, what two blocks share
+is the product of what their runs share along each axis. This takes a few array operations over all
+cells, and no table of which parts of two layouts meet (see `traffic`).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ...ir.geometry.layout import Layout
+from ...ir.geometry.space import Space
+from .price import Integers
+from .traffic import shifts, traffic
+
+
+class Counts(NamedTuple):
+    """Elements of each wanted cell: (cells,) each, as those of an `Overlap`.
+
+    wanted: those that it needs. local: those of them that its tile holds already.
+    """
+
+    wanted: Integers
+    local: Integers
+
+
+def elements_of_cells(source: Layout, wanted: Layout, move: Space | None) -> Counts:
+    """The elements of each cell of a layout. They come from another layout, through a move."""
+    pairs = _pairs(source, wanted, move) if source.is_partition else None
+    if pairs is None:
+        shared = traffic(source, wanted, move)
+        return Counts(shared.wanted, shared.local)
+    count = np.ones(wanted.parts, np.int64)
+    for _, run in pairs:
+        count *= run.count
+    return Counts(count.ravel(), _local(source, wanted, pairs))
+
+
+class _Run:
+    """The run of elements that every block of a layout has along an axis, without padding.
+
+    size: elements of the layout's axis. first, last: the first element and one past the last, in
+    the shape of `Layout.starts`. count: their number, 0 or more. whole: whether every block has as
+    many elements as the axis.
+    """
+
+    def __init__(self, parts: tuple[int, ...], size: int, first: Integers, last: Integers) -> None:
+        self.parts, self.size = parts, size
+        self.first, self.last = first, np.maximum(last, first)
+        self.count = self.last - first
+        self.whole = first.size == 1 and self.count.item() == size
+
+    @cached_property
+    def at_cells(self) -> tuple[Integers, Integers, Integers]:
+        """first, last and count of every cell: (cells,) each, or (1,) if all are alike."""
+        if self.first.size == 1:
+            return self.first.ravel(), self.last.ravel(), self.count.ravel()
+        first, last, count = np.empty((3, *self.parts), np.int64)
+        first[...], last[...], count[...] = self.first, self.last, self.count
+        return first.ravel(), last.ravel(), count.ravel()
+
+    def shifted(self, by: int, low: int, high: int) -> _Run:
+        """The elements that these come from: each from `by` further on, those in low..high - 1."""
+        if not by and low <= 0 and high >= self.size:
+            return self
+        first, last = (
+            np.minimum(np.maximum(each + by, low), high) for each in (self.first, self.last)
+        )
+        return _Run(self.parts, self.size, first, last)
+
+
+_Pairs: TypeAlias = "list[tuple[_Run, _Run]]"
+
+
+def _pairs(source: Layout, wanted: Layout, move: Space | None) -> _Pairs | None:
+    """The runs of two layouts along the axes that belong together.
+
+    Through a move, the second are those of the elements where they come from. None if a move does
+    more than shift, or if some block is no run of elements.
+    """
+    own, runs = _runs(source), _runs(wanted)
+    if own is None or runs is None:
+        return None
+    if move is None:
+        mine, theirs = _moving(source), _moving(wanted)
+        if [own[i].size for i in mine] != [runs[j].size for j in theirs]:
+            return None
+        return [(own[i], runs[j]) for i, j in zip(mine, theirs, strict=True)]
+    if (source.shape, wanted.shape) != (move.operands[0].shape, move.results[0].shape):
+        return None
+    found = shifts(move)
+    if not found:
+        return None
+    return [(own[i], runs[j].shifted(s.by, s.low, s.high)) for i, j, s in found]
+
+
+def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
+    """The elements of each wanted cell that its tile holds already: (cells,)."""
+    local = np.zeros(wanted.cells, np.int64)
+    begin = max(wanted.first_tile, source.first_tile)
+    end = min(wanted.first_tile + wanted.cells, source.first_tile + source.cells)
+    if begin >= end:
+        return local
+    to = slice(begin - wanted.first_tile, end - wanted.first_tile)
+    of = slice(begin - source.first_tile, end - source.first_tile)
+    here = local[to]
+    here[:] = 1
+    for own, run in pairs:
+        if own.whole:
+            here *= _some(run.at_cells[2], to)
+        elif run.whole and run.size == own.size:
+            here *= _some(own.at_cells[2], of)
+        else:
+            common = np.minimum(_some(own.at_cells[1], of), _some(run.at_cells[1], to))
+            common = common - np.maximum(_some(own.at_cells[0], of), _some(run.at_cells[0], to))
+            here *= np.maximum(common, 0, out=common)
+    return local
+
+
+def _some(values: Integers, cells: slice) -> Integers:
+    """The values of some cells, or the one value of all cells."""
+    return values if len(values) == 1 else values[cells]
+
+
+@lru_cache(maxsize=4096)
+def _moving(layout: Layout) -> tuple[int, ...]:
+    """The indices of all axes except those of one element that use no dimension."""
+    axes = layout.access.axes
+    return tuple([i for i, axis in enumerate(axes) if axis.size != 1 or axis.terms])
+
+
+@lru_cache(maxsize=512)
+def _runs(layout: Layout) -> tuple[_Run, ...] | None:
+    """The runs of a layout along every axis; None if some block is no run of elements."""
+    found: list[_Run] = []
+    for i, axis in enumerate(layout.access.axes):
+        in_runs = axis.divisor == 1 and axis.outside in ("none", "fill") and layout.steps[i] == 1
+        if not in_runs or not axis.size:
+            return None
+        starts = layout.starts(i)
+        ends = starts + layout.counts(i)
+        if axis.outside == "fill":
+            starts, ends = (np.minimum(np.maximum(e, 0), axis.size) for e in (starts, ends))
+        found.append(_Run(layout.parts, axis.size, starts, ends))
+    return tuple(found)
