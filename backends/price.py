@@ -358,12 +358,36 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     """
     if target.exchange.pair_factor == 1:
         return received
+    alike = _shares_bus_alike(layout)
+    if alike is False:
+        return received
     shared = np.ceil(received / target.exchange.pair_factor).astype(np.int64)
-    return np.where(shares_bus(layout), shared, received)
+    return shared if alike else np.where(_shares_bus(layout), shared, received)
+
+
+def first_shares_bus(layout: Layout) -> bool:
+    """Whether the other tile of the first cell's pair holds the same block."""
+    if layout.first_tile % 2 or not layout.split_dims:
+        return False
+    return layout.split_dims[-1] in layout.replica_dims
+
+
+def _shares_bus_alike(layout: Layout) -> bool | None:
+    """Whether the other tile of a cell's pair holds the same block, if this is quick to tell and
+    the same for all cells; else None.
+
+    The last cut dimension tells, as neighbouring cells are different parts of it.
+    """
+    if not layout.split_dims:
+        return False
+    last = layout.split_dims[-1]
+    if last not in layout.replica_dims:
+        return False
+    return True if layout.parts[last] % 2 == layout.first_tile % 2 == 0 else None
 
 
 @lru_cache(maxsize=4096)
-def shares_bus(layout: Layout) -> NDArray[np.bool_]:
+def _shares_bus(layout: Layout) -> NDArray[np.bool_]:
     """Whether the other tile of each cell's pair holds the same block: (cells,)."""
     own = tuple(d for d in layout.split_dims if d not in layout.replica_dims)
     block = parts_of_cells(layout.parts, own)

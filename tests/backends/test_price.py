@@ -13,6 +13,7 @@ from abele.backends import cost
 from abele.backends.price import (
     bus_bytes,
     copy_overlaps,
+    first_shares_bus,
     price,
     sent_elements,
     totals,
@@ -89,6 +90,7 @@ def test_paired_tiles_share_their_buses_for_the_same_block(parts, first, shares)
     layout = Layout(grid, identity_map((0,), (8,)), first_tile=first)
     halved = bus_bytes(layout, np.full(6, 30), TINY) == 15
     assert "".join("ny"[each] for each in halved.astype(int)) == shares
+    assert first_shares_bus(layout) == (shares[0] == "y")
 
 
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():
