@@ -8,6 +8,7 @@ docstring gives another source. Dtypes are named as NumPy and ml_dtypes name the
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import ceil
 
 import numpy as np
@@ -150,13 +151,29 @@ def following_cycles(
     one more load per loop. A loop that is published with its loads and stores is charged without
     them, but at least 1 cycle.
     """
-    loop, width = _loop(function, dtype_name, target)
-    cycles = loop.cycles
-    if loop.counted:
-        cycles = max(cycles - _loop_overhead(operands, target), 1)
-    cycles += operands - 1
-    loops = divided_up(divided_up(integers(elements), target.workers), width)
-    return target.workers * loops * cycles
+    return all_following_cycles(elements, {(operands, function, dtype_name): 1}, target)
+
+
+def all_following_cycles(
+    elements: ArrayLike, functions: Mapping[tuple[int, str, str], int], target: Target
+) -> Cycles:
+    """Cycles that several more functions add to the loop of another codelet.
+
+    functions: how often each is applied, by its arguments for following_cycles: operands, function
+    and dtype.
+    """
+    share = divided_up(integers(elements), target.workers)
+    by_width: dict[int, int] = {}
+    for (operands, function, dtype_name), times in functions.items():
+        loop, width = _loop(function, dtype_name, target)
+        cycles = loop.cycles
+        if loop.counted:
+            cycles = max(cycles - _loop_overhead(operands, target), 1)
+        by_width[width] = by_width.get(width, 0) + times * (cycles + operands - 1)
+    total = np.zeros_like(share)
+    for width, cycles in by_width.items():
+        total = total + divided_up(share, width) * (target.workers * cycles)
+    return total
 
 
 def _loop(function: str | Loop, dtype_name: str, target: Target) -> tuple[Loop, int]:

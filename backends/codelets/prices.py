@@ -5,6 +5,7 @@ The planner and the price of a program both use these functions, so each codelet
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -35,7 +36,8 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
     value is neither stored nor loaded in between (see cost.following_cycles). It computes in the
     dtype of partial sums, 32 bits for narrower floats.
     """
-    cycles = np.zeros(len(outputs))
+    # Stages have few prices per loop, so outputs are divided into loops once for each.
+    counts: Counter[tuple[int, str, str]] = Counter()
     name = partials_dtype(work.begun).name
     counted = {each.operand for each in work.structure.chain_coordinates()}
     place, known = work.structure.own_places, work.structure.body.chained_elements
@@ -50,9 +52,14 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
         # A function of truth values costs what it does alone.
         is_truth = types in ({"i1"}, {"i1", "?"}) and function != "select"
         kind = "bool" if is_truth else name
-        cycles += cost.following_cycles(outputs, read, function, kind, work.target)
-        cycles += coordinates * coordinate_cycles(outputs, name, work.target)
-    return cycles
+        counts[read, function, kind] += 1
+        if coordinates:
+            counts[1, COORDINATE, name] += coordinates
+    return cost.all_following_cycles(outputs, counts, work.target).astype(np.float64)
+
+
+COORDINATE = "shift"
+"""The function that counts a coordinate."""
 
 
 def coordinate_cycles(points: Integers, dtype_name: str, target: Target) -> FloatCycles:
@@ -61,7 +68,7 @@ def coordinate_cycles(points: Integers, dtype_name: str, target: Target) -> Floa
     Assumed: it is counted in registers, in the type in which it is read, by an addition for each
     vector, and never loaded.
     """
-    cycles = cost.following_cycles(points, 1, "shift", dtype_name, target)
+    cycles = cost.following_cycles(points, 1, COORDINATE, dtype_name, target)
     return np.asarray(cycles, np.float64)
 
 

@@ -103,8 +103,11 @@ def _amp_workers_cycles(
         )
         line = units.worker_cycles_for_3 + (elements - 3) * units.worker_cycles_per_element
         base = np.where(elements < 3, table[np.minimum(elements, 2)], line)
-        started = units.zero_cycles + units.zero_cycles_per_element * elements
-        return base + np.where(zeroing, started, units.accumulate_cycles) - units.retained_cycles
+        if zeroing:
+            base = base + (units.zero_cycles + units.zero_cycles_per_element * elements)
+        else:
+            base = base + units.accumulate_cycles
+        return base - units.retained_cycles
 
     most = target.workers * worker_cycles(divided_up(field, target.workers))
     least = np.where(

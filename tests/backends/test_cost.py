@@ -106,3 +106,10 @@ def test_a_function_that_follows_starts_nothing_and_stores_nothing(function):
     # Without the load and store of its loop, a vector of two at a time on each of six workers.
     assert cost.following_cycles(6000, 1, "relu", "float32", MK2) == 6000 // 2
     assert cost.following_cycles(6000, 2, "add", "float32", MK2) == 6000
+
+
+def test_functions_that_follow_add_up():
+    functions = {(1, "relu", "float32"): 2, (2, "add", "float32"): 1, (2, "max", "float16"): 3}
+    each = [times * cost.following_cycles([0, 7, 600], *f, MK2) for f, times in functions.items()]
+    found = cost.all_following_cycles([0, 7, 600], functions, MK2)
+    assert found.tolist() == np.sum(each, axis=0).tolist()
