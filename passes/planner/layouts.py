@@ -18,7 +18,6 @@ from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ...backends import cost
@@ -270,7 +269,7 @@ class Chooser:
         fixed = node.given is not None or not self.moves
         if fixed or not choice.resident_bytes or cells == self.target.tiles:
             return option
-        fullest = sliding_window_view(resident, cells).max(axis=1)
+        fullest = _windows_max(resident, cells)
         first = int(np.argmin(fullest))
         gain = int(fullest[plan.first_tile] - fullest[first])
         if gain == 0:
@@ -345,6 +344,16 @@ def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> Non
     """Add the block of a layout to the bytes on each of its tiles."""
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
     resident[here] += bytes_per_tile(layout, itemsize)
+
+
+def _windows_max(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
+    """The largest value of each window of this size: (windows,)."""
+    # Each round widens the windows that are already known, at most to double.
+    found, covered = values, 1
+    while covered < size:
+        step = min(covered, size - covered)
+        found, covered = np.maximum(found[:-step], found[step:]), covered + step
+    return found
 
 
 def _decided(state: _State) -> Decided:

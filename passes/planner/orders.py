@@ -58,7 +58,7 @@ def last_dims(
         if not problem.resident[i]
     ]
     for d in space.of_kind("parallel"):
-        even = parts[:, d] % 2 == 0
+        even = parts[:, d] & 1 == 0
         if not even.any():
             continue
         saved = np.zeros(len(parts), np.int64)

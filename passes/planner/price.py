@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from itertools import product
-from math import ceil, gcd, prod
+from math import gcd, prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -175,19 +175,21 @@ def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) ->
     sizes: of the cell's dimensions. kept: the dimensions that workers may share, the parallel ones.
     Among equals, fewer workers and outer dimensions are preferred.
     """
-    choices = [
-        range(1, min(size, workers) + 1) if d in kept else range(1, 2)
-        for d, size in enumerate(sizes)
-    ]
-    best = min(
-        _products(choices, workers),
-        key=lambda parts: (
-            prod(ceil(n / p) for n, p in zip(sizes, parts, strict=True)),
-            prod(parts),
-            tuple(-p for p in parts),
-        ),
-    )
-    return best
+    most = tuple([min(n, workers) if d in kept else 1 for d, n in enumerate(sizes)])
+    ways = _ways(most, workers)
+    best = int(np.argmin(np.prod(-(-np.array(sizes, np.int64) // ways), axis=1)))
+    return tuple(ways[best].tolist())
+
+
+@lru_cache(maxsize=256)
+def _ways(most: tuple[int, ...], workers: int) -> Integers:
+    """The ways to share a cell: parts of its dimensions, the best among equals first.
+
+    most: the most parts of each dimension.
+    """
+    found = _products([range(1, n + 1) for n in most], workers)
+    found.sort(key=lambda parts: (prod(parts), tuple(-p for p in parts)))
+    return np.array(found, np.int64).reshape(len(found), len(most))
 
 
 def _products(choices: list[range], most: int) -> list[tuple[int, ...]]:

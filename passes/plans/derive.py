@@ -33,10 +33,9 @@ from .steps import check_steps, home_over_steps, passes_of, result_over_steps, t
 def leaves_partials(structure: Structure, plan: Plan) -> bool:
     """Whether a plan splits a reduction, so that another compute has to combine the partials."""
     dims = structure.space.dims
-    return any(k > 1 and d.kind == "reduction" for k, d in zip(plan.split, dims, strict=False))
+    return any([k > 1 and d.kind == "reduction" for k, d in zip(plan.split, dims, strict=False)])
 
 
-@lru_cache(maxsize=8192)
 def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
     """An equivalent structure of which only parallel dimensions are cut, its split and its order.
 
@@ -50,6 +49,13 @@ def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...
     Raises ValueError if the plan does not belong to this structure, or takes several steps: each
     step is a structure of its own (passes_of).
     """
+    return _refined(structure, _cells_of(plan))
+
+
+@lru_cache(maxsize=8192)
+def _refined(
+    structure: Structure, plan: Plan
+) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
     if takes_steps(plan):
         raise ValueError(f"steps {list(plan.steps)}; need those of one step")
     if len(plan.split) != len(structure.space.dims):
@@ -118,11 +124,24 @@ def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) 
 
 def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """The layouts that the compute reads; without those of its chain if it leaves partials."""
-    cut, split, order = refined(structure, plan)
+    return _placed(structure, _cells_of(plan))
+
+
+@lru_cache(maxsize=8192)
+def _placed(structure: Structure, cells: Plan) -> tuple[Layout, ...]:
+    """The layouts that the compute reads. cells: a plan that says no more than where cells lie."""
+    cut, split, order = refined(structure, cells)
     return tuple(
-        canonical(raw_layout(cut.space.dims, access, split, order, plan.first_tile))
+        canonical(raw_layout(cut.space.dims, access, split, order, cells.first_tile))
         for access in cut.space.operands
     )
+
+
+def _cells_of(plan: Plan) -> Plan:
+    """A plan without what does not decide where the cells of a step lie."""
+    if not (plan.method or plan.workers or plan.combine):
+        return plan
+    return Plan(plan.split, plan.order, plan.first_tile, steps=plan.steps, ring=plan.ring)
 
 
 def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
@@ -161,7 +180,6 @@ def result_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
     )
 
 
-@lru_cache(maxsize=8192)
 def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     """The structure that merges the partials; None if no reduction is split.
 
@@ -169,6 +187,11 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     that dimension. Its operands are the partials, one per member, and the operands of the chain,
     which it includes.
     """
+    return _combine_structure(structure, _cells_of(plan))
+
+
+@lru_cache(maxsize=8192)
+def _combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     cut = refined(structure, plan)[0].space
     old = structure.space
     count = len(cut.dims) - len(old.dims)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -184,3 +185,13 @@ def test_a_higher_price_per_byte_leaves_fewer_bytes_resident():
     found = [resident(price) for price in (0.0, 0.1, 1e3)]
     assert found == sorted(found, reverse=True)
     assert found[-1] < found[0]
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=40), st.data())
+def test_the_largest_values_of_windows_are_those_of_each_window(
+    values: list[int], data: st.DataObject
+):
+    size = data.draw(st.integers(1, len(values)))
+    windows = [values[i : i + size] for i in range(len(values) - size + 1)]
+    found = layouts._windows_max(np.array(values, np.int64), size)
+    assert found.tolist() == [max(window) for window in windows]

@@ -156,3 +156,10 @@ def test_a_movement_is_planned_over_its_result():
 )
 def test_partials_of_narrow_floats_are_kept_wide(given_: str, kept: str):
     assert partials_dtype(np.dtype(given_)) == np.dtype(kept)
+
+
+def test_plans_that_place_their_cells_alike_share_layouts():
+    structure, plan = matmul(8, 10, 6), Plan((4, 1, 3))
+    decided = replace(plan, method="mac", workers=(1, 1, 2))
+    assert compute_layouts(structure, decided) is compute_layouts(structure, plan)
+    assert refined(structure, decided) is refined(structure, plan)
