@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from xdsl.ir import Operation
@@ -41,9 +41,10 @@ def verify_symbols(module: ModuleOp) -> None:
     on_bytes = any(isinstance(op, exchange.VariableOp) for op in ops)
     of_states: list[_OfState] = []
     for op in operations(module):
-        if isinstance(op, _OfState):
-            of_states.append(op)
-        check = _check_of(type(op))
+        kind = type(op)
+        if _is_of_state(kind):
+            of_states.append(cast(_OfState, op))
+        check = _check_of(kind)
         if check is None:
             continue
         try:
@@ -158,6 +159,11 @@ _CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
     partition.StoreOp: _verify_state,
 }
 """What has to hold between an operation and what it names."""
+
+
+@cache
+def _is_of_state(kind: type[Operation]) -> bool:
+    return issubclass(kind, _OfState)
 
 
 @cache

@@ -25,6 +25,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, result_def, traits_def
 from xdsl.traits import Pure
 
+from ...ir.cached_by_identity import cached_by_identity
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
 from ...ir.tensor_type import tensor_type
@@ -115,6 +116,7 @@ def tensor_of(value: SSAValue | Attribute) -> TensorType[Attribute]:
     return _known(value.type if isinstance(value, SSAValue) else value)[0]
 
 
+@cached_by_identity
 @lru_cache(maxsize=4096)
 def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
     """The tensor type and its shape. Cached, because few types are asked for very often."""
