@@ -63,10 +63,10 @@ def inputs_of(exe: Executable, seed: int) -> dict[str, np.ndarray]:
 def test_programs_beside_each_other_compute_what_they_compute_alone(
     network: onnx.ModelProto, batches: list[int], runs: float, seed: int
 ):
-    options = {str(n): {"batch": n} for n in batches[:2]}
+    options = {str(n): {"batch": n} for n in batches[: 2 + seed % 2]}
     session = Session.compiled(network, options, TARGET, runs=runs, cache=False)
     held = held_by([session.programs[str(batches[0])]], session.target, runs)
-    for name in (*options, *options):
+    for name in (*options, *map(str, batches[:2])):
         exe = session.programs[name]
         alone = compile_model(network, TARGET, batch=int(name), cache=False)
         given = inputs_of(exe, seed)
@@ -77,7 +77,7 @@ def test_programs_beside_each_other_compute_what_they_compute_alone(
     first = footprint(session.programs[str(batches[0])].module_at(MACHINE), session.target)
     same = {r.place for r in first.residents} & {r.place for r in second.residents}
     stay = sum(r.place in same for r in second.residents)
-    assert min(each.stay for each in session.history[2:]) >= stay
+    assert session.history[-1].stay >= stay
     if runs < 1:
         # Loading a weight even once takes longer than any plan for it.
         weights = [r for r in second.residents if r.value in held]
