@@ -37,7 +37,7 @@ def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
     file, out = tmp_path / "mine.py", tmp_path / "out.json"
     file.write_text(MINE)
     result = abele(
-        *("mutate", "drop-neg-in-square", "--load", file, "--examples", 200),
+        *("mutate", "drop-neg-in-square", "--load", file, "--examples", 100),
         *("--only", "drop-guard/2", "--json", out),
     )
     assert result.exit_code == 0, result.output
@@ -51,7 +51,7 @@ def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
 def test_users_rules_are_listed_with_their_mutants(tmp_path: Path):
     file = tmp_path / "laws.rw"
     file.write_text(LAWS)
-    result = abele("mutate", "laws", "--load", file, "--examples", 200, "--list")
+    result = abele("mutate", "laws", "--load", file, "--examples", 40, "--list")
     assert result.exit_code == 0, result.output
     assert "laws/rule-drop-operation/1" in result.output
     assert "laws.rw:1" in result.output
@@ -72,7 +72,7 @@ def unfold(x, s):
 def test_a_rule_in_python_is_mutated_in_its_function(tmp_path: Path):
     file, out = tmp_path / "unfold.py", tmp_path / "out.json"
     file.write_text(UNFOLD)
-    options = ("--examples", 60, "--only", "comparison,drop-guard/1", "--json", out)
+    options = ("--examples", 30, "--only", "comparison,drop-guard/1", "--json", out)
     result = abele("mutate", "unfold", "--load", file, *options)
     assert result.exit_code == 0, result.output
     trials = json.loads(out.read_text())["trials"]
