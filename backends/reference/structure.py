@@ -701,8 +701,8 @@ def _bits(array: Array) -> Array:
 
 def _plus(into: Array, place: tuple[Any, ...], values: Array, whole: bool) -> Array:
     """An array with values added in a region. whole: whether the region is all of it, and nothing
-    has been added yet."""
-    if whole:
+    has been added yet. Along an axis where values are equal, there may be one of them."""
+    if whole and values.size == into.size:
         return np.ascontiguousarray(values, into.dtype).reshape(into.shape)
     into[place] += values
     return into

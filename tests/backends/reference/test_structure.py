@@ -398,6 +398,17 @@ def test_dimensions_of_one_operand_alone_are_summed_and_of_none_counted():
     np.testing.assert_array_equal(got, 5 * a.sum(1) * b.sum())
 
 
+def test_a_product_is_repeated_along_dimensions_that_no_operand_has():
+    a, b = small_integers(5, (4,)), small_integers(6, (4,))
+    space = Space(
+        (Dim("i", 3), Dim("j", 2), Dim("k", 4, "reduction")),
+        (AccessMap((AxisMap(4, ((2, 1),)),)),) * 2,
+        (AccessMap((AxisMap(3, ((0, 1),)), AxisMap(2, ((1, 1),)))),),
+    )
+    got, _ = evaluate_structure(Structure(space, Body("mul", "sum")), [a, b], a.dtype, (3, 2))
+    np.testing.assert_array_equal(got, np.full((3, 2), a @ b))
+
+
 @pytest.mark.parametrize(
     ("combiner", "dtype", "need"),
     [
