@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation
-
+from ..ir.deferred import deferred
 from ..ir.errors import InputError
-from ..ir.provenance import origin, place
+
+if TYPE_CHECKING:
+    from xdsl.ir import Operation
+
+    from ..ir.provenance import origin, place
+else:
+    origin = deferred("..ir.provenance", "origin", __package__)
+    place = deferred("..ir.provenance", "place", __package__)
 
 
 class IterationLimit(RuntimeError):

@@ -15,9 +15,6 @@ SEED = "random.seed"
 STEP = "random.step"
 """The name of the state that counts the runs, of ui32."""
 
-MOST_SEED = 2**32 - 1
-"""The largest seed."""
-
 _INITIAL = ("value", "initial")
 """The properties with the first value of a state: of nn, and of a variable below."""
 

@@ -7,11 +7,8 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
+from ..ir.marks import UPDATED
 from . import nn
-
-UPDATED = "abele.updated"
-"""The attribute of a module of a training program: the names of all states that a step changes, or
-the host before a run."""
 
 
 def changing_states(module: Operation) -> frozenset[str]:

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any, TypeAlias
 
 from .errors import InputError
+from .failed_step import FailedStepNote
 from .pass_options import (
     dashed,
     is_option_type,
@@ -45,24 +46,6 @@ class Step:
 
     def __str__(self) -> str:
         return f"pass '{self.current.name}' ({self.index + 1} of {len(self.pipeline)})"
-
-
-class FailedStepNote(str):
-    """The note on an error that was raised in a pass. step: the step that failed."""
-
-    step: Step
-
-    def __new__(cls, step: Step) -> "FailedStepNote":
-        """The text of the note, with the step attached."""
-        note = super().__new__(cls, f"in {step}")
-        note.step = step
-        return note
-
-
-def failed_step(error: BaseException) -> Step | None:
-    """The step in which an error was raised; None if no pass was running."""
-    notes = getattr(error, "__notes__", ())
-    return next((note.step for note in notes if isinstance(note, FailedStepNote)), None)
 
 
 class Instrument:

@@ -24,15 +24,16 @@ from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 from ..dialects import nn
 from ..dialects.dtypes import STORED
 from ..dialects.levels import NN
-from ..dialects.settable import UPDATED
 from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
 from ..ir.errors import InputError
+from ..ir.marks import TRAINED, UPDATED
 from ..ir.phases import UPDATE, keep_forward_names
 from ..ir.provenance import named, place
 from ..ir.rewriting import may_rewrite
 from ..ir.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
 from .gradients.loads import load_in_front
@@ -71,9 +72,6 @@ RATE = "learning_rate"
 
 UNBIASED = "train.unbiased"
 """The beginning of the names of states that hold 1 - beta^t, of f32."""
-
-TRAINED = "abele.trained"
-"""The attribute of a module of a training program: the names of the states that are its weights."""
 
 SETTINGS = "abele.training"
 """The attribute of a module of a training program: what the host needs to know of its training.
@@ -116,8 +114,8 @@ class Train(ModulePass, Settings, Numbers):
     takes = NN
     skips_other_levels = True
 
-    loss: str = "softmax_cross_entropy"
-    optimizer: str = "sgd"
+    loss: str = DEFAULT_LOSS
+    optimizer: str = DEFAULT_OPTIMIZER
     output: str = ""
     target: str = "target"
     reduction: str = "mean"

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
-from ..driver.beside import RUNS
 from ..driver.compile import compile_model
+from ..driver.runs_between import RUNS
 from ..driver.session import CHANGE_COLUMNS, PROGRAM_COLUMNS, Session
 from ..driver.training import Training
 from ..importers.light_networks import seeded

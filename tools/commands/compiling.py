@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import wraps
-from typing import Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from ...ir.instruments.reproducer import fresh_folder
-from ...passes.train import Train
+from ...ir.deferred import deferred
 from ..driver.arrays import Tensor
 from ..driver.cache.key import Request
 from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep
-from ..driver.program import Program
 from ..views.progress import progress
 from .arguments import (
     ConstraintsFile,
@@ -47,6 +45,13 @@ from .training_options import (
     TrainingNumbers,
     given_training,
 )
+
+if TYPE_CHECKING:
+    from ...ir.instruments.reproducer import fresh_folder
+    from ...passes.train import Train
+    from ..driver.program import Program
+else:
+    fresh_folder = deferred("...ir.instruments.reproducer", "fresh_folder", __package__)
 
 
 @dataclass(frozen=True)

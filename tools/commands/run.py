@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ...backends.target import resolve_target
-from ...dialects.levels import LEVELS
-from ...dialects.random_states import MOST_SEED
+from ...ir.deferred import deferred
+from ...ir.marks import LEVEL_NAMES, MOST_SEED
 from ..driver.arrays import Array, Tensor, checked, listed, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
-from ..views.trace import trace_text
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
 from .user_errors import print_error_line, text_in, user_errors
+
+if TYPE_CHECKING:
+    from ..views.trace import trace_text
+else:
+    trace_text = deferred("..views.trace", "trace_text", __package__)
 
 
 @compiles
@@ -37,7 +41,7 @@ def run(
     *,
     how: Compilation,
     at: Annotated[
-        str, typer.Option(metavar="|".join(map(str, LEVELS)), help="The level to run.")
+        str, typer.Option(metavar="|".join(LEVEL_NAMES), help="The level to run.")
     ] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory and check every access.")

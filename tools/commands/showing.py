@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ...passes.planner.relaxed import Relaxed
 from ..driver.executable import Executable
 from ..views.table import summary
 from ..views.terminal import console
 from .user_errors import CHECK_FAILED, print_error_line
 
 if TYPE_CHECKING:
+    from ...passes.planner.relaxed import Relaxed
     from ..debug.check import Verdict
 
 

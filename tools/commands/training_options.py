@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from ...ir.deferred import deferred, itself
 from ...ir.errors import InputError
-from ...ir.pass_options import dashed, option_types
 from ...ir.suggestions import suggestion
-from ...passes.gradients.losses import LOSSES
-from ...passes.gradients.optimizers import OPTIMIZERS
-from ...passes.train import Train
+from ...passes.gradients.choices import (
+    DEFAULT_LOSS,
+    DEFAULT_OPTIMIZER,
+    LOSS_NAMES,
+    OPTIMIZER_NAMES,
+)
+
+if TYPE_CHECKING:
+    from ...ir.pass_options import dashed, option_types
+    from ...passes.train import Train
+else:
+    dashed = deferred("...ir.pass_options", "dashed", __package__)
+    option_types = deferred("...ir.pass_options", "option_types", __package__)
+    Train = deferred("...passes.train", "Train", __package__)
 
 TrainFlag = Annotated[
     bool,
@@ -26,7 +37,7 @@ LossName = Annotated[
     typer.Option(
         "--loss",
         metavar="NAME",
-        help=f"With --train: {', '.join(LOSSES)}. Default: {Train.loss}.",
+        help=f"With --train: {', '.join(LOSS_NAMES)}. Default: {DEFAULT_LOSS}.",
     ),
 ]
 OptimizerName = Annotated[
@@ -34,7 +45,7 @@ OptimizerName = Annotated[
     typer.Option(
         "--optimizer",
         metavar="NAME",
-        help=f"With --train: {', '.join(OPTIMIZERS)}. Default: {Train.optimizer}.",
+        help=f"With --train: {', '.join(OPTIMIZER_NAMES)}. Default: {DEFAULT_OPTIMIZER}.",
     ),
 ]
 TrainingNumbers = Annotated[
@@ -65,7 +76,7 @@ def given_training(
         found["loss"] = loss
     if optimizer is not None:
         found["optimizer"] = optimizer
-    types = option_types(Train)
+    types = option_types(itself(Train))
     for each in options or ():
         name, equals, text = each.partition("=")
         field = name.replace("-", "_")

@@ -8,20 +8,26 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
+from ...ir.deferred import deferred
 from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes, shortened
-from ...ir.pass_manager import FailedStepNote, failed_step
-from ...ir.provenance import place
-from ...ir.upstream import VerifyException
+from ...ir.failed_step import FailedStepNote, failed_step
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
 from ..views.syntax.colour import message_for
+
+if TYPE_CHECKING:
+    from ...ir.provenance import place
+    from ...ir.upstream import VerifyException
+else:
+    place = deferred("...ir.provenance", "place", __package__)
+    VerifyException = deferred("...ir.upstream", "VerifyException", __package__)
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 
@@ -129,7 +135,7 @@ def _report(error: Exception, context: ErrorContext) -> None:
     """Print a message and exit; return for a bug of abele's, which needs a traceback."""
     if _is_users(error, context.extensions):
         fail(BAD_INPUT, _blame(error, context.extensions))
-    if isinstance(error, MachineFault | VerifyException):
+    if isinstance(error, (MachineFault, VerifyException)):
         fail(CHECK_FAILED, "\n".join([str(error), *short_notes(error)]))
     if isinstance(error, RecursionError):
         fail(BAD_INPUT, "\n".join(["the input is nested too deeply", *_advice(error)]))

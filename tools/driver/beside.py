@@ -15,9 +15,6 @@ from ...dialects.home import Home
 from ...ir.errors import InputError
 from .executable import MACHINE, Executable
 
-RUNS = 10
-"""Runs between two changes of programs that a compile counts on, unless it is told."""
-
 Held = Mapping[str, tuple[Home, ...]]
 """Homes by the name of the state or the digest of the constant that lies there."""
 

@@ -8,15 +8,14 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...ir.deferred import deferred
 from ...ir.errors import DoesNotFit, InputError
-from ...passes.train import Train
 from .arrays import Tensor
-from .beside import RUNS, held_by
 from .cache.key import Request, parts_of
 from .cache.programs import cached
 from .executable import Executable, load_executable
@@ -24,7 +23,15 @@ from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
 from .on_step import OnStep, ignore_step
-from .program import Model, Program, signature
+from .runs_between import RUNS
+
+if TYPE_CHECKING:
+    from ...passes.train import Train
+    from .beside import held_by
+    from .program import Model, Program, signature
+else:
+    held_by = deferred(".beside", "held_by", __package__)
+    signature = deferred(".program", "signature", __package__)
 
 
 def compile_model(

@@ -28,6 +28,7 @@ from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
 from ..importers.huge_weights import refusing_huge_weights
 from .cache.key import Request
+from .call_on_step import CallOnStep
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable, Stages
@@ -36,7 +37,7 @@ from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
-from .on_step import CallOnStep, OnStep
+from .on_step import OnStep
 from .program import Program, plan_target, read_program
 from .reduce import reduce_module
 from .tensor_sizes import refuse_tensors_larger_than

@@ -11,45 +11,73 @@ from math import prod
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from ...backends import executable as program_file
-from ...backends.addresses.prove import AddressProof, prove_addresses
-from ...backends.cost import host_cycles
-from ...backends.counts import Counts, PhaseCounts, counts
-from ...backends.levels import RUNNERS, Runner, initial_states
-from ...backends.memory import memory_report
-from ...backends.price import SuperstepPrice, price, totals
-from ...backends.price_operations import OperationPrice, Priced, price_operations
 from ...backends.target import Target
-from ...dialects.levels import EXCHANGE, LEVELS, level_named
-from ...dialects.random_states import MOST_SEED, set_seed
-from ...dialects.settable import UPDATED, listed_names
-from ...ir.context import AbeleContext
+from ...ir.deferred import deferred
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
-from ...ir.instruments.timing import PassTiming
-from ...ir.phases import Phases, several
-from ...ir.upstream import ModuleOp
-from ...passes.planner.relaxed import Relaxed, read_relaxed
-from ...passes.train import TRAINED
+from ...ir.marks import LEVEL_NAMES, MOST_SEED, TRAINED, UPDATED
 from .arrays import Array, Tensor, checked, listed
-from .context import new_context
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_for, refuse_too_little_memory
-from .program import check_target, signature, verified_level
-from .program_memory import ProgramMemory
 from .signature import Signature
-from .training import Settings, check_loss, check_states, settings_of
 
 if TYPE_CHECKING:
+    from ...backends.addresses.prove import AddressProof, prove_addresses
+    from ...backends.cost import host_cycles
+    from ...backends.counts import Counts, PhaseCounts, counts
     from ...backends.host.kept_run import KeptRun
+    from ...backends.levels import RUNNERS, Runner, initial_states
     from ...backends.machine import Machine
+    from ...backends.memory import memory_report
+    from ...backends.price import SuperstepPrice, price, totals
+    from ...backends.price_operations import OperationPrice, Priced, price_operations
+    from ...dialects.levels import level_named
+    from ...dialects.random_states import set_seed
+    from ...dialects.settable import listed_names
+    from ...ir.context import AbeleContext
+    from ...ir.instruments.timing import PassTiming
+    from ...ir.phases import Phases, several
+    from ...ir.upstream import ModuleOp
+    from ...passes.planner.relaxed import Relaxed, read_relaxed
     from .cache.runs import RunFile
+    from .context import new_context
     from .keep_plans import KeptPlans
+    from .program import check_target, signature, verified_level
+    from .program_memory import ProgramMemory
+    from .training import Settings, check_loss, check_states, settings_of
+else:
+    PassTiming = deferred("...ir.instruments.timing", "PassTiming", __package__)
+    prove_addresses = deferred("...backends.addresses.prove", "prove_addresses", __package__)
+    host_cycles = deferred("...backends.cost", "host_cycles", __package__)
+    PhaseCounts = deferred("...backends.counts", "PhaseCounts", __package__)
+    counts = deferred("...backends.counts", "counts", __package__)
+    RUNNERS = deferred("...backends.levels", "RUNNERS", __package__)
+    initial_states = deferred("...backends.levels", "initial_states", __package__)
+    memory_report = deferred("...backends.memory", "memory_report", __package__)
+    price = deferred("...backends.price", "price", __package__)
+    totals = deferred("...backends.price", "totals", __package__)
+    price_operations = deferred("...backends.price_operations", "price_operations", __package__)
+    level_named = deferred("...dialects.levels", "level_named", __package__)
+    set_seed = deferred("...dialects.random_states", "set_seed", __package__)
+    listed_names = deferred("...dialects.settable", "listed_names", __package__)
+    Phases = deferred("...ir.phases", "Phases", __package__)
+    several = deferred("...ir.phases", "several", __package__)
+    read_relaxed = deferred("...passes.planner.relaxed", "read_relaxed", __package__)
+    new_context = deferred(".context", "new_context", __package__)
+    check_target = deferred(".program", "check_target", __package__)
+    signature = deferred(".program", "signature", __package__)
+    verified_level = deferred(".program", "verified_level", __package__)
+    ProgramMemory = deferred(".program_memory", "ProgramMemory", __package__)
+    check_loss = deferred(".training", "check_loss", __package__)
+    check_states = deferred(".training", "check_states", __package__)
+    settings_of = deferred(".training", "settings_of", __package__)
 
-MACHINE = EXCHANGE.name
+
+MACHINE = LEVEL_NAMES[-1]
 """The level that the machine runs."""
 
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
@@ -74,7 +102,7 @@ class Stages:
         self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
 
 
-Loader = Callable[[], ModuleOp]
+Loader: TypeAlias = "Callable[[], ModuleOp]"
 
 
 class Ready(Protocol):
@@ -139,7 +167,7 @@ class Executable:
     @property
     def levels(self) -> tuple[str, ...]:
         """The levels of the program, from its own down."""
-        return tuple(level.name for level in LEVELS if level.name in self._loaders)
+        return tuple(level for level in LEVEL_NAMES if level in self._loaders)
 
     def module_at(self, level: str) -> ModuleOp:
         """The module at a level. Raises InputError if the program has no such level."""

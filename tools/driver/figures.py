@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...dialects.levels import LEVELS
+from ...ir.marks import LEVEL_NAMES
 from .html_page import escaped
 
 CYCLES = ("compute", "exchange", "sync")
@@ -21,7 +21,7 @@ def rows(profile: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("tiles used", f"{profile['tiles_used']:,}"),
         (
             "operations",
-            ", ".join(f"{level} {ops[level]:,}" for level in map(str, LEVELS) if level in ops),
+            ", ".join(f"{level} {ops[level]:,}" for level in LEVEL_NAMES if level in ops),
         ),
         ("vertices", f"{profile['vertices']:,}"),
         ("edges", f"{profile['edges']:,}"),

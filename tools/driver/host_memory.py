@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from ...backends.memory import MemoryReport
+from typing import TYPE_CHECKING
+
 from ...backends.target import Target
 from ...ir.errors import InputError
 from ...ir.host_memory import free_bytes, free_mapped_bytes
+
+if TYPE_CHECKING:
+    from ...backends.memory import MemoryReport
 
 BESIDE_BYTES = 1 << 30
 """Memory that a run needs besides its tiles: packed operands, the arena, messages in flight,

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
-from ...dialects.settable import UPDATED, listed_names
+from ...dialects.settable import listed_names
 from ...ir.blob import Blob
 from ...ir.errors import InputError
-from ...passes.train import TRAINED
+from ...ir.marks import TRAINED, UPDATED
 from .arrays import listed
-from .beside import RUNS
 from .compile import compile_model
 from .executable import MACHINE, Executable
+from .runs_between import RUNS
 
 if TYPE_CHECKING:
     from ...backends.target import Target

@@ -20,19 +20,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....backends.target import Target, resolve_target
+from ....ir.deferred import deferred
 from ....ir.errors import InputError
 from ....ir.limits import LIMITS
 from ...importers.external_files import LOCATION, external_files, file_inside
-from ..beside import as_text
 from ..extensions.points import extension_points
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ....passes.train import Train
-    from ..beside import Held
+    from ..beside import Held, as_text
     from ..extensions.loaded import Extensions
     from ..program import Model
+else:
+    as_text = deferred("..beside", "as_text", __package__)
 
 ROOT = Path(__file__).parents[3]
 """The folder of abele's packages."""

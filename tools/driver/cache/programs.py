@@ -6,18 +6,21 @@ import os
 from collections.abc import Callable
 from functools import cache, partial
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from ....backends import executable as program_file
-from ....ir.context import AbeleContext
 from ....ir.errors import InputError
 from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
-from ....ir.upstream import ModuleOp
 from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of
 from .lock import locked
 from .runs import RunFile
 from .store import Store, usable_store, warn
+
+if TYPE_CHECKING:
+    from ....ir.context import AbeleContext
+    from ....ir.upstream import ModuleOp
 
 WAITING = "wait for another process that compiles it"
 

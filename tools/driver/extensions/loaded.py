@@ -7,22 +7,37 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Dialect, Operation
-
-from ....dialects.levels import LEVELS
-from ....ir.context import AbeleContext
+from ....ir.deferred import deferred
 from ....ir.errors import InputError
-from ....ir.pass_manager import PassEntry, UnknownPass, load_pass, parse_pipeline
-from ....ir.upstream import ModulePass
-from ....passes.names import pipeline_passes
-from ....passes.pipelines import PASSES, expand
-from ..context import new_context
+from ....ir.marks import LEVEL_NAMES
 from .extension import Extension
 from .part import Part
-from .user_code import user_operation, user_traceback
 
 if TYPE_CHECKING:
+    from xdsl.ir import Dialect, Operation
+
     from ....backends.target import Target
+    from ....ir.context import AbeleContext
+    from ....ir.pass_manager import PassEntry, UnknownPass, load_pass, parse_pipeline
+    from ....ir.upstream import ModulePass
+    from ....passes.names import pipeline_passes
+    from ....passes.pipelines import PASSES, expand
+    from ..context import new_context
+    from .user_code import user_operation, user_traceback
+else:
+    UnknownPass = deferred("....ir.pass_manager", "UnknownPass", __package__)
+    load_pass = deferred("....ir.pass_manager", "load_pass", __package__)
+    parse_pipeline = deferred("....ir.pass_manager", "parse_pipeline", __package__)
+    pipeline_passes = deferred("....passes.names", "pipeline_passes", __package__)
+    PASSES = deferred("....passes.pipelines", "PASSES", __package__)
+    expand = deferred("....passes.pipelines", "expand", __package__)
+    new_context = deferred("..context", "new_context", __package__)
+    user_operation = deferred(".user_code", "user_operation", __package__)
+    user_traceback = deferred(".user_code", "user_traceback", __package__)
+
+
+def _own_passes() -> Mapping[str, PassEntry]:
+    return PASSES
 
 
 @dataclass(frozen=True)
@@ -33,7 +48,7 @@ class Extensions:
     rules.
     """
 
-    passes: Mapping[str, PassEntry] = field(default_factory=lambda: dict(PASSES))
+    passes: Mapping[str, PassEntry] = field(default_factory=_own_passes)
     dialects: tuple[Dialect, ...] = ()
     targets: Mapping[str, Target] = field(default_factory=dict[str, "Target"])
     load: tuple[str, ...] = ()
@@ -59,7 +74,9 @@ class Extensions:
         known = pipeline_passes(self.passes)
         try:
             return parse_pipeline(expand(spec, target, known), known)
-        except UnknownPass as error:
+        except InputError as error:
+            if not isinstance(error, UnknownPass):
+                raise
             owners = [f"'{each}{{only={error.name}}}'" for each in self._passes_with(error.name)]
             if not owners:
                 raise
@@ -92,8 +109,10 @@ class Extensions:
 
 def combined(parts: Sequence[Part], load: Sequence[str] = ()) -> Extensions:
     """All parts and abele's own passes. Raises InputError for two passes with one name."""
+    if not parts:
+        return Extensions(load=tuple(load))
     passes: dict[str, PassEntry] = dict(PASSES)
-    owners = dict.fromkeys((*PASSES, *map(str, LEVELS)), "abele")
+    owners = dict.fromkeys((*PASSES, *LEVEL_NAMES), "abele")
     for part in parts:
         for each in part.extension.passes:
             if each.name in owners and passes.get(each.name) is not each:

@@ -15,12 +15,13 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, String
 
 from ....dialects import nn
 from ....ir.errors import InputError
+from ....ir.marks import TRAINED
 from ....ir.upstream import ModuleOp
 from ....passes.gradients.losses import LOSSES, REDUCTIONS
 from ....passes.gradients.optimizers import OPTIMIZERS
 from ....passes.gradients.program import entry_of, inputs_of, outputs_of, states_of
 from ....passes.gradients.way import is_float
-from ....passes.train import RATE, SETTINGS, TRAINED, Train
+from ....passes.train import RATE, SETTINGS, Train
 from ...driver.arrays import Array
 from ...driver.program import signature
 from .program import Program

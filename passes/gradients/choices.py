@@ -1,0 +1,21 @@
+"""The names of losses and optimizers, and those that are taken unless others are given.
+
+Options of commands name them, and most commands train nothing.
+"""
+
+from __future__ import annotations
+
+LOSS_NAMES = (
+    "softmax_cross_entropy",
+    "nll",
+    "binary_cross_entropy",
+    "mean_square",
+    "mean_absolute",
+    "huber",
+)
+"""The losses, in the order of LOSSES."""
+
+OPTIMIZER_NAMES = ("sgd", "adam", "adamw", "adamax", "lamb", "rmsprop", "adagrad", "lars")
+"""The optimizers, in the order of OPTIMIZERS."""
+
+DEFAULT_LOSS, DEFAULT_OPTIMIZER = LOSS_NAMES[0], OPTIMIZER_NAMES[0]

@@ -1,0 +1,8 @@
+"""Names that are known without dialects are those of the dialects."""
+
+from abele.dialects.levels import LEVELS
+from abele.ir.marks import LEVEL_NAMES
+
+
+def test_all_levels_are_named_in_order():
+    assert tuple(level.name for level in LEVELS) == LEVEL_NAMES

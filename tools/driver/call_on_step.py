@@ -1,0 +1,18 @@
+"""An instrument that tells which pass runs."""
+
+from __future__ import annotations
+
+from ...ir.pass_manager import Instrument, Step
+from ...ir.upstream import ModuleOp
+from .on_step import OnStep
+
+
+class CallOnStep(Instrument):
+    """Calls a callback with the name of each pass before it runs, and its place in the pipeline."""
+
+    def __init__(self, on_step: OnStep) -> None:
+        self._on_step = on_step
+
+    def before(self, step: Step, module: ModuleOp) -> None:
+        """Call the callback."""
+        self._on_step(f"{step.current.name} ({step.index + 1} of {len(step.pipeline)})")
