@@ -182,6 +182,11 @@ def main() -> None:
     """Run the command abele."""
     end_by_exception()
     use_one_thread_of_blas()
+    if len(sys.argv) > 2:
+        # Help need not wait for it.
+        from .driver.cache.model_digest import begin_for  # noqa: PLC0415
+
+        begin_for(sys.argv)
     with heap_frozen_after():
         _run(app)
 

@@ -14,7 +14,8 @@ from rich.table import Table
 
 from ...ir.errors import InputError
 from ..driver.cache.key import Parts, key_of, parts_of, why_no_key
-from ..driver.cache.store import LIMIT, Entry, Store, store_here, usable_store
+from ..driver.cache.model_digest import LIMIT
+from ..driver.cache.store import Entry, Store, store_here, usable_store
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown

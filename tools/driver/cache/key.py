@@ -23,8 +23,9 @@ from ....backends.target import Target, resolve_target
 from ....ir.deferred import deferred
 from ....ir.errors import InputError
 from ....ir.limits import LIMITS
-from ...importers.external_files import LOCATION, external_files, file_inside
+from ...importers.external_files import external_files, file_inside
 from ..extensions.points import extension_points
+from .model_digest import DIGITS, model_digest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -53,12 +54,6 @@ UNCACHED = ".py"
 
 MEMORY = "<model>"
 """The name of a model in memory."""
-
-PIECE = 1 << 20
-"""Bytes of a model that are read at once."""
-
-DIGITS = 32
-"""Hexadecimal digits of a digest in a part: 128 bits."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +154,7 @@ def _model(model: Model) -> tuple[str, str]:
     """The name and the digest of a model. Messages and locations contain the name of its file."""
     if isinstance(model, str | os.PathLike):
         path = Path(os.fspath(model))
-        digest, names_files = _read(_regular(path))
+        digest, names_files = model_digest(_regular(path))
         found = [digest]
         if path.suffix == ".onnx" and names_files:
             names = external_files(path.read_bytes())
@@ -170,26 +165,6 @@ def _model(model: Model) -> tuple[str, str]:
     if external_files(data):
         raise ValueError("a model in memory has no folder for external data")
     return MEMORY, _digest(data)
-
-
-def _read(path: Path) -> tuple[str, bool]:
-    """The digest of a file, and whether it may name files of external data.
-
-    The file is read in pieces that stay in the host's caches: new memory for all of it would take
-    as long as the digest.
-    """
-    found, names_files = sha256(), False
-    piece, kept = bytearray(PIECE), b""
-    with open(path, "rb", buffering=0) as stream:
-        while size := stream.readinto(piece):
-            some = memoryview(piece)[:size]
-            found.update(some)
-            if not names_files:
-                # The word may begin in one piece and end in the next.
-                names_files = piece.find(LOCATION, 0, size) >= 0
-                names_files = names_files or LOCATION in kept + bytes(some[: len(LOCATION)])
-                kept = bytes(some[-len(LOCATION) :])
-    return found.hexdigest()[:DIGITS], names_files
 
 
 def _regular(path: Path) -> Path:

@@ -26,9 +26,7 @@ from ....ir.private_folder import intrusion
 from ....ir.whole_file import whole_file
 from ..files import PROGRAM_FILE
 from .key import Parts
-
-LIMIT = "ABELE_CACHE_BYTES"
-"""The environment variable that sets how many bytes the programs may have; 0 for no cache."""
+from .model_digest import LIMIT
 
 MOST_BYTES = 8 << 30
 """How many bytes the programs may have, unless LIMIT says otherwise."""

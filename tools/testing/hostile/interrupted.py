@@ -36,7 +36,8 @@ from ....ir import beside, whole_folder
 from ....ir.errors import InputError
 from ....ir.json_lines import read_json
 from ....ir.whole_folder import EXCHANGE_EVENT, MANIFEST, difference
-from ...driver.cache.store import LIMIT, MOST_BYTES
+from ...driver.cache.model_digest import LIMIT
+from ...driver.cache.store import MOST_BYTES
 from ...driver.compile import compile_model
 from ...driver.context import new_context
 from ...driver.files import PROGRAM_FILE

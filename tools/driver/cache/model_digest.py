@@ -1,0 +1,104 @@
+"""The digest of a model's file, which a command begins to compute before it is imported.
+
+Importing what a warm start needs takes as long as the digest of 100 MB, and neither waits for the
+other: a digest needs Python's lock only between two pieces of the file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import Future
+from hashlib import sha256
+from pathlib import Path
+from threading import Thread
+from typing import TypeAlias
+
+from ...importers.external_files import LOCATION
+
+PIECE = 1 << 23
+"""Bytes of a model that are read at once: few pieces, because each waits for Python's lock."""
+
+DIGITS = 32
+"""Hexadecimal digits of a digest in a part: 128 bits."""
+
+LIMIT = "ABELE_CACHE_BYTES"
+"""The environment variable that sets how many bytes the programs may have; 0 for no cache."""
+
+KINDS = (".onnx", ".mlir")
+"""How the names of models end."""
+
+COMMANDS = ("compile", "graph", "memory", "run", "scan", "train")
+"""The commands that look for a program in the cache."""
+
+UNCACHED = ("--no-cache", "--dump-ir", "--list-ops", "--help")
+"""Options of commands that do not."""
+
+Found: TypeAlias = "tuple[str, bool]"
+"""A digest, and whether the file may name files of external data."""
+
+_begun: dict[tuple[object, ...], Future[Found]] = {}
+
+
+def begin_for(words: Sequence[str]) -> None:
+    """Begin to compute the digest of the model that a command line names, if it will be needed."""
+    if len(words) < 3 or words[1] not in COMMANDS:
+        return
+    if (
+        any(word.startswith(UNCACHED) for word in words)
+        or os.environ.get("ABELE_CACHE_BYTES") == "0"
+    ):
+        return
+    for word in words[2:]:
+        if word.endswith(KINDS) and os.path.isfile(word):
+            begin(Path(word))
+            return
+
+
+def begin(path: Path) -> None:
+    """Begin to compute the digest of a file in another thread."""
+    done: Future[Found] = Future()
+
+    def work() -> None:
+        try:
+            done.set_result(_digest(path))
+        except BaseException as error:
+            done.set_exception(error)
+
+    try:
+        kept = _state(path)
+        Thread(target=work, name="model", daemon=True).start()
+    except (OSError, RuntimeError):
+        # Whoever needs the digest says what is wrong with the file.
+        return
+    _begun[kept] = done
+
+
+def model_digest(path: Path) -> Found:
+    """The digest of a file, and whether it may name files of external data. Raises OSError.
+
+    A digest that has been begun counts once, and only if the file has not changed since.
+    """
+    done = _begun.pop(_state(path), None)
+    return _digest(path) if done is None else done.result()
+
+
+def _state(path: Path) -> tuple[object, ...]:
+    """What differs if a file is another one, or has been written to."""
+    found = os.stat(path)
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _digest(path: Path) -> Found:
+    found, names_files = sha256(), False
+    piece, kept = bytearray(min(PIECE, max(1, os.stat(path).st_size))), b""
+    with open(path, "rb", buffering=0) as stream:
+        while size := stream.readinto(piece):
+            some = memoryview(piece)[:size]
+            found.update(some)
+            if not names_files:
+                # The word may begin in one piece and end in the next.
+                names_files = piece.find(LOCATION, 0, size) >= 0
+                names_files = names_files or LOCATION in kept + bytes(some[: len(LOCATION)])
+                kept = bytes(some[-len(LOCATION) :])
+    return found.hexdigest()[:DIGITS], names_files
