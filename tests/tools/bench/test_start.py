@@ -1,4 +1,5 @@
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 import onnx
@@ -6,17 +7,18 @@ import pytest
 from some_models import products
 
 from abele.ir.errors import InputError
+from abele.tools.bench import start
 from abele.tools.bench.start import COMMANDS, check, cold_and_warm, lines, measured
 
 
-def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path):
+def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    cache = tmp_path / "cache"
+    monkeypatch.setattr(start.tempfile, "TemporaryDirectory", lambda: nullcontext(str(cache)))
+    monkeypatch.setattr(start, "WARM", 1)
     onnx.save(products(), tmp_path / "net.onnx")
-    words = lines("net.onnx", "tiny")["to the run"]
-    cold, warm = cold_and_warm(words, tmp_path)
+    cold, warm = cold_and_warm(lines("net.onnx", "tiny")["to the run"], tmp_path)
     assert 0 < warm.cpu
     assert 0 < cold.cpu
-    cache = tmp_path / "cache"
-    measured(words, tmp_path, cache)
     assert len(list(cache.rglob("*.abele"))) == 1
 
 
