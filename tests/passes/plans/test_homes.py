@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from some_tensors import module_of
@@ -9,12 +11,16 @@ from xdsl.dialects.func import FuncOp
 
 from abele.backends.target import resolve_target
 from abele.dialects import nn
+from abele.dialects.home import Home
+from abele.dialects.levels import NN
 from abele.dialects.structured import Structured
-from abele.ir.geometry.layout import Layout, linear_layout
+from abele.ir.geometry.layout import Layout, block_layout, linear_layout
 from abele.ir.geometry.spread import spread
+from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.plans.derive import operand_layouts
 from abele.passes.plans.homes import Homes
 from abele.passes.plans.planned import plan_of
+from abele.tools.testing import check_pipeline, programs
 
 from ...strategies import context
 
@@ -98,3 +104,34 @@ def test_a_state_that_is_stored_to_lies_in_no_overlapping_blocks(store: str):
     assert not wanted.is_partition
     home = linear_layout((1, 1, 6, 6), 4, TINY.tiles) if store else wanted
     assert Homes(module, TINY).states == {"w": home}
+
+
+@dataclass(frozen=True)
+class SayWhereThingsLie(ModulePass):
+    """Give states and constants homes that no reader asked for, on one tile or two. nn -> nn.
+
+    Every third one has a wish instead of a firm home.
+    """
+
+    name = "say-where-things-lie"
+    takes = NN
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        """Run on a module."""
+        kinds = nn.StateOp | nn.ConstantOp
+        for i, each in enumerate(held for held in op.walk() if isinstance(held, kinds)):
+            shape = each.value.array.shape
+            if 0 in shape:
+                continue
+            cut = next((k for k, n in enumerate(shape) if n > 1 and (k + i) % 2), None)
+            parts = tuple(2 if k == cut else 1 for k in range(len(shape)))
+            home = Home(block_layout(shape, parts), None, 50 * i if i % 3 == 2 else None)
+            each.attributes |= home.attributes
+
+
+@pytest.mark.slow
+def test_programs_mean_the_same_wherever_their_states_and_constants_lie():
+    stages = ("nn", SayWhereThingsLie(), "partition", "tile", "exchange")
+    several = programs(target="tiny:3")
+    report = check_pipeline(stages, programs=several, examples=15, seed=2)
+    assert report.changed_by[SayWhereThingsLie.name] > 5
