@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tile_programs import structures
 
 from abele.backends.check import Judge
 from abele.backends.host.judges import FastJudge, best_judge
@@ -117,3 +120,26 @@ def test_regions_have_the_ratio_of_the_whole_result(
             assert factor < 1 or (plain > 1 and fast > 1)
         # Sums of float64 may be added in another order.
         np.testing.assert_allclose(fast, plain, rtol=1e-9)
+
+
+@given(
+    structures(),
+    st.sampled_from(["float32", "float16", "int32", "float64"]),
+    st.sampled_from([1, 3, 50]),
+    st.integers(0, 1 << 16),
+)
+@settings(max_examples=60, deadline=None)
+def test_regions_of_any_structure_have_the_ratio_of_the_whole_result(
+    structure: Structure, dtype: str, elements: int, seed: int
+):
+    rng = np.random.default_rng(seed)
+    given_ = [(3 * rng.normal(size=a.shape)).astype(dtype) for a in structure.space.operands]
+    shape = structure.space.results[0].shape
+    value, _ = evaluate_structure(structure, given_, np.dtype(dtype), shape)
+    with np.errstate(all="ignore"):
+        actual = value.astype(dtype)
+    with mock.patch("abele.backends.reference.structure.REGION", elements):
+        fast = FastJudge().largest_ratio(structure, given_, actual, 0)
+    plain = Judge().largest_ratio(structure, given_, actual, 0)
+    # In float64, the other order of a sum may be all of its error.
+    np.testing.assert_allclose(fast, plain, rtol=1e-8, atol=1.0 if dtype == "float64" else 0.0)
