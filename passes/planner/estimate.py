@@ -80,11 +80,11 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
             cycles += price(work.unchained, cells)
     depth = _depth(problem, parts)
     merged = depth > 1
+    some_merged = bool(merged.any())
     points = elements(cells, result_dims(space))
-    share = -(-points // depth)
     if body.then:
         follows = chain_cycles(work, points)
-        cycles += np.where(merged, 0, follows)
+        cycles += np.where(merged, 0, follows) if some_merged else follows
     resident = np.zeros(len(parts), np.int64)
     moved = np.zeros(len(parts), np.int64)
     copied = np.zeros(len(parts), np.int64)
@@ -97,7 +97,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
         if i >= problem.structure.own_operands and not problem.moves:
             # The operands of a chain go where partials are combined, to each tile its share.
-            block = -(-block // depth)
+            block = -(-block // depth) if some_merged else block
             arrives = block
         if stays:
             resident += block
@@ -111,8 +111,11 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     left = points * np.where(merged, between, width)
     if any(problem.resident[i] for i in problem.replaced):
         left = np.where(merged, left, 0)
+    if not some_merged:
+        return Estimates(cycles, resident, left + copies)
     # A single result overwrites the first of the partials if its elements have the same size.
     in_place = width == between and len(space.results) == 1
+    share = -(-points // depth)
     merging = share * (depth * between + (0 if in_place else width))
     temporary = left + np.maximum(copies, np.where(merged, merging, 0))
     return Estimates(cycles + combining_cycles(problem, parts, target), resident, temporary)

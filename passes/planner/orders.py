@@ -58,14 +58,11 @@ def last_dims(
         if not problem.resident[i]
     ]
     for d in space.of_kind("parallel"):
+        shared_by = [bytes_ for named, bytes_ in moving if d not in named]
         even = parts[:, d] & 1 == 0
-        if not even.any():
+        if not shared_by or not even.any():
             continue
-        saved = np.zeros(len(parts), np.int64)
-        for named, bytes_ in moving:
-            if d not in named:
-                saved += bytes_
-        saved = np.where(even, saved, 0)
+        saved = np.where(even, sum(shared_by), 0)
         better = saved > most
         last[better], most = d, np.maximum(most, saved)
     shared = most * (1 - 1 / target.exchange.pair_factor)
