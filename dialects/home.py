@@ -33,6 +33,9 @@ HOME = "home"
 ADDRESS = "address"
 RELOAD = "reload"
 
+MOST = 1 << 48
+"""The largest address and reload. Sums of addresses and sizes then fit in 64 bits."""
+
 
 @dataclass(frozen=True)
 class Home:
@@ -61,7 +64,7 @@ def home_of(op: Operation) -> Home | None:
     layout = op.attributes.get(HOME)
     if not isinstance(layout, LayoutAttr):
         return None
-    return Home(layout.data, _number(op, ADDRESS), _number(op, RELOAD))
+    return Home(layout.data, number_of(op, ADDRESS), number_of(op, RELOAD))
 
 
 def handed_down(op: Operation) -> Mapping[str, Attribute]:
@@ -81,19 +84,15 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
     Raises VerifyException.
     """
     for name in (ADDRESS, RELOAD):
-        if name not in op.attributes:
-            continue
-        value = op.attributes[name]
-        if HOME not in op.attributes:
+        if name in op.attributes and HOME not in op.attributes:
             raise VerifyException(f"{what}: {name} without {HOME}; add {HOME} = #abele.layout<...>")
-        if not isinstance(value, IntegerAttr) or value.value.data < 0:
-            raise VerifyException(f"{what}: {name} = {value}; need a number from 0, as 8 : i64")
+    verify_numbers(op, what)
     if HOME not in op.attributes:
         return
     given = op.attributes[HOME]
     if not isinstance(given, LayoutAttr):
         raise VerifyException(f"{what}: {HOME} = {given}; need #abele.layout<...>")
-    layout, address = given.data, _number(op, ADDRESS)
+    layout = given.data
     if prod(layout.shape) != prod(shape):
         raise VerifyException(
             f"{what}: {HOME} of {list(layout.shape)} for a tensor of {list(shape)}"
@@ -103,10 +102,28 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
             f"{what}: {HOME} {given.text()}: blocks overlap; need one owner per element, so that "
             "readers can copy from it"
         )
-    if address is not None and address % ALIGNMENT:
-        raise VerifyException(f"{what}: address {address}; need a multiple of {ALIGNMENT}")
 
 
-def _number(op: Operation, name: str) -> int | None:
+def verify_numbers(op: Operation, what: str) -> None:
+    """Check the address and the reload of an operation of any level. what: its name in messages.
+
+    Raises VerifyException.
+    """
+    for name in (ADDRESS, RELOAD):
+        value = op.attributes.get(name)
+        if value is None:
+            continue
+        if not isinstance(value, IntegerAttr) or not 0 <= value.value.data <= MOST:
+            raise VerifyException(
+                f"{what}: {name} = {value}; need a number from 0 to {MOST}, as 8 : i64"
+            )
+        if name == ADDRESS and value.value.data % ALIGNMENT:
+            raise VerifyException(
+                f"{what}: {name} {value.value.data}; need a multiple of {ALIGNMENT}"
+            )
+
+
+def number_of(op: Operation, name: str) -> int | None:
+    """The address or the reload of a verified operation of any level; None if it has none."""
     value = op.attributes.get(name)
     return value.value.data if isinstance(value, IntegerAttr) else None

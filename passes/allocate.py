@@ -12,15 +12,15 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ..backends.memory import ADVICE
 from ..backends.target import Target
 from ..dialects import tile
-from ..dialects.home import ADDRESS, RELOAD
+from ..dialects.home import ADDRESS, RELOAD, number_of, verify_numbers
 from ..dialects.levels import TILE
-from ..dialects.variable import ALIGNMENT, Variable
+from ..dialects.variable import Variable
 from ..ir.distinct import distinct
 from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
-from ..ir.upstream import Context, ModuleOp, ModulePass
+from ..ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from .analysis.lifetimes import Lifetimes, lifetimes
-from .analysis.packing import pack
+from .analysis.packing import Boxes, pack
 from .plans.beside import BESIDE
 from .plans.planned import target_of
 
@@ -34,9 +34,10 @@ class Allocate(ModulePass):
     superstep has sent. A result may also overwrite an operand that is not needed any more, if every
     point reads of it only the element that it writes.
     Addresses that variables already have are kept. Those of states and constants with a `reload`
-    are kept as far as all variables fit then; the first to be given up are those whose bytes save
-    the fewest cycles. Variables that are always live are placed first, then large ones before small
-    ones: each on such an operand or result if there is one, else at the lowest free address.
+    are kept unless they overlap one that has to be kept, and as far as all variables fit then. The
+    first to be given up are those whose bytes save the fewest cycles. Variables that are always
+    live are placed first, then large ones before small ones: each on such an operand or result if
+    there is one, else at the lowest free address.
     unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
 
     Raises DoesNotFit, which names the fullest tile and the variables on it.
@@ -53,9 +54,10 @@ class Allocate(ModulePass):
         lives, target = lifetimes(op, variables), target_of(op)
         room = target.usable_bytes_per_tile
         given = [_given(v) for v in variables]
+        wishes = _wishes(variables, given)
+        _give_up_overlapping(wishes, variables, lives, given)
         shared = BESIDE in op.attributes
         addresses = pack(variables, lives, given, room, shared=shared)
-        wishes = _wishes(variables)
         if wishes and _end(variables, addresses) > room:
             addresses = _with_fewer(wishes, variables, lives, given, room)
         if not self.unbounded:
@@ -65,18 +67,38 @@ class Allocate(ModulePass):
             variable.attributes.pop(RELOAD, None)
 
 
-def _wishes(variables: Sequence[tile.VariableOp]) -> list[int]:
+def _wishes(variables: Sequence[tile.VariableOp], given: Sequence[int | None]) -> list[int]:
     """The variables whose addresses may be given up, those that are best kept first.
 
     These are the ones for whose bytes a tile saves most cycles. Among equals, neighbours are given
     up together, since other variables need room in one piece.
     """
     worth = {
-        i: (value.value.data / max(v.bytes_per_tile, 1), _given(v) or 0)
-        for i, v in enumerate(variables)
-        if isinstance(value := v.attributes.get(RELOAD), IntegerAttr)
+        i: (reload / max(v.bytes_per_tile, 1), address)
+        for i, (v, address) in enumerate(zip(variables, given, strict=True))
+        if address is not None and (reload := number_of(v, RELOAD)) is not None
     }
     return sorted(worth, key=lambda i: worth[i], reverse=True)
+
+
+def _give_up_overlapping(
+    wishes: Sequence[int],
+    variables: Sequence[tile.VariableOp],
+    lives: Lifetimes,
+    given: list[int | None],
+) -> None:
+    """Give up the wishes that overlap an address that has to be kept, or a better wish."""
+    if not wishes:
+        return
+    boxes = Boxes(variables, lives)
+    address = np.array([at or 0 for at in given], np.int64)
+    may_move = set(wishes)
+    kept = [i for i, at in enumerate(given) if at is not None and i not in may_move]
+    for i in wishes:
+        if len(boxes.hit(i, np.array(kept, np.int64), address)):
+            given[i] = None
+        else:
+            kept.append(i)
 
 
 def _with_fewer(
@@ -114,15 +136,11 @@ def _end(variables: Sequence[Variable], address: NDArray[np.int64]) -> int:
 
 def _given(variable: tile.VariableOp) -> int | None:
     """The address that a variable already has. Raises InputError for one that is not allowed."""
-    address = variable.attributes.get(ADDRESS)
-    if not isinstance(address, IntegerAttr):
-        return None
-    if address.value.data < 0 or address.value.data % ALIGNMENT:
-        raise InputError(
-            f"@{variable.symbol} at {place(variable)}: address {address.value.data}; need a "
-            f"multiple of {ALIGNMENT} from 0"
-        )
-    return address.value.data
+    try:
+        verify_numbers(variable, f"@{variable.symbol} at {place(variable)}")
+    except VerifyException as error:
+        raise InputError(str(error)) from None
+    return number_of(variable, ADDRESS)
 
 
 def check_fits(

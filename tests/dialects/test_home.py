@@ -48,7 +48,12 @@ def test_a_home_is_printed_and_read():
         ("home = 3 : i64", "need #abele.layout<...>"),
         (f"{HALVES}, address = 12 : i64", "address 12; need a multiple of 8"),
         (f"{HALVES}, address = -8 : i64", "need a number from 0"),
+        (
+            f"{HALVES}, address = 9223372036854775800 : i64",
+            "need a number from 0 to 281474976710656",
+        ),
         (f'{HALVES}, reload = "much"', "need a number from 0"),
+        (f"{HALVES}, reload = {1 << 2000} : i2048", "need a number from 0 to 281474976710656"),
         (
             "home = #abele.layout<[8 by 2, 5] (d0, d1) of [8, 5]>",
             r"home of \[8, 5\] for a tensor of \[8, 4\]",

@@ -122,12 +122,32 @@ def test_existing_addresses_are_kept():
 
 @pytest.mark.parametrize(
     ("address", "message"),
-    [(0, "@b at .*: address 0 lies on @a, which is live"), (4, "need a multiple of 8 from 0")],
+    [
+        (0, "@b at .*: address 0 lies on @a, which is live"),
+        (4, "@b at .*: address 4; need a multiple of 8"),
+        ((1 << 63) - 8, "@b at .*: address = 9223372036854775800 : i64; need a number from 0 to"),
+    ],
 )
 def test_addresses_that_cannot_be_kept_are_named(address: int, message: str):
     text = with_address(with_address(CHAIN.format(n=64), "a", 0), "b", address)
     with pytest.raises(InputError, match=message):
         addresses(text)
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "address = 8.0 : f32",
+        f"address = {1 << 64} : i128",
+        "address = 8 : i64, reload = -1 : i64",
+        f"address = 8 : i64, reload = {1 << 2000} : i2048",
+        'address = 8 : i64, reload = "much"',
+    ],
+)
+def test_addresses_and_reloads_that_are_no_numbers_are_refused(attributes: str):
+    text = with_address(CHAIN.format(n=64), "b", 8)
+    with pytest.raises(InputError, match=r"@b at .*; need a number from 0 to \d+, as 8 : i64"):
+        addresses(text.replace("address = 8 : i64", attributes))
 
 
 CARRIED = """
@@ -187,6 +207,21 @@ def test_wished_addresses_are_given_up_as_far_as_variables_need_the_room(
     found = addresses(WISHES.format(n=largest))
     wished = {"dear": 8192, "cheap": 65536}
     assert {name for name, address in wished.items() if found[name] == address} == kept
+
+
+@pytest.mark.parametrize(
+    ("dear", "cheap", "kept"),
+    [
+        ("address = 65536 : i64", "address = 65536 : i64, reload = 90 : i64", "dear"),
+        ("address = 65536 : i64, reload = 90 : i64", "address = 65536 : i64", "cheap"),
+        (*("address = 65536 : i64, reload = 90 : i64",) * 2, "dear"),
+    ],
+)
+def test_a_wished_address_is_given_up_for_one_that_it_overlaps(dear: str, cheap: str, kept: str):
+    text = WISHES.format(n=1024).replace("address = 65536 : i64, reload = 90 : i64", cheap)
+    text = text.replace("address = 8192 : i64, reload = 90 : i64", dear)
+    found = addresses(text)
+    assert [name for name, address in found.items() if address == 65536] == [kept]
 
 
 def test_a_program_that_is_not_alone_has_what_loads_longest_first():

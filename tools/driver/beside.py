@@ -11,7 +11,7 @@ from ...backends.cost import host_cycles
 from ...backends.residents import overlapping, rectangle, written
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
-from ...dialects.home import Home
+from ...dialects.home import MOST, Home
 from ...ir.errors import InputError
 from .executable import MACHINE, Executable
 
@@ -53,7 +53,7 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
             kept.append(i)
             size = prod(v.tensor.get_shape()) * v.dtype.itemsize
             moved = host_cycles(size + (size // 2 if v.symbol in changed else 0), target)
-            own.setdefault(key, []).append(Home(v.placed, v.start, ceil(moved / runs)))
+            own.setdefault(key, []).append(Home(v.placed, v.start, ceil(min(moved / runs, MOST))))
         taken = np.concatenate([taken, rectangles[kept]])
         found |= {key: tuple(homes) for key, homes in own.items()}
     return found

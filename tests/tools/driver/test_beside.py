@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from some_models import model, node
 
 from abele.backends.residents import footprint
+from abele.dialects.home import MOST
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Session, Training, compile_model
 from abele.tools.driver import compile_anew
@@ -143,6 +144,19 @@ def test_programs_for_other_targets_and_no_runs_are_refused():
     for runs in (0, -1, float("nan")):
         with pytest.raises(InputError, match="runs between changes of programs; need more than 0"):
             compile_model(dense(), "tiny:5", batch=2, beside=[first], runs=runs)
+
+
+def test_weights_stay_at_any_price_if_programs_run_hardly_ever():
+    first = compile_model(dense(), TARGET, batch=1, beside=[], cache=False)
+    for runs in (1e-300, 5e-324):
+        for homes in held_by([first], first.target, runs).values():
+            assert {home.reload for home in homes} == {MOST}
+    second = compile_model(dense(), TARGET, batch=2, beside=[first], runs=1e-300, cache=False)
+    places = [
+        {r.value: r.place for r in footprint(exe.module_at(MACHINE), exe.target).residents}
+        for exe in (first, second)
+    ]
+    assert places[0] == places[1]
 
 
 def test_the_first_of_several_programs_says_where_weights_lie():
