@@ -7,7 +7,8 @@ it is bound again.
 The tables of kernels hold addresses among other numbers. Every number that lies in a block of
 memory, or is where a kernel's code begins, is one: other numbers are sizes and distances, which are
 far smaller, or marks, which are far larger. A number as large as an address that lies nowhere is a
-distance between two blocks, and such a program is not kept.
+distance between two blocks, and such a program is not kept. Nor is any program of a process whose
+memory lies at small addresses, where they cannot be told from sizes.
 """
 
 from __future__ import annotations
@@ -49,7 +50,8 @@ PLAIN = {
 """The operations of a program that can be kept."""
 
 LEAST_ADDRESS, END_OF_ADDRESSES = 1 << 40, 1 << 49
-"""Numbers of this size in tables are addresses. Marks of no source are larger (see routes)."""
+"""Numbers of this size in tables are addresses. Marks of no source are larger (see routes). Some
+processes have memory below: those of 32 bits, and of a Python whose code has a fixed place."""
 
 MOST_BYTES = 1 << 28
 """A program whose tables take more is not kept: reading them takes longer than making them."""
@@ -88,6 +90,7 @@ class _Writer:
         self._memory = address(machine.memory)
         temporary = (binder.blocks[name].placed.memory for name in binder.hidden)
         self._cleared = {address(owner(a)) for a in (*temporary, *binder.scratch.buffers)}
+        self._codes = _codes()
         self._numbers: dict[int, int] = {}
         self._arrays: list[Array] = []
         self._kinds: list[list[int]] = []
@@ -208,6 +211,8 @@ class _Writer:
         names of kernels' codes."""
         begins = np.array([address(each) for each in self._arrays], np.int64)
         ends = begins + [size for _, size, _ in self._kinds]
+        if begins.min() < LEAST_ADDRESS or ends.max() >= END_OF_ADDRESSES:
+            raise _NotKept("memory at unusual addresses")
         order = np.argsort(begins)
         is_table = np.zeros(len(saved), bool)
         for number, block in self._each_saved():
@@ -220,7 +225,7 @@ class _Writer:
         at = order[np.maximum(np.searchsorted(begins[order], numbers, side="right") - 1, 0)]
         inside = (numbers >= begins[at]) & (numbers <= ends[at])
         block, offset = np.where(inside, at, 0), np.where(inside, numbers - begins[at], 0)
-        known = _codes()
+        known = self._codes
         # What is there now means nothing to another process.
         saved[where] = 0
         used = sorted({*numbers[~inside].tolist()})
@@ -259,7 +264,7 @@ class _Writer:
     def _argument(self, given: object) -> list[Any]:
         if isinstance(given, np.ndarray):
             return ["array", self._view(cast(Array, given))]
-        if isinstance(given, np.generic):
+        if isinstance(given, np.generic) and given.dtype.isbuiltin == 1:
             return ["element", [given.dtype.str, given.tobytes().hex()]]
         if isinstance(given, np.ufunc):
             return ["ufunc", given.__name__]
@@ -268,15 +273,20 @@ class _Writer:
             if names:
                 return ["scalar", names[0]]
         if isinstance(given, list):
-            return ["arrays", [self._view(a) for a in cast("list[Array]", given)]]
+            arrays = cast("list[object]", given)
+            if all(isinstance(each, np.ndarray) for each in arrays):
+                return ["arrays", [self._view(cast(Array, each)) for each in arrays]]
         if isinstance(given, tuple):
-            # Parameters, or axes.
+            # Parameters, or axes. NumPy's numbers would come back as Python's, which promote less.
             numbers = cast("tuple[object, ...]", given)
-            if all(isinstance(each, int | float) for each in numbers):
+            if all(type(each) in (int, float, bool) for each in numbers):
                 return ["numbers", list(numbers)]
         raise _NotKept(f"an argument {given!r:.80}")
 
     def _kernel_number(self, call: KernelCall) -> int:
+        code, *_ = call.arguments
+        if code not in self._codes:
+            raise _NotKept("a kernel of no name, or at a small address")
         self._note(call.memory)
         self._calls.append(call.arguments)
         return len(self._calls) - 1

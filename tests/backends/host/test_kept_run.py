@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -11,6 +12,7 @@ import some_models
 from abele.backends.evaluate.binder import Binder
 from abele.backends.host import keep_run, kept_run
 from abele.backends.host.binders import best_binder
+from abele.backends.host.calls import KernelCall
 from abele.backends.host.keep_run import kept_file
 from abele.backends.host.kept_run import Damaged, KeptRun, file_of
 from abele.backends.machine import Machine
@@ -100,6 +102,44 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
             found = {name: x.tobytes() for name, x in run.run(program.inputs).items()}
             assert found == expected
     assert kept > 4
+
+
+def test_all_that_depends_on_where_memory_lies_is_listed_as_an_address(exe: Executable):
+    module = exe.module_at("exchange")
+    # Both lie at the same time, so no address of one is one of the other.
+    machines = [bound(exe), bound(exe)]
+    tables = []
+    for each in machines:
+        data = kept_file(each, module)
+        assert data is not None
+        head, numbers = kept_run._opened(data)
+        tables.append(numbers[3 * head["addresses"] :])
+    np.testing.assert_array_equal(*tables)
+
+
+@pytest.mark.parametrize("limit", ["LEAST_ADDRESS", "END_OF_ADDRESSES"])
+def test_memory_at_addresses_that_could_be_other_numbers_is_not_kept(
+    exe: Executable, machine: Machine, monkeypatch: pytest.MonkeyPatch, limit: str
+):
+    # As if all memory were below the least address, or beyond the last one.
+    monkeypatch.setattr(keep_run, limit, {"LEAST_ADDRESS": 1 << 62, "END_OF_ADDRESSES": 1}[limit])
+    assert kept_file(machine, exe.module_at("exchange")) is None
+
+
+def test_a_kernel_at_a_small_address_is_not_kept(exe: Executable, machine: Machine):
+    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    call = KernelCall(1 << 20, np.zeros(1, np.int64), np.array([0, 1]), None)
+    with pytest.raises(keep_run._NotKept, match="kernel"):
+        writer._call((call, ()))
+
+
+def test_arguments_that_a_file_cannot_have_are_refused(exe: Executable, machine: Machine):
+    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    assert writer._argument((1, 2.5, True)) == ["numbers", [1, 2.5, True]]
+    bfloat16 = ml_dtypes.bfloat16(1)
+    for given in (bfloat16, (np.float64(1),), [np.zeros(1), 1.0], [np.zeros(1, bfloat16.dtype)]):
+        with pytest.raises(keep_run._NotKept):
+            writer._argument(given)
 
 
 def test_a_program_whose_runs_change_a_state_is_not_kept():
