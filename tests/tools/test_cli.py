@@ -23,7 +23,7 @@ from abele.dialects import tile
 from abele.dialects.exchange import VariableOp
 from abele.ir.text import write_module
 from abele.ir.whole_folder import MANIFEST
-from abele.tools import cli, compile_model
+from abele.tools import Session, cli, compile_model
 from abele.tools.cli import COMMANDS, app, command_app
 
 ROOT = Path(__file__).parent.parent.parent
@@ -572,6 +572,25 @@ def test_a_program_has_no_passes_to_dump(small: Path, tmp_path: Path):
     program = tmp_path / "p.abele"
     assert abele("compile", small, "-o", program, "--target", "tiny").exit_code == 0
     refused(tmp_path, "run", program, "--dump-ir", tmp_path / "d", says="compiled already")
+
+
+def test_a_program_is_compiled_beside_others(tmp_path: Path):
+    weights = {"w": np.ones((64, 32), np.float32)}
+    network = model([node("MatMul", "x w", "y")], {"x": ["N", 64]}, ["y"], weights)
+    path, first, second = tmp_path / "net.onnx", tmp_path / "1.abele", tmp_path / "3.abele"
+    onnx.save(network, path)
+    assert abele("compile", path, "-o", first, "--batch", "1", "--target", "tiny").exit_code == 0
+    beside = ("compile", path, "-o", second, "--batch", "3", "--beside")
+    assert abele(*beside, first, "--runs", "1e-9").exit_code == 0
+    session = Session({"1": compile_model(first), "3": compile_model(second)})
+    assert {(each.stay, each.moved) for each in session.costs()} == {(1, 0)}
+    refused(tmp_path, *beside, tmp_path / "a.mlir", says="a.mlir: need a program file that ends in")
+    refused(tmp_path, *beside, second, says=f"both --beside {second} and -o")
+    refused(tmp_path, *beside, tmp_path / "no.abele", says="cannot be read")
+    for runs in ("0", "-1", "nan"):
+        refused(tmp_path, *beside, first, "--runs", runs, says="need more than 0")
+    refused(tmp_path, *beside, first, "--target", "tiny:3", says="need a program for tiny:3")
+    refused(tmp_path, *beside[:-1], "--runs", "3", says="--runs is given; need --beside too")
 
 
 # abele opt

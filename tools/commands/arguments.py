@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from ...backends.presets import PRESET_VALUES
 from ...ir.errors import InputError
 from ..driver.arrays import read_npy
+from ..driver.runs_between import RUNS
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
 TargetName = Annotated[
@@ -114,6 +115,24 @@ VerticesPerTile = Annotated[
         metavar="N",
         help="Split work into at most N vertices of each compute set per tile; the workers of the "
         "tile take turns. Default: one per worker.",
+    ),
+]
+Beside = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--beside",
+        metavar="P.abele",
+        help="A program with which this one takes turns on one machine: weights get the layouts "
+        "and addresses that they have there, where that pays. May be repeated.",
+    ),
+]
+RunsBetween = Annotated[
+    float | None,
+    typer.Option(
+        "--runs",
+        metavar="N",
+        help=f"With --beside: how often a program runs between two changes. With more runs, fewer "
+        f"weights stay. Default: {RUNS}.",
     ),
 ]
 ProfileFile = Annotated[

@@ -8,9 +8,12 @@ from typing import Annotated
 import typer
 
 from ...ir.errors import InputError
+from ..driver.executable import Executable, load_executable
+from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
+from ..driver.runs_between import RUNS
 from ..views.trace import trace_text
-from .arguments import ModelFile, ProfileFile, TraceFile
+from .arguments import Beside, ModelFile, ProfileFile, RunsBetween, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .user_errors import text_in, user_errors
@@ -30,6 +33,8 @@ def compile_command(
     ] = None,
     *,
     how: Compilation,
+    beside: Beside = None,
+    runs: RunsBetween = None,
     profile: ProfileFile = None,
     trace: TraceFile = None,
 ) -> None:
@@ -41,11 +46,19 @@ def compile_command(
         if output.suffix != PROGRAM_FILE:
             raise InputError(f"{output}: need a program file that ends in {PROGRAM_FILE}")
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints},
+            {
+                "the model": Path(model),
+                "--constraints": how.constraints,
+                **{f"--beside {each}": each for each in beside or ()},
+            },
             {"-o": output, "--profile": profile, "--trace": trace},
         )
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step)
+            others = [_program(each, extensions) for each in beside or ()] or None
+            if others is None and runs is not None:
+                raise InputError("--runs is given; need --beside too")
+            runs = RUNS if runs is None else runs
+            exe = how.compiled(model, extensions, on_step, beside=others, runs=runs)
             on_step("write")
             exe.save(output)
             if profile is not None:
@@ -54,3 +67,10 @@ def compile_command(
                 on_step("trace")
                 write_text(trace, trace_text(exe))
         show(exe, f"{model} -> {output}", None)
+
+
+def _program(path: Path, extensions: Extensions) -> Executable:
+    """A program that --beside names. Raises InputError."""
+    if path.suffix != PROGRAM_FILE:
+        raise InputError(f"--beside {path}: need a program file that ends in {PROGRAM_FILE}")
+    return load_executable(path, context=extensions.context)

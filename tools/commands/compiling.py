@@ -16,6 +16,7 @@ from ..driver.compile import compile_model
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep
+from ..driver.runs_between import RUNS
 from ..views.progress import progress
 from .arguments import (
     ConstraintsFile,
@@ -97,11 +98,13 @@ class Compilation:
         on_inputs: Callable[[Sequence[Tensor]], None] | None = None,
         cache: bool = True,
         train: Train | None = None,
+        beside: Sequence[Executable] | None = None,
+        runs: float = RUNS,
     ) -> Executable:
         """Compile a model, or take it from the cache, unless the options or `cache` forbid it.
 
-        unbounded, on_read, on_inputs: as for compile_model. train: how it is trained, if the
-        options do not say it. Raises what compile_model raises.
+        unbounded, on_read, on_inputs, beside, runs: as for compile_model. train: how it is trained,
+        if the options do not say it. Raises what compile_model raises.
         """
         asked = self.request(model, train)
         return compile_model(
@@ -119,6 +122,8 @@ class Compilation:
             unbounded=unbounded,
             lenient=asked.lenient,
             train=asked.train,
+            beside=beside,
+            runs=runs,
             on_read=on_read,
             on_inputs=on_inputs,
             cache=cache and not self.no_cache,

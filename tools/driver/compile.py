@@ -77,19 +77,22 @@ def compile_model(
     the program's weights are trained; it then computes a step of training, of which batch is the
     number of samples. beside: programs with which it shares a machine, as in a Session; an empty
     list for the first of them. Its states and constants get the layouts and addresses that they
-    have there, where that pays. runs: how many it does between two changes of programs, which
-    decides what pays. dump_ir: a folder for the program after each pass, and for a page that shows
-    what each pass did. reproducers: a folder for what reproduces a failure of a pass, or a function
-    from the name of the pass to such a folder; dump_ir's folder takes precedence. on_read: called
-    with a model's program before any pass runs; it may raise. on_inputs: called with the program's
-    inputs before any pass runs, so that values for them can be checked first; it may raise. cache:
-    take the program from the cache if it was compiled before, and keep it there otherwise; not with
-    dump_ir, nor with an extension in Python, which may import anything.
+    have there, where that pays, and the default of target is theirs. runs: how many it does between
+    two changes of programs, which decides what pays. dump_ir: a folder for the program after each
+    pass, and for a page that shows what each pass did. reproducers: a folder for what reproduces a
+    failure of a pass, or a function from the name of the pass to such a folder; dump_ir's folder
+    takes precedence. on_read: called with a model's program before any pass runs; it may raise.
+    on_inputs: called with the program's inputs before any pass runs, so that values for them can be
+    checked first; it may raise. cache: take the program from the cache if it was compiled before,
+    and keep it there otherwise; not with dump_ir, nor with an extension in Python, which may import
+    anything.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
+    if target is None and beside:
+        target = beside[0].target
     request = Request(
         model,
         target,
@@ -103,7 +106,7 @@ def compile_model(
         vertices_per_tile,
         lenient,
         train,
-        None if beside is None else held_by(beside, _target_of(beside, target), runs),
+        None if beside is None else held_by(beside, _target_of(target), runs),
     )
     if request.file.endswith(PROGRAM_FILE):
         _refuse_for_program(request, dump_ir)
@@ -149,10 +152,9 @@ def _compile_anew(request: Request, *given: Any, **options: Any) -> Executable:
     return _home().compile_anew(replace(request, beside={}), *given, **options)
 
 
-def _target_of(beside: Sequence[Executable], target: str | Target | None) -> Target:
-    """The target of a program; by default, that of the first one beside it."""
+def _target_of(target: str | Target | None) -> Target:
     if target is None:
-        return beside[0].target if beside else named_target(DEFAULT_TARGET)
+        return named_target(DEFAULT_TARGET)
     return resolve_target(target) if isinstance(target, str) else target
 
 
@@ -184,4 +186,9 @@ def _refuse_for_program(asked: Request, dump_ir: str | os.PathLike[str] | None) 
     if any(each is not None for each in plans):
         raise InputError(
             f"{model}: compiled already, so it cannot be planned again; need the model"
+        )
+    if asked.beside:
+        raise InputError(
+            f"{model}: compiled already, so it cannot be laid out beside others; need the model, "
+            "or compile the others beside it"
         )

@@ -14,8 +14,9 @@ from functools import partial
 from pathlib import Path
 from time import perf_counter
 
-from ...dialects.levels import EXCHANGE, level_of
+from ...dialects.levels import EXCHANGE, NN, level_of
 from ...ir.context import AbeleContext
+from ...ir.errors import InputError
 from ...ir.garbage import collect_if_grown, collection_paused
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
@@ -88,6 +89,11 @@ def compile_anew(
         if asked is not None:
             make_train(asked, program, pipeline, context)
         refuse_tensors_larger_than(program.module, machine)
+        if request.beside and program.level != NN:
+            raise InputError(
+                f"{program.path}: a program of {program.level.name}, so it cannot be laid out "
+                f"beside others; need one of {NN.name}"
+            )
         if request.beside is not None:
             write_beside(program.module, request.beside)
         if unbounded:

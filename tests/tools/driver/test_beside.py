@@ -1,6 +1,7 @@
 """Programs that are compiled beside others compute the same, and find their weights in place."""
 
 from math import inf
+from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -144,6 +145,23 @@ def test_programs_for_other_targets_and_no_runs_are_refused():
     for runs in (0, -1, float("nan")):
         with pytest.raises(InputError, match="runs between changes of programs; need more than 0"):
             compile_model(dense(), "tiny:5", batch=2, beside=[first], runs=runs)
+
+
+def test_the_target_is_that_of_the_others_unless_one_is_given():
+    first = compile_model(dense(), TARGET, batch=1, beside=[], cache=False)
+    assert compile_model(dense(), batch=2, beside=[first], cache=False).target == first.target
+
+
+def test_what_is_laid_out_already_is_not_compiled_beside_others(tmp_path: Path):
+    first = compile_model(dense(), TARGET, batch=1, beside=[], dump_ir=tmp_path / "ir")
+    first.save(tmp_path / "first.abele")
+    options = {"1": {"model": tmp_path / "first.abele"}, "2": {"model": dense(), "batch": 2}}
+    assert Session.compiled(None, options, cache=False).target == first.target
+    with pytest.raises(InputError, match="cannot be laid out beside others; need the model"):
+        compile_model(tmp_path / "first.abele", beside=[first])
+    (below,) = (tmp_path / "ir").glob("*convert-nn-to-partition.mlir")
+    with pytest.raises(InputError, match="a program of partition, .* need one of nn"):
+        compile_model(below, beside=[first])
 
 
 def test_weights_stay_at_any_price_if_programs_run_hardly_ever():
