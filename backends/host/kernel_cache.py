@@ -23,7 +23,7 @@ from numba.core import config
 from numba.core.caching import FunctionCache, NullCache
 
 from ...ir.private_folder import intrusion, private_folder
-from .kernel_sources import folder_stamp
+from .kernel_sources import folder_stamp, has_changed
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""
@@ -34,7 +34,7 @@ class FolderCache(FunctionCache):
 
     def __init__(self, function):
         super().__init__(function)
-        folder = Path(function.__code__.co_filename).parent
+        self._folder = folder = Path(function.__code__.co_filename).parent
         file = cast(Any, self)._cache_file
         file._source_stamp = folder_stamp(folder)
         problem = intrusion(Path(self.cache_path))
@@ -58,7 +58,9 @@ class FolderCache(FunctionCache):
         return None
 
     def save_overload(self, sig, data):
-        """Cache a compiled form, if possible."""
+        """Cache a compiled form, if possible, and if the sources are still what it is made from."""
+        if has_changed(self._folder):
+            return
         try:
             super().save_overload(sig, data)
         except OSError as error:

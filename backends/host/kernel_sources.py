@@ -12,11 +12,32 @@ SEQUENCES = [
 """The files that define what kernels/functions.py compiles."""
 
 
+KERNELS = Path(__file__).with_name("kernels")
+"""The folder of the kernels."""
+
+
 @cache
 def folder_stamp(folder: Path) -> str:
-    """A digest of the Python files of a folder, and of SEQUENCES: their names and contents."""
+    """A digest of the Python files of a folder, and of SEQUENCES: their names and contents.
+
+    It is that of when this was first called for the folder.
+    """
+    return _digest(folder)
+
+
+def has_changed(folder: Path) -> bool:
+    """Whether any of those files has changed since: what is compiled from them may be of others
+    than the stamp says."""
+    return _digest(folder) != folder_stamp(folder)
+
+
+def _digest(folder: Path) -> str:
     found = sha256()
     for path in [*sorted(folder.glob("*.py")), *SEQUENCES]:
         found.update(f"{path.name} {path.stat().st_size}\n".encode())
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+# Python reads these files from now on, and compiles kernels minutes later.
+_ = folder_stamp(KERNELS)

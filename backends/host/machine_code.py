@@ -27,7 +27,7 @@ from typing import Any, cast
 from ...ir.cache_folder import cache_folder
 from ...ir.private_folder import intrusion
 from ...ir.whole_file import whole_file
-from .kernel_sources import folder_stamp
+from .kernel_sources import KERNELS, folder_stamp, has_changed
 
 ENDING = ".code"
 """How the name of a file ends."""
@@ -49,8 +49,6 @@ CALLED = "called."
 
 RETURNED = "int64", "none"
 """What kernels may return, as numba calls it."""
-
-KERNELS = Path(__file__).with_name("kernels")
 
 
 class Kernels:
@@ -83,7 +81,7 @@ def save_kernels(task: str, module: Any) -> None:
     """
     with suppress(Exception):
         path = _path(task)
-        if path is None or path.exists():
+        if path is None or path.exists() or has_changed(KERNELS):
             return
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if intrusion(path.parent, f"*{ENDING}"):

@@ -98,6 +98,13 @@ def test_kernels_are_compiled_again_when_another_file_of_their_folder_changes(fo
     assert called(folder) == ("4 1 1", "")
 
 
+def test_kernels_whose_folder_changes_before_they_are_compiled_are_not_kept(folder: Path):
+    change = "import kept; open('other.py', 'w').close()\n"
+    assert called(folder, f"sys.path.insert(0, '.'); {change}") == ("3 0 0", "")
+    # The one that is compiled at once was kept before the change, for the old sources.
+    assert len(files(folder, "nbc")) == 1
+
+
 def test_without_any_folder_to_keep_them_in_kernels_run_with_a_warning(folder: Path):
     # A file stands where each of the folders would be: not even the superuser makes one there.
     (folder / "file").touch()

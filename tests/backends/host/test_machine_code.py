@@ -10,7 +10,7 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from abele.backends.host import machine_code
+from abele.backends.host import kernel_sources, machine_code
 from abele.backends.host.kernels.tables import JOB_STOPS
 from abele.backends.host.machine_code import save_kernels, saved_kernels
 
@@ -105,6 +105,15 @@ def test_a_file_of_settings_of_numba_turns_machine_code_off(
     monkeypatch.chdir(file.parent)
     Path(machine_code.SETTINGS_FILE).touch()
     assert saved_kernels(TASK) is None
+
+
+def test_kernels_whose_sources_have_changed_meanwhile_are_not_kept(
+    file: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    file.unlink()
+    monkeypatch.setattr(kernel_sources, "SEQUENCES", [])
+    save_kernels(TASK, module)
+    assert not file.exists()
 
 
 def test_kernels_that_take_more_than_integers_are_not_kept(
