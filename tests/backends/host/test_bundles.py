@@ -1,6 +1,7 @@
 """Bundles copy the bytes of the gathered runs that they replace."""
 
 from collections.abc import Iterator
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
 from abele.backends.evaluate.blocks import Blocks, bind_copy
-from abele.backends.host import bundles, routes
+from abele.backends.host import bundles, calls, routes
 from abele.backends.host.bundles import LONGS, WORDS, Runs, groups, with_bundles
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.copies import bind_copy as host_copy
@@ -23,9 +24,12 @@ from abele.backends.host.kernels.tables import (
     RUN_TARGET,
     TRANSPOSED,
 )
+from abele.backends.host.threads import Threads
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.space import AxisMap, identity_map
+
+from .unit_orders import in_another_order
 
 ROW = 1 << 16
 TILES = 160
@@ -44,10 +48,15 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Runs]]:
     return found
 
 
-def turned(rows: int, columns: int, parts: int, replicas: int = 1) -> tuple[Layout, Layout]:
-    """Each column of a matrix on its own tile, and its rows on some tiles, perhaps repeatedly."""
+def turned(
+    rows: int, columns: int, parts: int, replicas: int = 1, pieces: int = 1
+) -> tuple[Layout, Layout]:
+    """Each column of a matrix on tiles of its own, and its rows on some tiles, perhaps repeatedly.
+
+    pieces: of each column.
+    """
     access = identity_map((1, 0), (rows, columns))
-    source = Layout((Cut(columns, columns), Cut(rows)), access)
+    source = Layout((Cut(columns, columns), Cut(rows, pieces)), access)
     grid = (Cut(replicas, replicas), Cut(rows, parts), Cut(columns))
     return source, Layout(grid, identity_map((1, 2), (rows, columns)))
 
@@ -74,6 +83,29 @@ def test_a_matrix_is_transposed_by_bundles(made: list[Runs], dtype: str, parts: 
     assert (runs.kind == TRANSPOSED + (dtype == "float64")).any()
 
 
+@pytest.mark.parametrize("pieces", [2, 3])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_each_piece_of_columns_makes_a_bundle(made: list[Runs], dtype: str, pieces: int):
+    layouts = turned(70, 37, 1, pieces=pieces)
+    assert (written(*layouts, dtype, True) == written(*layouts, dtype, False)).all()
+    (runs,) = made
+    assert len(runs.kind) == pieces
+    assert (runs.kind == TRANSPOSED + (dtype == "float64")).all()
+
+
+def test_each_row_of_several_cells_makes_a_bundle(made: list[Runs]):
+    shape = (20, 4, 17)
+    columns = (Cut(4, 4), Cut(17, 17), Cut(20))
+    source = Layout(columns, identity_map((2, 0, 1), shape))
+    target = Layout((Cut(20, 20), Cut(4), Cut(17)), identity_map((0, 1, 2), shape))
+    assert (
+        written(source, target, "float32", True) == written(source, target, "float32", False)
+    ).all()
+    (runs,) = made
+    assert len(runs.kind) == 4
+    assert (runs.kind == TRANSPOSED).all()
+
+
 @pytest.mark.parametrize("rows", [4, 5, 7, 8, 9, 15, 16, 31])
 def test_few_rows_of_few_elements_are_bundled(made: list[Runs], rows: int):
     for columns in (16, 21):
@@ -92,6 +124,19 @@ def test_replicas_are_copied_after_the_bundles_that_they_copy(made: list[Runs]):
     for first, last, own in zip(runs.first[bundle], runs.last[bundle], group[bundle], strict=True):
         inside = (runs.first >= first) & (runs.first <= last)
         assert (group[inside] == own).all()
+
+
+@pytest.mark.parametrize("columns", [16, 37])
+def test_replicas_are_copied_in_the_units_of_their_bundles(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(calls, "SMALL_NANOSECONDS", 0.0)
+    monkeypatch.setattr(calls, "LEAST_NANOSECONDS", 1.0)
+    layouts = turned(70, columns, 70, replicas=2)
+    expected = written(*layouts, "float32", False)
+    for seed in range(3):
+        with mock.patch.object(Threads, "run", in_another_order(seed)):
+            assert (written(*layouts, "float32", True) == expected).all()
 
 
 def test_windows_that_overlap_are_bundled_apart(made: list[Runs]):

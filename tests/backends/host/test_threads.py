@@ -1,13 +1,11 @@
 """A run leaves the same bytes for any number of threads, whoever does which unit of its calls."""
 
-import ctypes
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from random import Random
 from threading import Thread
 from time import sleep
 from unittest import mock
@@ -28,6 +26,7 @@ from abele.tools.testing import Program
 
 from ... import some_models
 from .test_generated_programs import generated
+from .unit_orders import in_another_order
 
 pytest.importorskip("numba")
 
@@ -56,33 +55,6 @@ def states(machine: Machine, inputs: dict[str, np.ndarray]) -> States:
     kept = (name for name, v in machine.variables.items() if v.initial is not None)
     found |= {name: machine.read(name) for name in kept}
     return {name: array.tobytes() for name, array in found.items()}
-
-
-def in_another_order(seed: int) -> Callable[..., None]:
-    """As Threads.run, but does all units in a random order in one thread."""
-
-    def run(
-        self: Threads,
-        code: int,
-        table: int,
-        cuts: int,
-        units: int,
-        whole: int,
-        room: int,
-    ) -> None:
-        del whole
-        order, edge = list(range(units)), np.dtype(np.int64).itemsize
-        Random(seed).shuffle(order)
-        for unit in order[:: 1 if seed else -1]:
-            call = np.array([code, table, *edges(cuts, unit)], np.int64)
-            own_run(self, code, table, cuts + unit * edge, 1, call.ctypes.data, room)
-
-    def edges(cuts: int, unit: int) -> tuple[int, int]:
-        both = (ctypes.c_int64 * 2).from_address(cuts + unit * 8)
-        return both[0], both[1]
-
-    own_run = Threads.run
-    return run
 
 
 def fast(program: Program) -> Machine:
