@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,10 +105,14 @@ def written(module: ModuleOp) -> set[str]:
 
 def _resident(v: VariableOp, changed: set[str]) -> Resident:
     is_state = v.state is not None
-    value = v.symbol if is_state or v.initial is None else v.initial.data.digest
-    size = prod(v.tensor.get_shape()) * v.dtype.itemsize
     place = Place(placement(v.placed), v.dtype.name, v.start, rectangle(v))
-    return Resident(v.symbol, value, is_state, v.symbol in changed, size, place)
+    return Resident(v.symbol, value_of(v), is_state, v.symbol in changed, v.tensor_bytes, place)
+
+
+def value_of(v: VariableOp) -> str:
+    """What a resident variable holds, in all programs: the name of a state, or the digest of a
+    constant."""
+    return v.symbol if v.state is not None or v.initial is None else v.initial.data.digest
 
 
 def rectangle(v: VariableOp) -> Rectangle:

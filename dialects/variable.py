@@ -62,6 +62,11 @@ class Variable(IRDLOperation):
         return self.layout.data
 
     @property
+    def tensor_bytes(self) -> int:
+        """Bytes of the tensor itself: each element once, without alignment."""
+        return prod(self.tensor.get_shape()) * self.dtype.itemsize
+
+    @property
     def bytes_per_tile(self) -> int:
         """Bytes on each of its tiles, alignment included."""
         return bytes_per_tile(self.placed, self.dtype.itemsize)

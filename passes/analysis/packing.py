@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -114,7 +113,7 @@ def pack(
     spans = np.minimum(np.diff(lives.phases)[:, 0], 1 << 31)
     worth = np.zeros(len(variables))
     if shared:
-        tensors = np.array([prod(v.tensor.get_shape()) * v.dtype.itemsize for v in variables])
+        tensors = np.array([v.tensor_bytes for v in variables], np.int64)
         worth = np.where(resident, tensors / np.maximum(boxes.size, 1), 0.0)
     best, least = start, FOREVER
     for key in ORDERS if room else ORDERS[:1]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import ceil, prod
+from math import ceil
 
 import numpy as np
 
 from ...backends.cost import host_cycles
-from ...backends.residents import overlapping, rectangle, written
+from ...backends.residents import overlapping, rectangle, value_of, written
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.home import MOST, Home
@@ -47,11 +47,11 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
         kept: list[int] = []
         for i in np.flatnonzero(free).tolist():
             v = places[i]
-            key = v.symbol if v.state is not None or v.initial is None else v.initial.data.digest
+            key = value_of(v)
             if key in found:
                 continue
             kept.append(i)
-            size = prod(v.tensor.get_shape()) * v.dtype.itemsize
+            size = v.tensor_bytes
             moved = host_cycles(size + (size // 2 if v.symbol in changed else 0), target)
             own.setdefault(key, []).append(Home(v.placed, v.start, ceil(min(moved / runs, MOST))))
         taken = np.concatenate([taken, rectangles[kept]])

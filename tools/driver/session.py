@@ -218,7 +218,7 @@ class Session:
             if alone is not None:
                 known = f"{alone:,}", f"{(cycles / alone - 1) * 100:+.1f} %"
             held = self._footprints[name]
-            size = f"{held.resident_bytes / 1e6:.1f}"
+            size = megabytes(held.resident_bytes)
             found.append((name, f"{cycles:,}", *known, f"{len(held.residents)}", size))
         return found
 
@@ -235,9 +235,9 @@ class Session:
                     f"{each.before} -> {each.after}",
                     f"{each.stay}",
                     f"{each.moved}",
-                    *(f"{size / 1e6:.1f}" for size in sizes),
+                    *map(megabytes, sizes),
                     f"{each.cycles:,}",
-                    f"{each.cycles / self.target.clock_hz * 1e3:.2f}",
+                    f"{each.cycles / self.target.clock_hz * 1e3:.3f}",
                     f"{each.cycles / self.programs[each.after].profile['cycles']:.1f}",
                 )
             )
@@ -285,6 +285,11 @@ CHANGE_COLUMNS = (
     *("cycles", "ms", "runs"),
 )
 """The columns of change_rows."""
+
+
+def megabytes(size: int) -> str:
+    """A number of bytes in MB, as text; to the nearest kB if it is less than one MB."""
+    return f"{size / 1e6:.{1 if size >= 1e6 or not size else 3}f}"
 
 
 def _compared(first: Resident, other: Resident | None) -> str:

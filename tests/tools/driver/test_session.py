@@ -7,6 +7,7 @@ from some_models import model, node, random
 from abele.backends.residents import Switch
 from abele.ir.errors import InputError
 from abele.tools import Executable, Session, Training, compile_model
+from abele.tools.driver.session import megabytes
 
 TARGET = "tiny:8"
 TRAINING = Training(loss="mean_square", optimizer="sgd", learning_rate=0.1)
@@ -248,3 +249,12 @@ def test_each_weight_says_whether_it_stays(learning: dict[str, Executable]):
     assert rows[0][:3] == ("w", "96", "first")
     # Only training counts its steps, or keeps what its optimiser needs.
     assert all(row[3] == "-" for row in rows[1:])
+
+
+def test_tables_tell_small_sizes_from_nothing(batches: dict[str, Executable]):
+    session = Session(batches)
+    # A program of 6 x 4 weights has 96 bytes of them, and some KB of code.
+    assert {row[-1] for row in session.program_rows()} == {"0.000"}
+    assert all(0 < float(row[6]) < 0.1 for row in session.change_rows())
+    sizes = {0: "0.0", 640: "0.001", 999_000: "0.999", 1_000_000: "1.0", 98_512_345: "98.5"}
+    assert {size: megabytes(size) for size in sizes} == sizes
