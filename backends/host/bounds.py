@@ -51,7 +51,7 @@ from .kernels.tables import (
     MULTIPLIED,
     NEVER_BELOW,
     NO_VALUE,
-    NUMBERS,
+    NUMBERS_OF_BOUND,
     OWN_FACTOR,
     RESULT_LARGEST,
     RESULT_NORMAL,
@@ -80,7 +80,7 @@ from .kernels.tables import (
 )
 from .load import kernels
 
-KNOWN = (FLOAT32, FLOAT64)
+JUDGED = (FLOAT32, FLOAT64)
 """The dtypes of results whose bounds the kernel computes."""
 
 MERGED: Mapping[str | None, int] = {"sum": SUMMED, "prod": MULTIPLIED}
@@ -100,7 +100,7 @@ def largest_ratio(merged: Merged, actual: Array) -> float | None:
     if parts.size is None or parts.error is None or roles.function.boolean:
         return None
     dtypes = {roles.result_dtype, roles.final_dtype if roles.chain else actual.dtype, actual.dtype}
-    if len(dtypes) > 1 or actual.dtype not in KNOWN or roles.along is not None:
+    if len(dtypes) > 1 or actual.dtype not in JUDGED or roles.along is not None:
         return None
     stages = _stages(roles.chain)
     if stages is None or actual.size == 0:
@@ -119,7 +119,7 @@ def largest_ratio(merged: Merged, actual: Array) -> float | None:
     head[[VALUES, ACTUAL, ACTUAL_BYTES]] = address(value), address(results), results.itemsize
     head[[SIZES_OF_TERMS, ERRORS]] = address(size), address(error)
     lines, steps = stages
-    head[[NUMBERS, STAGES, STAGE_COUNT]] = address(numbers), address(lines), len(lines)
+    head[[NUMBERS_OF_BOUND, STAGES, STAGE_COUNT]] = address(numbers), address(lines), len(lines)
     head[[BOUND_STEPS, FURTHER, FURTHER_COUNT]] = address(steps), address(more), len(more)
     head[[MERGED_BY, ROUNDS_ONCE, HAS_SEVERAL]] = by, roles.rounds_once, merging.several
     head[IS_DOUBLE] = actual.dtype == FLOAT64

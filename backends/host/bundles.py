@@ -38,9 +38,9 @@ CELLS_AT_ONCE = 64
 FEWEST_GROUPS = 16
 """Cells are made in at least so many groups, which several threads may share."""
 
-WORDS, LONGS = GATHERED + 2, GATHERED + 3
+GATHERED_WORDS, GATHERED_LONGS = GATHERED + 2, GATHERED + 3
 
-BUNDLES: Mapping[int, int] = {WORDS: TRANSPOSED, LONGS: TRANSPOSED + 1}
+BUNDLES: Mapping[int, int] = {GATHERED_WORDS: TRANSPOSED, GATHERED_LONGS: TRANSPOSED + 1}
 """How bundles are made, by how their runs would be."""
 
 

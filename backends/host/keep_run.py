@@ -31,7 +31,15 @@ from ..machine import Machine
 from .bound_products import BoundProducts, Products
 from .calls import KernelCall, WhileEqual
 from .fusion import FusedBinder, written
-from .kept_run import ALIGNMENT, CALL_COLUMNS, FUNCTIONS, MEMORY, SAVED, ZEROS, file_of
+from .kept_run import (
+    ALIGNMENT,
+    CALL_COLUMNS,
+    FUNCTIONS,
+    MEMORY_BLOCK,
+    SAVED_BLOCK,
+    ZERO_BLOCK,
+    file_of,
+)
 from .load import loaded
 from .machine_code import kernel_stamp
 
@@ -157,13 +165,13 @@ class _Writer:
         block = owner(array)
         begin = address(block)
         if begin not in self._numbers:
-            kind = SAVED
+            kind = SAVED_BLOCK
             if begin == self._memory:
-                kind = MEMORY
+                kind = MEMORY_BLOCK
             elif begin in self._cleared or not block.nbytes:
-                kind = ZEROS
+                kind = ZERO_BLOCK
             size, first = max(block.nbytes, 8), begin % ALIGNMENT
-            if kind == SAVED:
+            if kind == SAVED_BLOCK:
                 size, first = -(-size // 8) * 8, self._words
                 self._words += size // 8
             self._numbers[begin] = len(self._arrays)
@@ -174,7 +182,7 @@ class _Writer:
     def _each_saved(self) -> Iterator[tuple[int, Array]]:
         """The numbers and the arrays of saved blocks."""
         for number, block in enumerate(self._arrays):
-            if self._kinds[number][0] == SAVED:
+            if self._kinds[number][0] == SAVED_BLOCK:
                 yield number, block
 
     def _first_word(self, table: Array) -> int:

@@ -37,7 +37,7 @@ from .tile_memory import copying, tile_memory
 MAGIC = b"abele run 1\n"
 DIGEST_BYTES = 32
 
-MEMORY, ZEROS, SAVED = range(3)
+MEMORY_BLOCK, ZERO_BLOCK, SAVED_BLOCK = range(3)
 """Kinds of blocks: the memory of all tiles, zeros, and tables, whose contents are in the file."""
 
 ALIGNMENT = 64
@@ -279,9 +279,9 @@ def digest_of(data: memoryview) -> bytes:
 
 def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Table) -> Array:
     """A block of memory: bytes, or a table. begin: as in the file, or how far after ALIGNMENT."""
-    if kind == MEMORY:
+    if kind == MEMORY_BLOCK:
         return tile_memory(head["tiles"], head["row"]).reshape(-1)
-    if kind == SAVED:
+    if kind == SAVED_BLOCK:
         if not 0 <= begin <= begin + size // 8 <= len(saved):
             raise Damaged("a table outside the file")
         return saved[begin : begin + size // 8].view(np.uint8)

@@ -60,7 +60,7 @@ from .tables import (
     MUL,
     NEVER_BELOW,
     NO_VALUE,
-    NUMBERS,
+    NUMBERS_OF_BOUND,
     OWN_FACTOR,
     READ_ACTUAL_CODE,
     RESULT_LARGEST,
@@ -254,7 +254,7 @@ def fetch(row, more, begin, n):
 def begin_bounds(table, bounds, values, sizes, errors, n):
     """The bounds of merged values, once they are rounded to the type of the result."""
     bound, value, size, error = bounds, values, sizes, errors
-    numbers = read_long(table + NUMBERS * 8)
+    numbers = read_long(table + NUMBERS_OF_BOUND * 8)
     by = read_long(table + MERGED_BY * 8)
     roundoff, growth = get(numbers, ROUNDOFF), get(numbers, GROWTH)
     result_roundoff = get(numbers, RESULT_ROUNDOFF)
@@ -307,7 +307,7 @@ def begin_least(table, leasts, values, sizes, errors, n):
         for i in range(n):
             put(least, i, 0.0 if get(value, i) >= get(size, i) else -INFINITY)
     elif by == SELECTED:
-        error, roundoff = errors, get(read_long(table + NUMBERS * 8), ROUNDOFF)
+        error, roundoff = errors, get(read_long(table + NUMBERS_OF_BOUND * 8), ROUNDOFF)
         for i in range(n):
             put(
                 least,
@@ -479,7 +479,7 @@ def _operand_row(operand, point, room):
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def do_stage(table, s, room, n):
     """Apply a stage to the values before it."""
-    numbers, steps = read_long(table + NUMBERS * 8), read_long(table + BOUND_STEPS * 8)
+    numbers, steps = read_long(table + NUMBERS_OF_BOUND * 8), read_long(table + BOUND_STEPS * 8)
     stage = read_long(table + STAGES * 8) + s * (STAGE_FIELDS * 8)
     made, constant = room + MADE * ROW_BYTES, room + CONSTANTS * ROW_BYTES
     marks = room + MARKS * ROW_BYTES
@@ -554,7 +554,7 @@ def largest_ratio(table, count, room):
     # The rows of known values lie before those of stages, the first ones last.
     room += LINE * 8 + KNOWN_BYTES * (1 + stages)
     first_known, last_known = room - KNOWN_BYTES, room - (stages + 1) * KNOWN_BYTES
-    numbers, more = read_long(table + NUMBERS * 8), read_long(table + FURTHER * 8)
+    numbers, more = read_long(table + NUMBERS_OF_BOUND * 8), read_long(table + FURTHER * 8)
     results, marks = room + RESULTS * ROW_BYTES, room + MARKS * ROW_BYTES
     write_long(worst, 0)
     for first in range(0, count, BLOCK):

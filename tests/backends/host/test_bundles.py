@@ -10,7 +10,7 @@ from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
 from abele.backends.evaluate.blocks import Blocks, bind_copy
 from abele.backends.host import bundles, calls, routes
-from abele.backends.host.bundles import LONGS, WORDS, Runs, groups, with_bundles
+from abele.backends.host.bundles import GATHERED_LONGS, GATHERED_WORDS, Runs, groups, with_bundles
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.copies import bind_copy as host_copy
 from abele.backends.host.kernels.tables import (
@@ -164,7 +164,7 @@ def run(target: int, source: int, length: int, rows: int, entry: int, pieces: in
     return [columns[i] for i in range(RUN_FIELDS)]
 
 
-def bundled(listed: list[list[int]], entries: list[int], kind: int = WORDS) -> Runs:
+def bundled(listed: list[list[int]], entries: list[int], kind: int = GATHERED_WORDS) -> Runs:
     table = np.array(listed, np.int64)
     cell = np.arange(len(table))
     return with_bundles(table, np.full(len(table), kind), cell, np.array(entries, np.int64), 100)
@@ -181,7 +181,7 @@ def test_neighbours_of_the_same_pieces_make_one_bundle():
 
 
 def test_rows_of_a_run_that_follow_each_other_make_one_bundle():
-    found = bundled([run(7, 50, 8, 6, 0, 0)], [8, 16, 24, 32, 40, 48], LONGS)
+    found = bundled([run(7, 50, 8, 6, 0, 0)], [8, 16, 24, 32, 40, 48], GATHERED_LONGS)
     assert found.kind.tolist() == [TRANSPOSED + 1]
     (line,) = found.table
     assert (line[RUN_TARGET], line[RUN_SOURCE], line[RUN_ROWS]) == (7, 58, 6)
@@ -202,7 +202,7 @@ def test_rows_of_a_run_that_follow_each_other_make_one_bundle():
 def test_other_runs_stay_as_they_are(listed: list[list[int]]):
     found = bundled(listed, [0, 4])
     assert found.table.tolist() == listed
-    assert (found.kind == WORDS).all()
+    assert (found.kind == GATHERED_WORDS).all()
 
 
 def test_bundles_of_many_cells_have_equally_many_rows(monkeypatch: pytest.MonkeyPatch):

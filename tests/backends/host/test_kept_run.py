@@ -205,7 +205,7 @@ def unknown_block(head: Head, numbers: np.ndarray) -> None:
 
 
 def table_elsewhere(head: Head, numbers: np.ndarray) -> None:
-    saved = next(block for block in head["blocks"] if block[0] == kept_run.SAVED)
+    saved = next(block for block in head["blocks"] if block[0] == kept_run.SAVED_BLOCK)
     saved[2] = len(numbers)
 
 
