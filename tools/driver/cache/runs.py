@@ -73,7 +73,11 @@ class RunFile:
         if not is_wanted() or not self.store.program(self.key).is_file():
             return
         # A program that is ready to run needs neither the machine nor this.
-        data = import_module("....backends.host.keep_run", __package__).kept_file(machine, module)
+        data: bytes | None = None
+        # The machine runs without the file, and its tables take memory several times.
+        with suppress(MemoryError):
+            home = import_module("....backends.host.keep_run", __package__)
+            data = home.kept_file(machine, module)
         if data is None:
             return
         with suppress(OSError):

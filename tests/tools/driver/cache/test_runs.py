@@ -1,15 +1,21 @@
 """A program of the cache starts without its text and without binding, and gives the same bytes."""
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 import pytest
 from some_models import products
 
 from abele.backends import executable as program_file
-from abele.backends.host import fusion
+from abele.backends.host import fusion, keep_run
+from abele.ir.whole_file import whole_file
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
+from abele.tools.driver.cache import runs
 from abele.tools.driver.cache.store import store_here
 
 pytest.importorskip("numba")
@@ -59,6 +65,33 @@ def test_a_loaded_program_from_the_cache_is_kept_ready_to_run(folder: Path, expe
     run_file(folder).unlink()
     assert results(compile_model("net.onnx", TARGET)) == expected
     assert run_file(folder).is_file()
+
+
+def test_a_program_that_cannot_be_kept_for_lack_of_memory_runs(
+    folder: Path, expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    def refused(*_: object) -> None:
+        raise MemoryError
+
+    run_file(folder).unlink()
+    monkeypatch.setattr(keep_run, "file_of", refused)
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert not run_file(folder).exists()
+
+
+def test_a_full_disk_keeps_no_part_of_a_file(
+    folder: Path, expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    @contextmanager
+    def full(path: Path) -> Iterator[BinaryIO]:
+        with whole_file(path) as stream:
+            yield stream
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    run_file(folder).unlink()
+    monkeypatch.setattr(runs, "whole_file", full)
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert {path.suffix for path in folder.iterdir()} == {".abele", ".json"}
 
 
 @pytest.mark.parametrize("at", [0, 30, 200, -1])
