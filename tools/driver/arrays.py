@@ -67,11 +67,16 @@ def _check_names(given: Iterable[str], wanted: tuple[Tensor, ...]) -> None:
             raise InputError(f"no input {name!r}; the program takes {listed(wanted)}")
 
 
-def _checked_array(value: object, tensor: Tensor) -> Array:
+def as_array(value: object, what: object) -> Array:
+    """A value as an array. what: the input that it is for. Raises InputError if it is not one."""
     try:
-        array = np.asarray(value)
+        return np.asarray(value)
     except ValueError as error:
-        raise InputError(f"input {tensor}: not an array: {error}") from None
+        raise InputError(f"input {what}: not an array: {error}") from None
+
+
+def _checked_array(value: object, tensor: Tensor) -> Array:
+    array = as_array(value, tensor)
     _check_kind(array.shape, array.dtype, tensor)
     return array
 

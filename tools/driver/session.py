@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
@@ -15,7 +14,7 @@ from ...dialects.settable import listed_names
 from ...ir.blob import Blob
 from ...ir.errors import InputError
 from ...ir.marks import TRAINED, UPDATED
-from .arrays import listed
+from .arrays import as_array, listed
 from .compile import compile_model
 from .executable import MACHINE, Executable
 from .runs_between import RUNS
@@ -91,10 +90,10 @@ class Session:
     ) -> Session:
         """The session of programs of a model, each compiled beside those before it.
 
-        programs: by name, the options of compile_model in which each program differs, such as
-        {"one": {"batch": 1}, "four": {"batch": 4}}, perhaps also the "model" if it
-        has one of its own. The first program gets the plans that it would
-        get alone. Each further one leaves weights in the layouts and at the addresses that they
+        model: None if each program has its own. programs: by name, the options of compile_model in
+        which each program differs, such as {"one": {"batch": 1}, "four": {"batch": 4}}, and "model"
+        if it has one of its own. The first program gets the plans that it would get alone. Each
+        further one leaves weights in the layouts and at the addresses that they
         have in the programs before it, where that pays. options: those of all programs.
         runs: the runs between two changes that are expected. A weight stays if the runs between two
         changes lose fewer cycles by its layout than loading it takes; with inf, only what costs
@@ -105,6 +104,8 @@ class Session:
         alone: dict[str, int] = {}
         for name, own in programs.items():
             every: dict[str, Any] = {"model": model, "target": target, **options, **own}
+            if every["model"] is None:
+                raise InputError(f"session: no model for {name!r}; give one for all, or its own")
             if compare and made:
                 alone[name] = compile_model(**every).profile["cycles"]
             made[name] = compile_model(**every, beside=tuple(made.values()), runs=runs)
@@ -127,7 +128,7 @@ class Session:
 
         Raises InputError if there is none, or if there are several.
         """
-        given = {name: np.asarray(value).shape for name, value in inputs.items()}
+        given = {name: as_array(value, repr(name)).shape for name, value in inputs.items()}
         found = [
             name
             for name, exe in self.programs.items()

@@ -59,6 +59,8 @@ def test_inputs_that_no_program_takes_are_refused(batches: dict[str, Executable]
     session = Session(batches)
     with pytest.raises(InputError, match=r"no program takes inputs 'x' \[3, 6\]; there are one: "):
         session.run(ones(3))
+    with pytest.raises(InputError, match="input 'x': not an array"):
+        session.run({"x": [[1.0, 2.0], [3.0]]})
     with pytest.raises(InputError, match="no program 'two'; there are one, four"):
         session.run(ones(1), "two")
     assert session.current == ""
@@ -167,6 +169,8 @@ def test_trained_weights_are_saved_once_before_they_are_lost(learning: dict[str,
 def test_programs_that_do_not_belong_together_are_refused(batches: dict[str, Executable]):
     with pytest.raises(InputError, match="other is for tiny:7; need tiny:8"):
         Session(batches | {"other": compile_model(dense(), "tiny:7", batch=1)})
+    with pytest.raises(InputError, match="no model for 'one'; give one for all, or its own"):
+        Session.compiled(None, {"one": {"batch": 1}}, TARGET)
     with pytest.raises(InputError, match="need at least one"):
         Session({})
     train = compiled(4, train=TRAINING)
@@ -248,6 +252,7 @@ def test_each_weight_says_whether_it_stays(learning: dict[str, Executable]):
     rows = Session(learning).weight_rows()
     assert rows[0][:3] == ("w", "96", "first")
     # Only training counts its steps, or keeps what its optimiser needs.
+    assert rows[1:]
     assert all(row[3] == "-" for row in rows[1:])
 
 
