@@ -93,8 +93,8 @@ class Session:
         model: None if each program has its own. programs: by name, the options of compile_model in
         which each program differs, such as {"one": {"batch": 1}, "four": {"batch": 4}}, and "model"
         if it has one of its own. The first program gets the plans that it would get alone. Each
-        further one leaves weights in the layouts and at the addresses that they
-        have in the programs before it, where that pays. options: those of all programs.
+        further one leaves weights in the layouts and at the addresses that they have in the
+        programs before it, where that pays. options: those of all programs.
         runs: the runs between two changes that are expected. A weight stays if the runs between two
         changes lose fewer cycles by its layout than loading it takes; with inf, only what costs
         nothing stays. compare: compile each further program alone too, for reports.

@@ -1,5 +1,7 @@
 """A session picks a program by the shapes of its inputs, and charges what a change moves."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from some_models import model, node, random
@@ -249,11 +251,14 @@ def test_each_weight_says_whether_it_stays(learning: dict[str, Executable]):
     assert kept.weights().split() == ["weight", "bytes", *options, "w", "96", "first", "stays"]
     apart = Session({"one": compiled(1), "four": compiled(8)}).weight_rows()
     assert apart[0][3] in ("layout", "address")
-    rows = Session(learning).weight_rows()
-    assert rows[0][:3] == ("w", "96", "first")
-    # Only training counts its steps, or keeps what its optimiser needs.
-    assert rows[1:]
-    assert all(row[3] == "-" for row in rows[1:])
+    adam = compiled(4, train=replace(TRAINING, optimizer="adam"))
+    rows = Session({"train": adam, "judge": learning["judge"]}).weight_rows()
+    shared = [row for row in rows if row[0] == "w"]
+    assert [row[1:3] for row in shared] == [("96", "first")]
+    # Only training counts its steps, and keeps what its optimiser needs.
+    own = [row for row in rows if row[0] != "w"]
+    assert {row[0] for row in own} >= {"w.mean", "w.square"}
+    assert all(row[3] == "-" for row in own)
 
 
 def test_tables_tell_small_sizes_from_nothing(batches: dict[str, Executable]):
