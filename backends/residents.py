@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.exchange import VariableOp
-from ..dialects.tile import CopyOp, InputOp, VerticesOp
+from ..dialects.tile import written
 from ..ir.geometry.layout import Layout, placement
 from ..ir.upstream import ModuleOp
 from .cost import host_cycles
@@ -90,17 +90,6 @@ def footprint(module: ModuleOp, target: Target) -> Footprint:
     residents = tuple(_resident(v, changed) for v in variables.values() if v.is_resident)
     rectangles = np.array([rectangle(v) for v in variables.values()], np.int64).reshape(-1, 4)
     return Footprint(residents, rectangles, code)
-
-
-def written(module: ModuleOp) -> set[str]:
-    """The variables that a run may write."""
-    found: set[str] = set()
-    for op in module.walk():
-        if isinstance(op, CopyOp | VerticesOp):
-            found.update(op.destinations)
-        elif isinstance(op, InputOp):
-            found.add(op.writes.string_value())
-    return found
 
 
 def _resident(v: VariableOp, changed: set[str]) -> Resident:

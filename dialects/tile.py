@@ -403,6 +403,18 @@ class ReadOp(IRDLOperation):
         super().__init__(properties={"variable": SymbolRefAttr(variable)}, result_types=[i1])
 
 
+def written_by(op: Operation) -> list[str]:
+    """Names of the variables that an operation writes; none if it is no copy, vertices or input."""
+    if isinstance(op, CopyOp | VerticesOp):
+        return op.destinations
+    return [op.writes.string_value()] if isinstance(op, InputOp) else []
+
+
+def written(module: Operation) -> set[str]:
+    """Names of the variables that a run of a module may write."""
+    return {name for op in module.walk() for name in written_by(op)}
+
+
 Tile = Dialect(
     "tile",
     [

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.exchange import VariableOp
-from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
+from ...dialects.tile import CopyOp, OutputOp, SuperstepOp, VerticesOp, written_by
 from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout
@@ -83,7 +83,7 @@ class Shadow:
         """Raise MachineFault if operations of a phase read bytes that are undefined or written in
         the same phase, or write a byte twice."""
         base = self._tick(len(ops))
-        writes = [(number, op, name) for number, op in enumerate(ops) for name in _written(op)]
+        writes = [(number, op, name) for number, op in enumerate(ops) for name in written_by(op)]
         reads = [
             (number, op, name, _is_in_place(op, index, self._variables))
             for number, op in enumerate(ops)
@@ -126,7 +126,7 @@ class Shadow:
     def end_phase(self, ops: Sequence[Operation]) -> None:
         """Record that the operations have written their results."""
         for op in ops:
-            for name in _written(op):
+            for name in written_by(op):
                 self.define(name)
 
     def _meeting(self, name: str) -> Numbers:
@@ -245,12 +245,6 @@ def _end(layout: Layout) -> int:
 
 def _who(op: Operation) -> str:
     return f"{op.name} at {place(op)}"
-
-
-def _written(op: Operation) -> list[str]:
-    if isinstance(op, CopyOp | VerticesOp):
-        return op.destinations
-    return [op.writes.string_value()] if isinstance(op, InputOp) else []
 
 
 def _read(op: Operation) -> list[str]:

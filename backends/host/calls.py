@@ -56,7 +56,7 @@ class KernelCall:
 
     @property
     def memory(self) -> object:
-        """All that lives as long as the call, in tuples, lists and the like."""
+        """What the addresses of the call point into: arrays, in tuples, lists and objects."""
         return self._kept
 
     def __call__(self) -> None:

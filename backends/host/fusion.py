@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange, tile
-from ...dialects.tile import CopyOp, InputOp, VerticesOp
+from ...dialects.tile import written
 from ...dialects.verify_symbols import verify_use
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
@@ -203,16 +203,6 @@ def _is_routed(blocks: Mapping[str, Blocks], reading: Reading, destination: str)
     return is_routed(
         [blocks[name] for name in reading.sources], reading.spaces, blocks[destination]
     )
-
-
-def written(module: ModuleOp) -> set[str]:
-    """The variables that operations write."""
-    return {
-        name
-        for op in module.walk()
-        if isinstance(op, (CopyOp, InputOp, VerticesOp))
-        for name in ([op.writes.string_value()] if isinstance(op, InputOp) else op.destinations)
-    }
 
 
 def _is_alone(blocks: Blocks) -> bool:

@@ -22,6 +22,7 @@ import numpy as np
 
 from ...dialects import tile
 from ...dialects.host import result_sizes
+from ...dialects.tile import written
 from ...ir.blob import Blob
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, address, owner
@@ -30,7 +31,7 @@ from ..codelets.stamps import Table
 from ..machine import Machine
 from .bound_products import BoundProducts, Products
 from .calls import KernelCall, WhileEqual
-from .fusion import FusedBinder, written
+from .fusion import FusedBinder
 from .kept_run import (
     ALIGNMENT,
     CALL_COLUMNS,

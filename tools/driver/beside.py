@@ -8,10 +8,11 @@ from math import ceil
 import numpy as np
 
 from ...backends.cost import host_cycles
-from ...backends.residents import overlapping, rectangle, value_of, written
+from ...backends.residents import overlapping, rectangle, value_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.home import MOST, Home
+from ...dialects.tile import written
 from ...ir.errors import InputError
 from .executable import MACHINE, Executable
 

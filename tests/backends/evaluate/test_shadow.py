@@ -57,6 +57,10 @@ def test_skipped_comparisons_find_nothing(number: int):
 
 
 def test_some_of_these_programs_are_faulty_and_some_are_not():
-    programs, seen = filter(None, map(moved, range(40))), set[bool]()
-    while len(seen) < 2:
-        seen.add(bool(fault(next(programs))))
+    programs = filter(None, map(moved, range(40)))
+    seen: set[bool] = set()
+    for program in programs:
+        seen.add(bool(fault(program)))
+        if len(seen) == 2:
+            break
+    assert seen == {False, True}
