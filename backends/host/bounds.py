@@ -1,7 +1,7 @@
 """How much of their error bounds the errors of results take, by a compiled kernel.
 
-The kernel does the arithmetic of reference/structure.py and reference/compare.py in one pass over
-the results, without arrays of bounds.
+The kernel does the arithmetic of reference/merged.py, stages.py and compare.py in one pass over the
+results, without arrays of bounds.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from ...dialects.structured import Stage
 from ..codelets.calls import Array, address
 from ..codelets.scalar import FLOAT32, FLOAT64, Doubles, float_limits, scalar_function
 from ..codelets.stamps import Table
-from ..reference.structure import Merged, Merging, is_whole_power, stage_factors
+from ..reference.merged import Merged, Merging
+from ..reference.stages import is_whole_power, stage_factors
 from .chains import OPERATIONS
 from .kernels.tables import (
     ACTUAL,

@@ -35,6 +35,7 @@ from ..codelets.scalar import (
     scalar_function,
 )
 from .gather import Array, boxes, gathered
+from .rounding import rounding_step
 
 BOX_ELEMENTS = 1 << 21
 """Points that are evaluated at once."""
@@ -88,12 +89,9 @@ def evaluate_combined(
         wide = np.uint64 if result_dtype == np.uint64 else np.int64
         value = converted(value, np.dtype(wide if result_dtype.kind in "iu" else result_dtype))
         return value.reshape(result_shape), bound.reshape(result_shape)
-    limits = float_limits(result_dtype)
-    held = converted(converted(value, result_dtype), np.dtype(np.float64)) == value
-    step = limits.roundoff * (np.abs(value) + bound) + limits.smallest_subnormal
-    exact = (bound == 0) & held | ~np.isfinite(value)
+    step = rounding_step(value, bound, result_dtype, bound == 0)
     slack = 2 if result_dtype == np.float64 else 1 + 2.0**-20
-    bound = (bound + np.where(exact, 0.0, step)) * slack
+    bound = (bound + np.where(np.isfinite(value), step, 0.0)) * slack
     bound = np.where(np.isnan(bound), np.inf, bound)
     return value.astype(np.float64).reshape(result_shape), bound.reshape(result_shape)
 

@@ -1,10 +1,10 @@
 # pyright: basic
 """The kernel that computes error bounds, and how much of them errors take. Needs numba.
 
-It does the operations of reference/structure.py and reference/compare.py in their order, on blocks
-of elements that stay in the first cache, so that its bounds are theirs to the bit. Masks are bits
-of integers. Each task of a block is a kernel of its own, which is called at its address, so that it
-is compiled once.
+It does the operations of reference/merged.py, stages.py and compare.py in their order, on blocks of
+elements that stay in the first cache, so that its bounds are theirs to the bit. Masks are bits of
+integers. Each task of a block is a kernel of its own, which is called at its address, so that it is
+compiled once.
 
 A loop writes one array: LLVM makes vectors of a loop only if few pairs of arrays may overlap.
 """

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from abele.backends.host.bounds import largest_ratio
 from abele.backends.reference.compare import worst_of
-from abele.backends.reference.structure import Merged, merged_regions
+from abele.backends.reference.merged import Merged
+from abele.backends.reference.structure import merged_regions
 from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
@@ -96,7 +97,7 @@ def test_a_kernel_finds_the_ratio_of_numpy_to_the_bit(body, stages, dtype, rare,
     rng = np.random.default_rng(seed)
     operands = [numbers(rng, a.shape, dtype, rare) for a in structure.space.operands]
     merged = merged_structure(structure, operands, np.dtype(dtype))
-    value, bound = merged.bounded((M, N))
+    value, bound = merged.bounded()
     with np.errstate(all="ignore"):
         shift = np.where(np.isfinite(bound), bound, 0.0) * rng.normal()
         right = (value + shift).astype(dtype)
@@ -115,7 +116,7 @@ def test_the_ratio_of_each_element_is_that_of_numpy(body, stages, seed):
     rng = np.random.default_rng(seed)
     operands = [numbers(rng, a.shape, "float32", 0.05) for a in structure.space.operands]
     merged = merged_structure(structure, operands, np.dtype(np.float32))
-    value, bound = merged.bounded((M, N))
+    value, bound = merged.bounded()
     with np.errstate(all="ignore"):
         right, off = value.astype(np.float32), (value + 1e6 * bound).astype(np.float32)
     for i in rng.integers(0, M * N, 20):

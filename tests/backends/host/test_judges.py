@@ -105,7 +105,7 @@ STRUCTURES += [
 def test_regions_have_the_ratio_of_the_whole_result(
     structure: Structure, elements: int, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr("abele.backends.reference.structure.REGION", elements)
+    monkeypatch.setattr("abele.backends.reference.evaluation.REGION", elements)
     rng = np.random.default_rng(elements)
     given_ = [rng.normal(size=a.shape).astype(np.float32) for a in structure.space.operands]
     value, bound = evaluate_structure(structure, given_, np.dtype(np.float32), (3, 5, 7))
@@ -138,7 +138,7 @@ def test_regions_of_any_structure_have_the_ratio_of_the_whole_result(
     value, _ = evaluate_structure(structure, given_, np.dtype(dtype), shape)
     with np.errstate(all="ignore"):
         actual = value.astype(dtype)
-    with mock.patch("abele.backends.reference.structure.REGION", elements):
+    with mock.patch("abele.backends.reference.evaluation.REGION", elements):
         fast = FastJudge().largest_ratio(structure, given_, actual, 0)
     plain = Judge().largest_ratio(structure, given_, actual, 0)
     # In float64, the other order of a sum may be all of its error.

@@ -1,0 +1,183 @@
+"""The error bound of a result, from what its points are merged into.
+
+u is the unit roundoff of the dtype that is computed in (float32, or float64 for such operands), of
+the accumulator, or of the result.
+
+- a function: u times its condition (`ScalarFunction.condition`);
+- a sum of k: ((1+u)^k - 1) times the sum of absolute values: for products about (k+1) u |A||B|;
+- a product of k: the same, of the absolute product;
+- a maximum or minimum: the largest error of what is compared;
+- a scan: as the sum or product of the elements up to each place; a maximum, a minimum or a sort has
+  no error;
+- rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds.
+
+The stages of a chain add errors of their own (`stages.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..codelets.scalar import (
+    Doubles,
+    float_limits,
+    is_floating,
+)
+from .gather import Array, boxes
+from .parts import Parts
+from .roles import Roles
+from .rounding import as_kind_of, rounding_step
+from .stages import WithOperands, bounded_stages, stages_at
+
+PIECE = 1 << 15
+"""Elements whose bounds are computed at a time, so that intermediate arrays stay in a cache."""
+
+
+@dataclass(frozen=True)
+class Merging:
+    """What the errors of merging many terms in any order are made of.
+
+    u: the unit roundoff of computing. tiny: the error of an underflow there. terms: how many values
+    are merged into each result. growth: the relative error of merging them. lost: the error of an
+    underflow of the accumulator, and largest its largest number. several: whether there is more
+    than one term.
+    """
+
+    u: float
+    tiny: float
+    terms: NDArray[np.int64] | int
+    growth: Doubles
+    lost: Doubles
+    largest: float
+    several: Array
+
+    @staticmethod
+    def of(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> Merging:
+        """Those of a result whose sums and products are kept in a dtype."""
+        terms, limits = parts.terms, float_limits(accumulator)
+        computing = float_limits(roles.computing)
+        tiny = 0.0 if roles.function.is_exact else computing.smallest_normal
+        several = np.greater(terms, 1)
+        growth = np.where(several, np.expm1(terms * np.log1p(limits.roundoff)), 0.0)
+        lost = several * limits.smallest_normal
+        return Merging(computing.roundoff, tiny, terms, growth, lost, limits.largest, several)
+
+
+def _merging_error(
+    roles: Roles, parts: Parts, accumulator: np.dtype[Any]
+) -> tuple[Doubles, NDArray[np.bool_]]:
+    """The error before the result is rounded, and where there is none at all."""
+    value, size, error = parts.value, parts.size, parts.error
+    assert size is not None
+    assert error is not None
+    each = Merging.of(roles, parts, accumulator)
+    k, u, tiny, growth, lost = each.terms, each.u, each.tiny, each.growth, each.lost
+    match roles.merged_by:
+        case "sum":
+            total = u * (size if roles.is_contraction else error) + k * tiny
+            total = total + growth * (size + total) + lost
+        case "prod":
+            total = np.maximum(error - np.abs(value), 0.0) + growth * error
+            total = total + k * (tiny + lost) * size
+        case _:
+            total = u * error + np.where(error > 0, tiny, 0.0)
+            return total, total == 0
+    overflows = size * (1 + growth) >= each.largest
+    exact = np.zeros(value.shape, bool)
+    if roles.along is not None:
+        # The first elements of a scan are moved, or are the identity.
+        exact = np.broadcast_to(~each.several, value.shape)
+        total = np.where(exact, 0.0, total)
+    return np.where(overflows & each.several, np.inf, total), exact
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A result before it is rounded and stages follow.
+
+    accumulator: the dtype that sums and products are kept in. stages: those of the chain, each with
+    its further operands in float64, which broadcast to the value.
+    """
+
+    roles: Roles
+    parts: Parts
+    accumulator: np.dtype[Any]
+    stages: Sequence[WithOperands]
+
+    def bounded(self) -> tuple[Array, Doubles]:
+        """The result after the chain and its bound, both over the kept dimensions."""
+        with np.errstate(all="ignore"):
+            return self._by_pieces()
+
+    def at(self, place: tuple[slice, ...]) -> Merged:
+        """What is merged in a region of the result."""
+        return replace(self, parts=self.parts.at(place), stages=stages_at(self.stages, place))
+
+    def _by_pieces(self) -> tuple[Array, Doubles]:
+        """As bounded, piece by piece."""
+        shape = self.parts.value.shape
+        if self.parts.value.size <= PIECE:
+            return self._as_one_piece()
+        value: Array | None = None
+        bound = np.empty(shape)
+        for box in boxes(shape, [range(len(shape))], PIECE):
+            place = tuple(slice(*each) for each in box)
+            found, bound[place] = self.at(place)._as_one_piece()
+            if value is None:
+                value = np.empty(shape, found.dtype)
+            value[place] = found
+        assert value is not None
+        return value, bound
+
+    def _as_one_piece(self) -> tuple[Array, Doubles]:
+        """As bounded, all elements at a time."""
+        value, bound = _finished(self.roles, self.parts, self.accumulator)
+        if not self.stages:
+            return value, bound
+        least = _least(self.roles, self.parts)
+        return bounded_stages(self.roles, self.stages, value, bound, least)
+
+
+def _finished(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> tuple[Array, Doubles]:
+    """The result of its kind and the whole bound."""
+    value = as_kind_of(parts.value, roles.result_dtype)
+    if parts.size is None or roles.function.boolean:
+        return value, _rounding(value, np.zeros(value.shape), roles, np.ones(value.shape, bool))
+    error, exact = _merging_error(roles, parts, accumulator)
+    if not is_floating(roles.result_dtype):
+        # An error before the truncation moves the result by at most one more.
+        return value, np.where(exact, 0.0, np.ceil(error))
+    return value, _rounding(value, error, roles, exact)
+
+
+def _least(roles: Roles, parts: Parts) -> Doubles:
+    """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
+    value, size, error = parts.value, parts.size, parts.error
+    nothing_below = np.zeros(value.shape, bool)
+    if size is not None and error is not None:
+        match roles.merged_by:
+            case "sum":
+                # Terms are of the sign of the exact ones unless their error is absolute.
+                nothing_below = (value >= size) & (roles.function.sensitivity is None)
+            case "prod":
+                pass
+            case _:
+                nothing_below = value >= float_limits(roles.computing).roundoff * error
+    return np.where(nothing_below, 0.0, -np.inf)
+
+
+def _rounding(value: Array, error: Doubles, roles: Roles, exact: NDArray[np.bool_]) -> Doubles:
+    """An error with that of rounding to the result's dtype added."""
+    dtype = roles.result_dtype
+    if not is_floating(dtype):
+        return error
+    step = rounding_step(value, error, dtype, exact)
+    if roles.rounds_once:
+        step = np.where(exact, step, 0.0)
+    bound = (error + step) * roles.bound_factor
+    return np.where(np.isnan(bound), np.inf, bound)

@@ -1,0 +1,243 @@
+"""The part that each dimension plays in an evaluation, and the dtypes that it computes in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from ...dialects.along import Along
+from ...dialects.structured import Stage, Structure
+from ...ir.geometry.space import AccessMap, Space
+from ...ir.number_kinds import is_unsigned, is_whole, whole_limits
+from ..codelets.chain import chaining_dtype
+from ..codelets.scalar import (
+    FLOAT32,
+    ScalarFunction,
+    compute_dtype,
+    is_floating,
+)
+from .gather import Array, Box, boxes, whole_box
+
+BOX_ELEMENTS = 1 << 22
+"""Elements of an array that evaluation makes at once: 32 MiB of float64."""
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The part each dimension plays in an evaluation, and the dtypes: all but the arrays.
+
+    dtypes: of the function's operands. result_dtype: that of the value before the chain, which its
+    end is rounded to final_dtype from.
+    """
+
+    space: Space
+    function: ScalarFunction
+    parameters: tuple[float, ...]
+    combiner: str | None
+    dtypes: tuple[np.dtype[Any], ...]
+    result_dtype: np.dtype[Any]
+    kept: tuple[int, ...]
+    reduced: tuple[int, ...]
+    chain: tuple[Stage, ...] = ()
+    final_dtype: np.dtype[Any] = FLOAT32
+    along: Along | None = None
+    updates: bool = False
+
+    @property
+    def merged_by(self) -> str | None:
+        """How values are merged into one, by a combiner or a scan; None if they are not."""
+        return self.combiner if self.along is None else self.along.name
+
+    @cached_property
+    def exact(self) -> bool:
+        """Whether all operands that are numbers are integers or booleans."""
+        return not any(map(is_floating, self.dtypes[self.function.values :]))
+
+    @cached_property
+    def computing(self) -> np.dtype[Any]:
+        """The dtype that the machine computes the function in."""
+        dtype = compute_dtype(*self.dtypes[self.function.values :])
+        return dtype if is_floating(dtype) else np.dtype(np.float32)
+
+    @cached_property
+    def rounds_once(self) -> bool:
+        """Whether computing rounds to the result's dtype, so that nothing rounds to it again."""
+        is_kept = self.combiner in (None, "max", "min", "pick", "last")
+        return is_kept and self.result_dtype == self.computing
+
+    @cached_property
+    def bound_factor(self) -> float:
+        """What a bound is multiplied by for the reference's own errors, which are of the same kind:
+        of 2^-53 where the bound has 2^-24 or more."""
+        return 2.0 if self.computing == np.float64 else 1 + 2.0**-20
+
+    @cached_property
+    def working(self) -> np.dtype[Any]:
+        """The dtype that the reference computes in."""
+        if not self.exact:
+            return np.dtype(np.float64)
+        if self.combiner is None:
+            # As the machine computes: a logarithm of integers is cut off at their limits, which
+            # are not those of wider ones.
+            return compute_dtype(*self.dtypes[self.function.values :])
+        unsigned = all(is_unsigned(d) or d.kind == "b" for d in self.dtypes)
+        wide = np.dtype(np.uint64) in self.dtypes
+        return np.dtype(np.uint64 if unsigned and wide else np.int64)
+
+    @cached_property
+    def read_as(self) -> tuple[np.dtype[Any], ...]:
+        """What operands are converted to: conditions stay what they are."""
+        return tuple(
+            dtype if dtype.kind == "b" and i < self.function.values else self.working
+            for i, dtype in enumerate(self.dtypes)
+        )
+
+    @cached_property
+    def viewed(self) -> tuple[tuple[int, ...], ...]:
+        """The viewed shapes of all operands."""
+        return tuple(access.shape for access in self.space.operands)
+
+    @cached_property
+    def is_contraction(self) -> bool:
+        """Whether this is a sum of products, which matrix multiplication computes."""
+        is_product = self.function.name == "mul" and self.combiner == "sum"
+        return is_product and not self.space.relations
+
+    @cached_property
+    def terms(self) -> int:
+        """How many values are merged into one."""
+        return prod(self.space.dims[d].size for d in self.reduced) + self.updates
+
+    @cached_property
+    def whole(self) -> Box:
+        """The box of all points."""
+        return whole_box(self.space.sizes)
+
+    @cached_property
+    def points(self) -> int:
+        """How many points there are."""
+        return self.space.points
+
+    def boxes(self, region: Box) -> Iterable[Box]:
+        """Boxes of a region's points that are held at once; none where there are no points."""
+        sizes = [end - begin for begin, end in region]
+        if prod(sizes) <= BOX_ELEMENTS:
+            return (region,) if self.points else ()
+        found = boxes(sizes, self._groups(), BOX_ELEMENTS)
+        starts = [begin for begin, _ in region]
+        return (
+            tuple((s + a, s + b) for s, (a, b) in zip(starts, box, strict=True)) for box in found
+        )
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """Of what boxes add to: the kept dimensions."""
+        return tuple(self.space.dims[d].size for d in self.kept)
+
+    @cached_property
+    def start(self) -> Array:
+        """What merging begins with, as an array without axes."""
+        dtype: np.dtype[Any] = np.dtype(np.bool_) if self.function.boolean else self.working
+        first: Any = 0
+        if self.combiner in ("max", "min"):
+            lowest = self.combiner == "max"
+            if dtype.kind == "f":
+                first = -np.inf if lowest else np.inf
+            elif "b" in (dtype.kind, self.result_dtype.kind):
+                first = not lowest
+            else:
+                # Of what the result holds: merging nothing must give something it can hold.
+                held = whole_limits(self.result_dtype if is_whole(self.result_dtype) else dtype)
+                first = held.min if lowest else held.max
+        elif self.combiner == "prod":
+            first = 1
+        if dtype.kind == "b" and self.combiner in ("sum", "prod"):
+            dtype = np.dtype(np.int64)
+        return np.array(first, dtype)
+
+    def _groups(self) -> list[list[int]]:
+        """Dimensions whose points are held at once, the cheapest to cut first."""
+        order = [*self.kept, *self.reduced]
+        if not self.is_contraction:
+            return [order]
+        used = [access.dims() for access in self.space.operands]
+        return [
+            [d for d in order if d in used[0]],
+            [d for d in order if d in used[1]],
+            list(self.kept),
+        ]
+
+    def place(self, box: Box, region: Box | None = None) -> tuple[Any, ...]:
+        """Where the points of a box are in a region of the result, or in all of it."""
+        region = region or self.whole
+        starts = {d: region[d][0] for d in self.kept}
+        # The ellipsis keeps arrays of rank 0 arrays.
+        return (*(slice(box[d][0] - starts[d], box[d][1] - starts[d]) for d in self.kept), ...)
+
+    def in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
+        """An array with one axis for each of some kept dimensions, with all of them."""
+        if tuple(dims) == self.kept:
+            return array
+        missing = [d for d in self.kept if d not in dims]
+        array = array.reshape(array.shape + (1,) * len(missing))
+        order = [*dims, *missing]
+        return array.transpose([order.index(d) for d in self.kept])
+
+
+@lru_cache(maxsize=4096)
+def roles_of(
+    structure: Structure,
+    function: ScalarFunction,
+    dtypes: tuple[np.dtype[Any], ...],
+    result_dtype: np.dtype[Any],
+) -> Roles:
+    """The roles in a structure of operands and a result of these dtypes.
+
+    Raises ValueError if the operands do not fit the space, or the result is not covered.
+    """
+    space, body = structure.space, structure.body
+    arity = structure.arity
+    if len(dtypes) != len(space.operands) or len(dtypes) != arity:
+        raise ValueError(
+            f"{body.function}: {len(dtypes)} operands; the space has {len(space.operands)}, "
+            f"the function, its relations and its chain take {arity}"
+        )
+    if len(space.results) != 1:
+        raise ValueError(f"a structure with {len(space.results)} results; need 1")
+    kept = _result_dims(space, space.results[0])
+    reduced = tuple(d for d in range(len(space.dims)) if d not in kept)
+    if body.combiner is None and any(space.dims[d].size != 1 for d in reduced):
+        names = ", ".join(space.dims[d].name for d in reduced)
+        raise ValueError(f"{body.function}: nothing merges dimensions {names}")
+    if body.then and body.chained_elements[-1] == "" and not is_floating(result_dtype):
+        raise ValueError(f"{body.function}: a chain on elements of {result_dtype}; need floats")
+    before = chaining_dtype(*dtypes, result_dtype) if body.then else result_dtype
+    own = dtypes[: function.arity]
+    return Roles(
+        *(space, function, body.parameters, body.combiner, own, before, kept, reduced),
+        chain=body.then,
+        final_dtype=result_dtype,
+        along=body.along,
+        updates=body.updates,
+    )
+
+
+def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:
+    """The dimensions of a result, in the order of its axes; those of one element need no axis."""
+    kept: list[int] = []
+    for i, axis in enumerate(result.axes):
+        whole = axis.offset == 0 and axis.divisor == 1
+        if not axis.terms and axis.size <= 1 and whole:
+            continue
+        if len(axis.terms) != 1 or axis.terms[0][1] != 1 or not whole:
+            raise ValueError(f"result axis {i}: need one dimension, from its first element on")
+        ((d, _),) = axis.terms
+        if space.dims[d].size != axis.size or d in kept:
+            raise ValueError(f"result axis {i}: dimension {space.dims[d].name} does not cover it")
+        kept.append(d)
+    return tuple(kept)

@@ -1,0 +1,39 @@
+"""Values as a dtype holds them, and the errors of rounding to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..codelets.scalar import (
+    FLOAT64,
+    Doubles,
+    converted,
+    float_limits,
+    is_floating,
+)
+from .gather import Array
+
+
+def as_kind_of(value: Array, dtype: np.dtype[Any]) -> Array:
+    """A value as the result's kind holds it: floats stay float64, integers wrap."""
+    if is_floating(dtype):
+        return value.astype(np.float64, copy=False)
+    if dtype.kind == "b":
+        return converted(value, dtype)
+    wide = np.dtype(np.uint64 if dtype == np.uint64 else np.int64)
+    return converted(converted(value, dtype), wide)
+
+
+def rounding_step(value: Array, error: Doubles, dtype: np.dtype[Any], exact: Array) -> Doubles:
+    """The error of rounding a value with an error to a float dtype.
+
+    exact: where the value is exact, so that rounding a number that the dtype holds does nothing.
+    """
+    limits = float_limits(dtype)
+    step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal
+    if not exact.any():
+        return step
+    held = converted(converted(value, dtype), FLOAT64) == value
+    return np.where(exact & held, 0.0, step)
