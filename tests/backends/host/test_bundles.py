@@ -9,7 +9,7 @@ import pytest
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
 from abele.backends.evaluate.blocks import Blocks, bind_copy
-from abele.backends.host import bundles, calls, routes
+from abele.backends.host import bundles, calls, runs
 from abele.backends.host.bundles import GATHERED_LONGS, GATHERED_WORDS, Runs, groups, with_bundles
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.copies import bind_copy as host_copy
@@ -44,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Runs]]:
         found.append(with_bundles(*arguments))
         return found[-1]
 
-    monkeypatch.setattr(routes, "with_bundles", spy)
+    monkeypatch.setattr(runs, "with_bundles", spy)
     return found
 
 

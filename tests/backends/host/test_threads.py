@@ -15,7 +15,7 @@ import onnx
 import pytest
 
 from abele.backends.faults import IndexFault
-from abele.backends.host import calls, routes, threads
+from abele.backends.host import calls, routes, runs, threads
 from abele.backends.host.binders import best_binder
 from abele.backends.host.threads import THREADS, Threads, using
 from abele.backends.machine import Machine
@@ -113,7 +113,7 @@ def test_a_planted_race_is_found():
         return [np.arange(len(kind) + 1, dtype=np.int64)]
 
     routes._KNOWN.clear()
-    with mock.patch.object(routes, "_stages", at_once):
+    with mock.patch.object(runs, "stages_of", at_once):
         # A change of the generator may move it.
         numbers = (RACING, *range(PROGRAMS * EACH))
         found = next(filter(None, map(differing, programs(numbers))), [])
