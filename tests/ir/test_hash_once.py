@@ -49,6 +49,36 @@ def test_equal_values_have_equal_hashes_and_others_their_own():
     assert hash(changed) == hash(Pair(Counted(1), "b"))
 
 
+class Compared(Counted):
+    __hash__ = Counted.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        assert isinstance(other, Compared)
+        self.compared = getattr(self, "compared", 0) + 1
+        return other.value == self.value
+
+
+def test_values_that_were_found_equal_are_not_compared_again():
+    one, other, third = (Pair(Compared(1)) for _ in range(3))
+    assert all(one == other for _ in range(3))
+    assert other == one
+    assert other == third
+    assert third == one
+    assert [getattr(each.one, "compared", 0) for each in (one, other, third)] == [1, 1, 0]
+
+
+def test_values_with_different_hashes_are_not_compared():
+    one, other = Pair(Compared(1)), Pair(Compared(2))
+    assert hash(one) != hash(other)
+    assert one != other
+    assert not hasattr(one.one, "compared")
+
+
+def test_a_value_differs_from_one_of_another_class():
+    assert Pair(Counted(1)) != 1
+    assert Pair(Counted(1)) != AXIS
+
+
 AXIS = AxisMap(6, ((0, 1),), outside="fill")
 SPACE = Space((Dim("i", 6),), (AccessMap((AXIS,)),), (AccessMap((AxisMap(6, ((0, 1),)),)),))
 VALUES = (
@@ -62,6 +92,7 @@ VALUES = (
 @pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
 def test_a_hash_is_not_pickled(value: object):
     hash(value)
+    assert value == replace(value)
     for copied in (deepcopy(value), pickle.loads(pickle.dumps(value))):
         assert copied == value
         assert hash(copied) == hash(value)
