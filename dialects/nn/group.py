@@ -154,8 +154,9 @@ def groups_of(block: Block) -> tuple[Group, ...]:
                 lists.update((each, members) for each in other)
         members.append(op)
         lists[op] = members
-    found = {id(members): Group(tuple(members)) for members in lists.values() if is_group(members)}
-    return tuple(found.values())
+    # Each list is there once for each of its members.
+    found = {id(members): members for members in lists.values()}
+    return tuple(Group(tuple(members)) for members in found.values() if is_group(members))
 
 
 def is_group(members: Sequence[Operation]) -> bool:
