@@ -192,6 +192,27 @@ class Layout:
         keep = (index >= low) & (index < high)
         return part[keep], index[keep]
 
+    def runs(
+        self, axis: int, within: tuple[int, int] | None = None, *, one_by_one: bool = False
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """The tensor indices in every cell's block along an axis, as runs of neighbours.
+
+        They are those of `members`, in the same order. Returns (part, first, length), all (runs,):
+        the part, the first index of the run, and the number of indices. one_by_one: each index is
+        a run.
+        """
+        rule = self.access.axes[axis]
+        in_runs = self.steps[axis] == 1 and rule.divisor == 1 and rule.outside in ("none", "fill")
+        if one_by_one or not in_runs:
+            part, index = self.members(axis, within)
+            return part, index, np.ones_like(index)
+        low, high = within or (0, rule.size)
+        starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
+        first = np.clip(starts, max(low, 0), min(high, rule.size))
+        last = np.clip(starts + counts, first, min(high, rule.size))
+        part = np.flatnonzero(last > first)
+        return part, first[part], (last - first)[part]
+
     @cached_property
     def is_partition(self) -> bool:
         """True if every element lies in exactly one block, not counting replicas.

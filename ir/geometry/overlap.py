@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..distinct import distinct
 from .blocks import moved, plain_move
 from .layout import Layout
 from .space import AccessMap, Space
@@ -65,6 +67,23 @@ class SharedElements:
         count = np.diff(begins, append=len(keys))
         destination, source = np.divmod(keys[begins], shape[1])
         return SharedElements(shape, destination, source, count, None)
+
+    @staticmethod
+    def from_pieces(
+        destination: Counts, source: Counts, count: Counts, shape: tuple[int, int]
+    ) -> SharedElements:
+        """Made from pieces of blocks: the two parts of each, and its elements: (pieces,) each."""
+        keys = destination * shape[1] + source
+        if prod(shape) <= FEW_PAIRS:
+            table = np.zeros(prod(shape), np.int64)
+            np.add.at(table, keys, count)
+            return SharedElements.from_table(table.reshape(shape))
+        order = keys.argsort(kind="stable")
+        keys = keys[order]
+        begins = np.flatnonzero(np.diff(keys, prepend=-1))
+        total = np.add.reduceat(count[order], begins) if len(begins) else count
+        destination, source = np.divmod(keys[begins], shape[1])
+        return SharedElements(shape, destination, source, total, None)
 
     def at(self, destination: Counts, source: Counts) -> Counts:
         """Elements that the given pairs share: (given pairs,)."""
@@ -388,30 +407,122 @@ def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Co
 def _group(
     component: Component, source: Layout, destination: Layout, chain: tuple[Space, ...]
 ) -> Group:
-    """The elements shared by the parts of one component, by following every element's owner."""
+    """The elements shared by the parts of one component, by following the owners of elements."""
 
     def axes(name: str) -> list[int]:
         return component.get(name, [])
 
     source_dims = tuple(d for d in axes("source grid") if source.parts[d] > 1)
+    destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
     # A move that reads one part of a concatenation or of a split looks at that part only.
     read = _bounds(source.shape, chain[0].operands[0], chain[0].sizes)
     written = _bounds(destination.shape, chain[-1].results[0], chain[-1].sizes)
-    part, index = _entries(source, axes("source"), source_dims, read)
-    owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
-    owner[index[::-1]] = part[::-1]
-    owner = carried(owner, component, chain)
-    destination_dims = tuple(d for d in axes("destination grid") if destination.parts[d] > 1)
-    to, index = _entries(destination, axes("destination"), destination_dims, written)
-    of = owner[index]
-    to, of, index = to[of >= 0], of[of >= 0], index[of >= 0]
+    of = _runs(source, axes("source"), source_dims, read)
+    to = _runs(destination, axes("destination"), destination_dims, written)
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
-    shared = SharedElements.from_elements(to, of, (rows, columns))
-    heard = np.zeros(len(owner), bool)
-    heard[index] = True
-    sent = np.bincount(owner[heard], minlength=columns)
+    stays = all(
+        _keeps(space, axes(f"operand {k}"), axes(f"result {k}")) for k, space in enumerate(chain)
+    )
+    in_order = of.in_order() if stays and to.are_long else None
+    if in_order is not None:
+        shared, sent = _met(in_order, to, (rows, columns))
+        return Group(destination_dims, source_dims, shared, sent)
+    owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
+    part, index = of.elements()
+    owner[index[::-1]] = part[::-1]
+    owner = carried(owner, component, chain)
+    part, index = to.elements()
+    owners = owner[index]
+    part, owners, index = part[owners >= 0], owners[owners >= 0], index[owners >= 0]
+    shared = SharedElements.from_elements(part, owners, (rows, columns))
+    read_by_some = np.zeros(len(owner), bool)
+    read_by_some[index] = True
+    sent = np.bincount(owner[read_by_some], minlength=columns)
     return Group(destination_dims, source_dims, shared, sent)
+
+
+LONG = 4
+"""Elements of a run, on average, from which on runs are compared, and not each element.
+
+Runs of one element take twice as long as elements.
+"""
+
+
+class _Runs(NamedTuple):
+    """Runs of neighbouring elements of some axes: (runs,) each.
+
+    part: the part that holds a run. first: its first element, row-major over the axes. length: its
+    elements, 1 or more.
+    """
+
+    part: Counts
+    first: Counts
+    length: Counts
+
+    @property
+    def are_long(self) -> bool:
+        """Whether the runs are so long that it pays not to look at their elements."""
+        return 0 < LONG * len(self.length) <= int(self.length.sum())
+
+    def elements(self) -> tuple[Counts, Counts]:
+        """The part and the place of every element, run by run: (elements,) each."""
+        if (self.length == 1).all():
+            return self.part, self.first
+        part = np.repeat(self.part, self.length)
+        before = np.cumsum(self.length) - self.length
+        return part, np.arange(len(part)) + np.repeat(self.first - before, self.length)
+
+    def in_order(self) -> _Runs | None:
+        """The same runs by their first elements; None if they leave gaps or hold elements twice."""
+        if not len(self.part):
+            return None
+        order = self.first.argsort(kind="stable")
+        found = _Runs(*(each[order] for each in self))
+        ends = found.first + found.length
+        return found if (found.first[1:] == ends[:-1]).all() else None
+
+
+def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, Counts]:
+    """The elements that runs share, and those of each source part that a destination part needs.
+
+    of: runs of the source, each after the one before. to: runs of the destination. shape:
+    destination parts, source parts.
+    """
+    edges = np.append(of.first, of.first[-1] + of.length[-1])
+    begin = np.maximum(to.first, edges[0])
+    end = np.maximum(np.minimum(to.first + to.length, edges[-1]), begin)
+    # Each run of the destination is cut where a run of the source begins.
+    low = np.searchsorted(edges, begin, side="right") - 1
+    pieces = np.where(end > begin, np.searchsorted(edges, end, side="left") - low, 0)
+    at = np.repeat(np.arange(len(begin)), pieces)
+    run = low[at] + np.arange(len(at)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
+    count = np.minimum(end[at], edges[run + 1]) - np.maximum(begin[at], edges[run])
+    shared = SharedElements.from_pieces(to.part[at], of.part[run], count, shape)
+    sent = np.zeros(shape[1], np.int64)
+    np.add.at(sent, of.part, heard(edges[:-1], edges[1:], begin, end))
+    return shared, sent
+
+
+def heard(first: Counts, last: Counts, starts: Counts, ends: Counts) -> Counts:
+    """The elements of each run that lie in at least one other run: (runs,).
+
+    first, last: of each run, the first element and one past its last. starts, ends: of the others.
+    """
+    if ((starts[1:] <= ends[:-1]) & (ends[1:] >= starts[:-1])).all():
+        # Each of the others touches the next one, so that together they are one run.
+        low, high = int(starts.min()), int(ends.max())
+        # np.clip takes several times as long for a few values.
+        last, first = (np.minimum(np.maximum(each, low), high) for each in (last, first))
+        return last - first
+    # The number of elements before each edge that some part wants. This counts edges, since an axis
+    # may have a hundred million elements.
+    edges = distinct(np.concatenate([starts, ends, first, last]))
+    opens, closes = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
+    n = len(edges)
+    is_open = np.cumsum(np.bincount(opens, minlength=n) - np.bincount(closes, minlength=n)) > 0
+    before = np.concatenate([[0], np.cumsum(np.diff(edges) * is_open[:-1])])
+    return before[np.searchsorted(edges, last)] - before[np.searchsorted(edges, first)]
 
 
 def _bounds(
@@ -438,24 +549,26 @@ def _bounds(
     return {0: (first // rest, last // rest + 1)}
 
 
-def _entries(
+def _runs(
     layout: Layout,
     axes: list[int],
     dims: tuple[int, ...],
     within: Mapping[int, tuple[int, int]],
-) -> tuple[Counts, Counts]:
-    """Every (part, element) of some axes: part row-major over dims, element over the axes.
+) -> _Runs:
+    """The elements of some axes that each part holds, the part row-major over dims.
 
     within: for some axes, a range of elements (first, one past the last); others are left out.
     """
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)
+    length = np.ones(1, np.int64)
     weight = {d: prod(layout.parts[e] for e in dims[k + 1 :]) for k, d in enumerate(dims)}
     cut = {i: sorted({d for d, _ in layout.access.axes[i].terms if d in weight}) for i in axes}
     known: dict[int, Counts] = {}
     for k, i in enumerate(axes):
         mine = cut[i]
-        p, e = layout.members(i, within.get(i))
+        # Along the last axis, neighbours are neighbours among all elements.
+        p, e, n = layout.runs(i, within.get(i), one_by_one=i != axes[-1])
         parts = tuple(layout.parts[d] for d in mine)
         at = dict(zip(mine, np.unravel_index(p, parts) if mine else (), strict=True))
         offset = np.zeros(len(p), np.int64)
@@ -469,10 +582,11 @@ def _entries(
         pairs = slice(None) if agree.all() else agree
         part = (part[:, None] + offset)[pairs].ravel()
         element = (element[:, None] * layout.access.axes[i].size + e)[pairs].ravel()
+        length = np.broadcast_to(n, agree.shape)[pairs].ravel()
         again = {d for j in axes[k + 1 :] for d in cut[j]}
         known = {
             **{d: v[:, None] for d, v in known.items() if d in again},
             **{d: v[None] for d, v in at.items() if d in again},
         }
         known = {d: np.broadcast_to(v, agree.shape)[pairs].ravel() for d, v in known.items()}
-    return part, element
+    return _Runs(part, element, length)

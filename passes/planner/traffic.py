@@ -12,9 +12,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Group, Overlap, SharedElements, overlap
+from ...ir.geometry.overlap import Group, Overlap, SharedElements, heard, overlap
 from ...ir.geometry.space import AccessMap, Space
 
 Integers = NDArray[np.int64]
@@ -135,27 +134,8 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
         to.split_dims,
         of.split_dims,
         SharedElements.from_table(np.maximum(high - low, 0)),
-        _within(*own, *wanted),
+        heard(*own, *wanted),
     )
-
-
-def _within(first: Integers, last: Integers, starts: Integers, ends: Integers) -> Integers:
-    """The elements of each run that lie in at least one other run: (runs,).
-
-    first, last: of each run, the first element and one past its last. starts, ends: of the others.
-    """
-    if ((starts[1:] <= ends[:-1]) & (ends[1:] >= starts[:-1])).all():
-        # Each of the others touches the next one, so that together they are one run.
-        low, high = int(starts.min()), int(ends.max())
-        return _between(last, low, high) - _between(first, low, high)
-    # The number of elements before each edge that some part wants. This counts edges, since an axis
-    # may have a hundred million elements.
-    edges = distinct(np.concatenate([starts, ends, first, last]))
-    opens, closes = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
-    n = len(edges)
-    is_open = np.cumsum(np.bincount(opens, minlength=n) - np.bincount(closes, minlength=n)) > 0
-    before = np.concatenate([[0], np.cumsum(np.diff(edges) * is_open[:-1])])
-    return before[np.searchsorted(edges, last)] - before[np.searchsorted(edges, first)]
 
 
 def _between(values: Integers, low: int, high: int) -> Integers:

@@ -66,6 +66,18 @@ def test_members_within_bounds_are_all_members_in_that_range(layout: Layout, low
     assert found[1].tolist() == index[inside].tolist()
 
 
+@given(layouts_of_one_axis(), st.integers(0, 40), st.integers(0, 40), st.booleans())
+def test_runs_hold_the_members_in_their_order(layout: Layout, low: int, high: int, alone: bool):
+    part, index = layout.members(0, (low, high))
+    found, first, length = layout.runs(0, (low, high), one_by_one=alone)
+    assert np.repeat(found, length).tolist() == part.tolist()
+    listed = [
+        i for f, n in zip(first.tolist(), length.tolist(), strict=True) for i in range(f, f + n)
+    ]
+    assert listed == index.tolist()
+    assert (length == 1).all() if alone else (length > 0).all()
+
+
 def test_a_block_layout_cuts_each_axis_into_its_parts():
     layout = block_layout((64, 32), (4, 2), first_tile=3)
     assert (layout.cells, layout.box, layout.first_tile) == (8, (16, 16), 3)

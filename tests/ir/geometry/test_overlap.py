@@ -1,6 +1,8 @@
 from collections import Counter
 from dataclasses import replace
+from itertools import product
 from math import prod
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,7 +12,13 @@ from hypothesis import strategies as st
 from abele.ir.geometry import overlap as overlap_module
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout, canonical, linear_layout
-from abele.ir.geometry.overlap import FEW_PAIRS, SharedElements, linear_groups, overlap
+from abele.ir.geometry.overlap import (
+    FEW_PAIRS,
+    Overlap,
+    SharedElements,
+    linear_groups,
+    overlap,
+)
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 from .strategies import cell_indices, cuttings, shapes
@@ -58,8 +66,19 @@ def held_by_brute_force(
 
 
 def check(source: Layout, destination: Layout, names: np.ndarray, move: Space | None = None):
+    """Check an overlap that is computed from runs, and one that is computed from elements."""
+    for long, few in product((1, 1 << 30), (0, FEW_PAIRS)):
+        overlap.cache_clear()
+        with (
+            patch.object(overlap_module, "LONG", long),
+            patch.object(overlap_module, "FEW_PAIRS", few),
+        ):
+            check_overlap(overlap(source, destination, move), names)
+
+
+def check_overlap(found: Overlap, names: np.ndarray):
+    source, destination = found.source, found.destination
     pairs, wanted, sent = shared_by_brute_force(source, destination, names)
-    found = overlap(source, destination, move)
     assert list(found.wanted) == wanted
     sources, destinations, shared = found.pairs()
     listed = zip(sources.tolist(), destinations.tolist(), shared.tolist(), strict=True)
