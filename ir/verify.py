@@ -10,6 +10,7 @@ from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
 from .xdsl.definition_checks import speed_up_check
+from .xdsl.fields import operands_of, successors_of
 from .xdsl.verified_by_form import verify_if_changed
 from .xdsl.walk import operations
 
@@ -100,7 +101,7 @@ def _passes_all_checks(op: Operation) -> bool:
     Makes the same checks faster, without preparing error messages. False means that xDSL has to
     check: something is wrong, or a region has several blocks.
     """
-    if op.successors or any(type(value) is ErasedSSAValue for value in op.operands):
+    if successors_of(op) or ErasedSSAValue in map(type, operands_of(op)):
         return False
     for region in op.regions:
         if region.parent is not op or len(region.blocks) > 1:
@@ -122,7 +123,11 @@ def _passes_all_checks(op: Operation) -> bool:
     return True
 
 
-def _verify_region(region: Region, visible: set[SSAValue]) -> None:
+def _verify_region(region: Region, visible: set[int]) -> None:
+    """Check the values in a region. visible: the identities of those that it may use.
+
+    Values hash by identity too, but in Python.
+    """
     blocks = tuple(region.blocks)
     if len(blocks) == 1:
         _verify_block(blocks[0], visible)
@@ -140,22 +145,27 @@ def _verify_region(region: Region, visible: set[SSAValue]) -> None:
         visible -= above
 
 
-def _values(block: Block) -> list[SSAValue]:
-    return [*block.args, *(result for op in block.ops for result in op.results)]
+def _values(block: Block) -> list[int]:
+    return [*map(id, block.args), *(id(result) for op in block.ops for result in op.results)]
 
 
-def _verify_block(block: Block, visible: set[SSAValue]) -> None:
-    visible.update(block.args)
-    for op in block.ops:
-        for index, operand in enumerate(op.operands):
-            if operand not in visible:
-                _fail(op, f"operand {index}{_hint(operand)} {_absence(operand, op)}")
+def _verify_block(block: Block, visible: set[int]) -> None:
+    visible.update(map(id, block.args))
+    made = [*map(id, block.args)]
+    op = block.first_op
+    while op is not None:
+        if not visible.issuperset(map(id, operands_of(op))):
+            index, operand = next((i, v) for i, v in enumerate(op.operands) if id(v) not in visible)
+            _fail(op, f"operand {index}{_hint(operand)} {_absence(operand, op)}")
         if op.regions:
             isolated = op.has_trait(IsolatedFromAbove, value_if_unregistered=False)
             for region in op.regions:
                 _verify_region(region, set() if isolated else visible)
-        visible.update(op.results)
-    visible.difference_update(_values(block))
+        results = [*map(id, op.results)]
+        visible.update(results)
+        made += results
+        op = op.next_op
+    visible.difference_update(made)
 
 
 def _hint(value: SSAValue) -> str:

@@ -11,6 +11,8 @@ from typing import TypeVar
 
 from xdsl.ir import Attribute, Operation
 
+from .fields import operands_of
+
 Op = TypeVar("Op", bound=Operation)
 T = TypeVar("T")
 
@@ -31,7 +33,7 @@ def cached_by_form(answer: Callable[[Op], T]) -> Callable[[Op], T]:
 
     @wraps(answer)
     def kept(op: Op) -> T:
-        operands = op.operands
+        operands = operands_of(op)
         if not operands or op.regions:
             return answer(op)
         properties, attributes = op.properties, op.attributes
