@@ -406,25 +406,31 @@ def block_sizes(layout: Layout) -> Integers:
     return sizes.ravel()
 
 
-def sent_elements(shared: Overlap) -> Integers:
+def sent_elements(shared: Overlap, local: Integers | None = None) -> Integers:
     """Elements that each source cell sends to other tiles: (source cells,).
 
     Elements that several tiles want are sent once. The count is exact unless some elements of a
-    cell have several receivers and others none; then it is an upper bound.
+    cell have several receivers and others none; then it is an upper bound. local: shared.local, if
+    it is known from elsewhere.
     """
     source, destination = shared.source, shared.destination
-    cells = np.arange(source.cells)
     named = {d for g in shared.groups for d in g.destination_dims}
     free = prod(destination.parts[d] for d in destination.split_dims if d not in named)
     wanted = free * shared.at_sources(tuple(group.requested for group in shared.groups))
-    first = cells.copy()
     for d in source.replica_dims:
-        at = parts_of_cells(source.parts, (d,))
-        wanted *= at == 0
-        first -= at * source.weights[d]
-    receiver = cells + source.first_tile - destination.first_tile
-    same = (receiver >= 0) & (receiver < destination.cells)
+        wanted *= parts_of_cells(source.parts, (d,)) == 0
     # The first replica does not send elements to a tile that has a replica itself.
-    saved = np.bincount(first[same], shared.local[receiver[same]], len(cells))
-    wanted -= saved.astype(np.int64)
+    begin = max(source.first_tile, destination.first_tile)
+    end = min(source.first_tile + source.cells, destination.first_tile + destination.cells)
+    if begin < end:
+        cells = slice(begin - source.first_tile, end - source.first_tile)
+        held = shared.local if local is None else local
+        held = held[begin - destination.first_tile : end - destination.first_tile]
+        if source.replica_dims:
+            first = np.arange(source.cells)
+            for d in source.replica_dims:
+                first -= parts_of_cells(source.parts, (d,)) * source.weights[d]
+            wanted -= np.bincount(first[cells], held, source.cells).astype(np.int64)
+        else:
+            wanted[cells] -= held
     return np.minimum(wanted, shared.sent)

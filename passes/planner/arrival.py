@@ -90,13 +90,13 @@ def _most(counts: list[tuple[int, Integers]]) -> int:
 class _Brought:
     """The bytes that each wanted cell of an operand needs, from tile first_wanted on.
 
-    received: over the cell's own bus. copied: already on the cell's tile. filling: cycles to fill
-    padding; None if the layout has no padding.
+    received: over the cell's own bus. local: elements that are on the cell's tile already. filling:
+    cycles to fill padding; None if the layout has no padding.
     """
 
     operand: Operand
     received: Integers
-    copied: Integers
+    local: Integers
     filling: Integers | None
 
     @property
@@ -106,6 +106,11 @@ class _Brought:
     @property
     def first_wanted(self) -> int:
         return self.operand.wanted.first_tile
+
+    @property
+    def copied(self) -> Integers:
+        """The bytes that are on each wanted cell's tile already."""
+        return self.local * self.operand.itemsize
 
     @property
     def largest(self) -> int:
@@ -124,7 +129,7 @@ class _Brought:
     @property
     def sent(self) -> Integers:
         """Bytes that each cell where the operand lies sends, from tile first_source on."""
-        return sent_elements(self._shared) * self.operand.itemsize
+        return sent_elements(self._shared, self.local) * self.operand.itemsize
 
 
 def _brought(operand: Operand, target: Target) -> _Brought:
@@ -135,7 +140,7 @@ def _brought(operand: Operand, target: Target) -> _Brought:
     return _Brought(
         operand,
         bus_bytes(wanted, received, target),
-        counts.local * itemsize,
+        counts.local,
         cost.fill_cycles(np.maximum(block_sizes(wanted) - counts.wanted, 0) * itemsize, target)
         if pads
         else None,
