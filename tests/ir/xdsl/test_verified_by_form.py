@@ -63,7 +63,14 @@ class Nested(Counted):
     traits = traits_def(HasParent(ModuleOp))
 
 
-verified_by_form(Local, Nesting)
+@irdl_op_definition
+class InModule(Counted):
+    name = "test.in_module"
+    size = prop_def(IntegerAttr)
+    traits = traits_def(HasParent(ModuleOp))
+
+
+verified_by_form(Local, Nesting, InModule)
 
 
 def size(n: int) -> dict[str, Attribute]:
@@ -99,6 +106,16 @@ def test_a_changed_operation_is_checked_again(change: Callable[[Any], None]):
     assert checks(op) == 1
     change(op)
     assert checks(op) == 1
+
+
+def test_a_trait_that_looks_at_other_operations_checks_an_unchanged_operation_again():
+    op = InModule(properties=size(1))
+    ModuleOp([op])
+    assert checks(op) == 1
+    op.detach()
+    TestOp(regions=[Region(Block([op]))])
+    with pytest.raises(VerifyException, match="expects parent op"):
+        verify_if_changed(op)
 
 
 def test_a_copy_is_checked_by_itself():
