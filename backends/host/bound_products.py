@@ -6,13 +6,13 @@ A kept run makes these calls without what they were bound from, so nothing here 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.calls import Array, Scratch, address
+from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.ordered import TERMS
 from ..codelets.stamps import Stamp, Table
 from .calls import KernelCall, even_cuts, table_address, unit_cuts
@@ -127,33 +127,46 @@ class Products:
         stamps: Sequence[Stamp | None],
         scratch: Scratch,
     ) -> None:
-        self._separate = each
+        self._separate = [each]
         self._stamps = [stamp for stamp in stamps if stamp is not None]
         self._scratch = scratch
         self._seen: list[int | None] = [None] * len(self._stamps)
         # Replicas are known to be equal only if both operands have a stamp.
         known = once if len(self._stamps) == len(stamps) else None
-        self._once = None if known is None else BoundProducts(*known)
-        self._each: BoundProducts | None = None
+        self._once = None if known is None else BoundProducts(Offsets.of(*known))
+        self._each: list[BoundProducts] | None = None
         self._partials: Partials | None = None
 
     @classmethod
     def kept(
         cls,
-        separate: View,
+        separate: Sequence[View],
         once: BoundProducts | None,
-        each: BoundProducts | None,
+        each: Sequence[BoundProducts] | None,
         stamps: Sequence[Stamp],
         partials: Partials | None,
         scratch: Scratch,
     ) -> Products:
         """A call whose parts have been bound before. stamps: of both operands, or fewer."""
         call = cls.__new__(cls)
-        call._separate, call._scratch = separate, scratch
+        call._separate, call._scratch = list(separate), scratch
         call._stamps = list(stamps)
         call._seen = cast("list[int | None]", [None] * len(stamps))
-        call._once, call._each, call._partials = once, each, partials
+        call._once, call._partials = once, partials
+        call._each = None if each is None else list(each)
         return call
+
+    def join(self, other: Products) -> bool:
+        """Compute the products of another call too; False, without a change, if the two cannot be
+        one. Neither call has been made, and nothing else happens between them."""
+        if self._once is None or other._once is None or self._stamps != other._stamps:
+            return False
+        offsets = self._once.offsets.joined(other._once.offsets)
+        if offsets is None:
+            return False
+        self._once = BoundProducts(offsets)
+        self._separate += other._separate
+        return True
 
     def bind_next(self) -> None:
         """Bind now what the next call would bind, if it is made with the stamps as they are."""
@@ -175,7 +188,8 @@ class Products:
         once = self._once
         wholes = [stamp.whole for stamp in self._stamps]
         if once is None or None in wholes:
-            self._bound_each()(0)
+            for each in self._bound_each():
+                each(0)
             return
         known = 0
         for side, whole in enumerate(wholes):
@@ -186,20 +200,84 @@ class Products:
         self._seen = wholes
         once(known)
 
-    def _bound_each(self) -> BoundProducts:
-        """The call where each tile reads its own operands."""
+    def _bound_each(self) -> Sequence[BoundProducts]:
+        """The calls where each tile reads its own operands."""
         if self._each is None:
-            self._each = BoundProducts(*self._separate)
+            self._each = [BoundProducts(Offsets.of(*view)) for view in self._separate]
             if self._partials is not None:
-                self._each.add_up(self._partials)
+                for each in self._each:
+                    each.add_up(self._partials)
         return self._each
 
     @property
     def state(
         self,
-    ) -> tuple[View, BoundProducts | None, BoundProducts | None, Sequence[Stamp], Partials | None]:
+    ) -> tuple[
+        Sequence[View],
+        BoundProducts | None,
+        Sequence[BoundProducts] | None,
+        Sequence[Stamp],
+        Partials | None,
+    ]:
         """What `kept` takes, without the scratch."""
         return self._separate, self._once, self._each, self._stamps, self._partials
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """Where a batch of products reads its operands and writes its results.
+
+    arrays: what holds them. begin, sizes: addresses of the left operand, the right operand and the
+    result, and bytes of an element of each. batch: the offsets of each product in the three:
+    (products, 3). rows: the offsets of rows in the left operand and in the result. columns: those
+    of columns in the right operand and in the result. terms: those of terms in both operands.
+    """
+
+    arrays: Sequence[Array]
+    begin: Table
+    sizes: tuple[int, ...]
+    batch: Table
+    rows: tuple[Table, Table]
+    columns: tuple[Table, Table]
+    terms: tuple[Table, Table]
+
+    @classmethod
+    def of(cls, groups: Groups, arrays: Sequence[Array]) -> Offsets:
+        """The offsets of a batch whose arrays are the left operand, the right one and the
+        result."""
+        left, right, result = arrays
+        return cls(
+            arrays,
+            np.array([address(a) for a in arrays], np.int64),
+            tuple(a.itemsize for a in arrays),
+            np.stack([_offsets(a, groups.batch) for a in arrays], axis=1),
+            (_offsets(left, groups.left), _offsets(result, groups.left)),
+            (_offsets(right, groups.right), _offsets(result, groups.right)),
+            (_offsets(left, groups.inner), _offsets(right, groups.inner)),
+        )
+
+    def joined(self, other: Offsets) -> Offsets | None:
+        """The products of both as one batch: with the columns of both if their left operands are
+        the same, or with the rows of both if their right operands are. None if neither is so.
+
+        What is joined must be as far from the first in all products of the batch.
+        """
+        if self.sizes != other.sizes or len(self.batch) != len(other.batch):
+            return None
+        if not _are_same(self.terms, other.terms):
+            return None
+        apart = other.begin + other.batch - self.begin - self.batch
+        if (apart != apart[:1]).any():
+            return None
+        left, right, result = apart[0]
+        arrays = [*self.arrays, *other.arrays]
+        if left == 0 and _are_same(self.rows, other.rows):
+            columns = _one_after_other(self.columns, other.columns, (right, result))
+            return replace(self, arrays=arrays, columns=columns)
+        if right == 0 and _are_same(self.columns, other.columns):
+            rows = _one_after_other(self.rows, other.rows, (left, result))
+            return replace(self, arrays=arrays, rows=rows)
+        return None
 
 
 FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
@@ -212,45 +290,16 @@ class BoundProducts:
     Each product of the batch overwrites what the one before it packed, unless that is kept.
     """
 
-    def __init__(self, groups: Groups, arrays: Sequence[Array]) -> None:
+    def __init__(self, offsets: Offsets) -> None:
         compiled = kernels("products")
-        first, second, result = arrays
         self._width, self._height = int(compiled.COLUMNS), int(compiled.ROWS)
-        width, height = self._width, self._height
-        offsets = [_offsets(a, groups.batch) for a in arrays]
-        self._batch = np.stack(offsets, axis=1)
-        rows, row_results = (_offsets(a, groups.left) for a in (first, result))
-        columns, column_results = (_offsets(a, groups.right) for a in (second, result))
-        depth, depths = (_offsets(a, groups.inner) for a in (first, second))
-        runs, spans = _runs(columns, second.itemsize, width)
-        result_runs, result_spans = _runs(column_results, result.itemsize, width)
-        self._panels, self._across = -(-len(rows) // height), -(-len(columns) // width)
-        self._sizes = [
-            len(self._batch) * n * len(depth) for n in (self._panels * height, self._across * width)
-        ]
-        self._head = head = np.zeros(PRODUCT_FIELDS, np.int64)
-        head[[LEFT, RIGHT, RESULT]] = [address(a) for a in arrays]
-        head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = [a.itemsize for a in arrays]
-        codes = [MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE]
-        head[[CHAIN_TERMS, *codes]] = TERMS, *compiled.CODES
-        head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
-        head[PANEL_COUNT] = self._across
-        columns, column_results = (np.pad(o, (0, LANES)) for o in (columns, column_results))
-        self._results = row_results, column_results
-        self._tables = {
-            ROW_OFFSETS: rows,
-            RESULT_ROWS: row_results,
-            RUNS_OF_COLUMNS: runs,
-            SPANS: spans,
-            COLUMN_OFFSETS: columns,
-            RESULT_RUNS: result_runs,
-            RESULT_SPANS: result_spans,
-            RESULT_COLUMNS: column_results,
-            LEFT_TERMS: depth,
-            RIGHT_TERMS: depths,
-        }
-        head[list(self._tables)] = [table_address(each) for each in self._tables.values()]
-        self._arrays = arrays
+        self.offsets = offsets
+        self._batch = offsets.batch
+        (rows, _), (columns, _), (depth, _) = offsets.rows, offsets.columns, offsets.terms
+        self._panels, self._across = -(-len(rows) // self._height), -(-len(columns) // self._width)
+        widths = self._panels * self._height, self._across * self._width
+        self._sizes = [len(self._batch) * n * len(depth) for n in widths]
+        self._head = np.zeros(PRODUCT_FIELDS, np.int64)
         each = np.arange(len(self._batch))
         self._groups = np.stack([each, each + 1], axis=1)
         self._rooms: list[Array | None] = [None, None]
@@ -279,18 +328,19 @@ class BoundProducts:
     def can_add_up(self, partials: Partials) -> bool:
         """Whether each product of the batch belongs to one partial, and the first partial is
         computed for all of them."""
-        begin = self._head[RESULT] + self._batch[:, 2]
+        begin = self.offsets.begin[2] + self._batch[:, 2]
         which, on = partials.places(begin)
         firsts = np.isin(begin - on, begin[which == 0]).all()
         (own,) = which[:1]
-        alone = (partials.places(begin[:1] + offsets)[0] == own for offsets in self._results)
+        results = self.offsets.rows[1], self.offsets.columns[1]
+        alone = (partials.places(begin[:1] + each)[0] == own for each in results)
         return bool(firsts) and all(each.all() for each in alone)
 
     def add_up(self, partials: Partials) -> None:
         """Add the products of each partial, one after another, to those of the first."""
-        which, on = partials.places(self._head[RESULT] + self._batch[:, 2])
-        self._batch[:, 2] -= on
-        self._batch = self._batch[np.lexsort((which, self._batch[:, 2]))]
+        which, on = partials.places(self.offsets.begin[2] + self._batch[:, 2])
+        batch = self._batch - on[:, None] * [0, 0, 1]
+        self._batch = batch[np.lexsort((which, batch[:, 2]))]
         edges = np.flatnonzero(np.r_[True, np.diff(self._batch[:, 2]) != 0, True])
         self._groups = np.stack([edges[:-1], edges[1:]], axis=1)
         self._calls = None
@@ -309,7 +359,8 @@ class BoundProducts:
 
     def _bound(self) -> tuple[KernelCall, KernelCall, KernelCall]:
         """The calls that pack all rows, pack all columns, and multiply."""
-        head, deep = self._head, int(self._head[TERM_COUNT])
+        compiled, head, tables = kernels("products"), self._head, self._tables()
+        deep = int(head[TERM_COUNT])
         longest = int(np.diff(self._groups).max(initial=0))
         per_block = block_panels(
             self._panels, len(self._groups) * self._across, 4 * longest * self._height * deep
@@ -318,7 +369,7 @@ class BoundProducts:
         batch, groups = np.ascontiguousarray(self._batch), np.ascontiguousarray(self._groups)
         head[[BATCH, GROUPS]] = table_address(batch), table_address(groups)
         head[[BLOCK_COUNT, BLOCK_PANELS]] = blocks, per_block
-        compiled, kept = kernels("products"), (self._arrays, self._tables, head, batch, groups)
+        kept = self.offsets.arrays, tables, head, batch, groups
         each = deep * NANOSECONDS_PER_PACKED
         packing = [
             KernelCall(code, head, even_cuts(count, count * width * each), kept)
@@ -330,14 +381,38 @@ class BoundProducts:
         macs = np.diff(self._groups)[:, 0] * (self._height * self._width * deep)
         panels = np.minimum(per_block, self._panels - np.arange(blocks) * per_block)
         cost = np.repeat(np.outer(macs, panels).ravel() / MACS_PER_NANOSECOND, self._across)
-        room = 4 * (
-            longest * per_block * self._height * deep
-            + self._width * deep
-            + (per_block + 1) * self._height * self._width
-            + 2 * LANES
-        )
+        room = 4 * (longest * per_block * self._height * deep + self._width * deep + 2 * LANES)
+        room += (per_block + 1) * int(compiled.TILE_BYTES)
         rows, columns = packing
         return rows, columns, KernelCall(compiled.PRODUCTS, head, unit_cuts(cost), kept, room)
+
+    def _tables(self) -> list[Table]:
+        """The tables of rows, columns and terms, whose addresses the head gets."""
+        compiled, head, found = kernels("products"), self._head, self.offsets
+        (rows, row_results), (columns, column_results) = found.rows, found.columns
+        depth, depths = found.terms
+        runs, spans = _runs(columns, found.sizes[1], self._width)
+        result_runs, result_spans = _runs(column_results, found.sizes[2], self._width)
+        codes = [MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE]
+        head[[LEFT, RIGHT, RESULT]] = found.begin
+        head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = found.sizes
+        head[[CHAIN_TERMS, *codes]] = TERMS, *compiled.CODES
+        head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
+        head[PANEL_COUNT] = self._across
+        tables = {
+            ROW_OFFSETS: rows,
+            RESULT_ROWS: row_results,
+            RUNS_OF_COLUMNS: runs,
+            SPANS: spans,
+            COLUMN_OFFSETS: np.pad(columns, (0, LANES)),
+            RESULT_RUNS: result_runs,
+            RESULT_SPANS: result_spans,
+            RESULT_COLUMNS: np.pad(column_results, (0, LANES)),
+            LEFT_TERMS: depth,
+            RIGHT_TERMS: depths,
+        }
+        head[list(tables)] = [table_address(each) for each in tables.values()]
+        return list(tables.values())
 
     def keep(self, side: int, scratch: Scratch) -> int:
         """Keep an operand packed, if there is room; returns its flags."""
@@ -370,6 +445,40 @@ def block_panels(panels: int, across: int, panel_bytes: int) -> int:
     ):
         found = -(-found // 2)
     return found
+
+
+def join_products(calls: Sequence[Call]) -> list[Call]:
+    """Calls in which neighbouring sums of products are one, where they can be.
+
+    They are of the shape classes of a vertex set: with the same weights for another part of an
+    image, or with the same image for other channels.
+    """
+    found: list[Call] = []
+    for call in calls:
+        found.append(call)
+        while len(found) > 1:
+            (one, _), (next_, _) = found[-2:]
+            if not isinstance(one, Products) or not isinstance(next_, Products):
+                break
+            if not one.join(next_):
+                break
+            found.pop()
+    return found
+
+
+def _are_same(some: tuple[Table, Table], others: tuple[Table, Table]) -> bool:
+    """Whether two pairs of tables are equal."""
+    return all(np.array_equal(a, b) for a, b in zip(some, others, strict=True))
+
+
+def _one_after_other(
+    some: tuple[Table, Table], others: tuple[Table, Table], apart: tuple[int, int]
+) -> tuple[Table, Table]:
+    """Pairs of tables, each continued by the other's at a distance."""
+    first, second = (
+        np.concatenate([a, b + d]) for a, b, d in zip(some, others, apart, strict=True)
+    )
+    return first, second
 
 
 def _offsets(array: Array, axes: Sequence[int]) -> Table:

@@ -29,7 +29,7 @@ from ..codelets.calls import Array, Call, address, owner
 from ..codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from ..codelets.stamps import Table
 from ..machine import Machine
-from .bound_products import BoundProducts, Products
+from .bound_products import BoundProducts, Groups, Products
 from .calls import KernelCall, WhileEqual
 from .fusion import FusedBinder
 from .kept_run import (
@@ -304,20 +304,23 @@ class _Writer:
         return ["kernel", self._kernel_number(call)]
 
     def _products(self, call: Products) -> list[Any]:
-        (groups, arrays), once, each, stamps, partials = call.state
+        separate, once, each, stamps, partials = call.state
         merged = None
         if partials is not None:
             begin = self._first_word(np.array([partials.begin], np.int64))
             merged = [begin, partials.tile, [[int(w), int(n)] for w, n in partials.dims]]
-        axes = (groups.batch, groups.left, groups.right, groups.inner)
         return [
             "products",
-            [[int(d) for d in each] for each in axes],
-            [self._view(a) for a in arrays],
-            *(None if bound is None else self._bound(bound) for bound in (once, each)),
+            [self._products_view(*view) for view in separate],
+            None if once is None else self._bound(once),
+            None if each is None else [self._bound(bound) for bound in each],
             [stamp.index for stamp in stamps],
             merged,
         ]
+
+    def _products_view(self, groups: Groups, arrays: Sequence[Array]) -> list[Any]:
+        axes = (groups.batch, groups.left, groups.right, groups.inner)
+        return [[[int(d) for d in each] for each in axes], [self._view(a) for a in arrays]]
 
     def _bound(self, bound: BoundProducts) -> list[Any]:
         head, sizes, calls = bound.parts

@@ -178,26 +178,24 @@ class KeptRun:
 
     def _products(
         self,
-        groups: Sequence[Sequence[int]],
-        arrays: Sequence[Sequence[Any]],
+        views: Sequence[Sequence[Any]],
         once: Sequence[Any] | None,
-        each: Sequence[Any] | None,
+        each: Sequence[Sequence[Any]] | None,
         stamps: Sequence[int],
         partials: Sequence[Any] | None,
     ) -> Call:
-        separate = Groups(*groups), [self._view(a) for a in arrays]
+        separate = [(Groups(*groups), [self._view(a) for a in held]) for groups, held in views]
         merged = None
         if partials is not None:
             begin, tile, dims = partials
             found = tuple((weight, count) for weight, count in dims)
             merged = Partials(int(self._saved[begin]), tile, found)
         own = [self._stamps[i] for i in stamps]
-        bound = self._bound(once), self._bound(each)
-        return Products.kept(separate, *bound, own, merged, self._scratch), ()
+        bound = None if once is None else self._bound(once)
+        apart = None if each is None else [self._bound(kept) for kept in each]
+        return Products.kept(separate, bound, apart, own, merged, self._scratch), ()
 
-    def _bound(self, kept: Sequence[Any] | None) -> BoundProducts | None:
-        if kept is None:
-            return None
+    def _bound(self, kept: Sequence[Any]) -> BoundProducts:
         head, sizes, numbers = kept
         rows, columns, multiply = cast("list[int]", numbers)
         calls = self._calls[rows], self._calls[columns], self._calls[multiply]

@@ -17,6 +17,7 @@ from ..codelets.chain import Codelet, chained
 from ..codelets.contraction import adding_dtype, is_short, roles, terms
 from ..codelets.numerics import Kind, Placed, VertexSet, codelet_of, index_checks, kind_of
 from ..codelets.reduction import merged_points, walks
+from .bound_products import join_products
 from .cells import HostCells, replica_calls
 from .chains import host_stage_calls, points_call
 from .lookups import host_lookup
@@ -89,7 +90,8 @@ def bind_vertices(
         )
         calls += _one_call(cells) or _codelet_calls(cells, scratch)
         read_once &= {held[place] for place in cells.read_once}
-    return BoundVertices(calls, read_once)
+    # What a class writes, the next one may read, if bytes are shared.
+    return BoundVertices(calls if any(overlaps) else join_products(calls), read_once)
 
 
 def _first_replica(

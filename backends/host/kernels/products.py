@@ -13,7 +13,7 @@ from numba import types
 from numba.core import cgutils
 
 from ..kernel_cache import compiled
-from .hardware import COLUMNS, OPTIONS, ROWS, VECTORS
+from .hardware import COLUMNS, OPTIONS, ROWS, VECTORS, WIDE
 from .rows import (
     gathered_widened,
     gathered_words,
@@ -75,6 +75,7 @@ from .vectors import (
     code_address,
     intrinsic,
     load,
+    load_first,
     prefetch,
     put,
     read_float,
@@ -91,20 +92,32 @@ memory, and without a prefetch more slowly than they are multiplied."""
 THIRD = ROWS // 3
 """Rows of a third of a panel. Of the last panel, only the thirds that have rows are multiplied."""
 
-TILE_BYTES = ROWS * COLUMNS * 4
+TAILS = 1, 4, 9
+"""Columns after the last whole vector that are multiplied as vectors of rows, if there are at most
+so many. A row of more is cheaper as one more vector. The square of a whole number, such as the
+pixels of a square image, is one of these or 0 modulo LANES."""
+
+ROW_LANES = 16 if WIDE else 8
+"""Elements of a vector that holds the rows of a panel."""
+
+TAIL_BEGIN = ROWS * COLUMNS * 4
+TILE_BYTES = TAIL_BEGIN + TAILS[-1] * ROW_LANES * 4
+"""Of a tile of results: its rows, and then the columns that are multiplied as vectors of rows."""
+
 COLUMN_RUN_BYTES = COLUMN_RUN_FIELDS * 8
 BATCH_BYTES = 3 * 8
 
 
-def _micro_kernel(vectors, height):
+def _micro_kernel(vectors, height, tail=0):
     """The intrinsic that multiplies the first rows of a panel by the first vectors of a panel of
-    columns.
+    columns, and all rows by the columns after these.
 
-    rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS]. Each result is a chain of
-    fused multiplications and additions, from zero, in the order of depth. If adds is not 0, it is
-    added to what out holds.
+    rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS], and [tail][ROW_LANES] from
+    TAIL_BEGIN on, whose last lanes are 0 before they are added. Each result is a chain of fused
+    multiplications and additions, from zero, in the order of depth. If adds is not 0, it is added
+    to what out holds.
     """
-    vector = ir.VectorType(F32, LANES)
+    vector, row_vector = ir.VectorType(F32, LANES), ir.VectorType(F32, ROW_LANES)
 
     @intrinsic
     def multiply(context, rows, columns, depth, out, adds):
@@ -113,43 +126,55 @@ def _micro_kernel(vectors, height):
         def generate(context, builder, sig, arguments):
             del sig
             rows, columns, depth, out, adds = arguments
-            zero = ir.Constant(vector, [0.0] * LANES)
-            totals = [
-                [cgutils.alloca_once_value(builder, zero) for _ in range(vectors)]
-                for _ in range(height)
-            ]
-            for row in totals:
-                for total in row:
-                    builder.store(zero, total)
-            fma = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(vector, [vector] * 3),
-                f"llvm.fma.v{LANES}f32",
-            )
+
+            def cleared(type_):
+                return cgutils.alloca_once_value(builder, ir.Constant(type_, [0.0] * type_.count))
 
             def after(base, offset):
                 return builder.add(base, ir.Constant(I64, offset))
 
+            def add_product(left, right, total):
+                kind = left.type
+                fma = cgutils.get_or_insert_function(
+                    builder.module,
+                    ir.FunctionType(kind, [kind] * 3),
+                    f"llvm.fma.v{kind.count}f32",
+                )
+                builder.store(builder.call(fma, [left, right, builder.load(total)]), total)
+
+            totals = [[cleared(vector) for _ in range(vectors)] for _ in range(height)]
+            tails = [cleared(row_vector) for _ in range(tail)]
             with cgutils.for_range(builder, depth) as counter:
                 begin = builder.add(
                     columns, builder.mul(counter.index, ir.Constant(I64, 4 * COLUMNS))
                 )
                 right = [load(builder, vector, after(begin, 4 * LANES * v)) for v in range(vectors)]
+                single = [
+                    splat(builder, load(builder, F32, after(begin, at)), ROW_LANES)
+                    for at in range(4 * LANES * vectors, 4 * (LANES * vectors + tail), 4)
+                ]
                 begin = builder.add(rows, builder.mul(counter.index, ir.Constant(I64, 4 * ROWS)))
                 prefetch(builder, after(begin, 4 * ROWS * ROWS_AHEAD), to_write=False)
-                for r in range(height):
-                    left = splat(builder, load(builder, F32, after(begin, 4 * r)))
-                    for v in range(vectors):
-                        total = builder.load(totals[r][v])
-                        builder.store(builder.call(fma, [left, right[v], total]), totals[r][v])
+                for row in range(height if vectors else 0):
+                    left = splat(builder, load(builder, F32, after(begin, 4 * row)))
+                    for factor, total in zip(right, totals[row], strict=True):
+                        add_product(left, factor, total)
+                if tail:
+                    left = load_first(builder, F32, begin, ROWS, ROW_LANES)
+                    for factor, total in zip(single, tails, strict=True):
+                        add_product(left, factor, total)
             into = [
                 (after(out, 4 * (r * COLUMNS + v * LANES)), totals[r][v])
                 for r in range(height)
                 for v in range(vectors)
             ]
+            into += [
+                (after(out, TAIL_BEGIN + 4 * j * ROW_LANES), total) for j, total in enumerate(tails)
+            ]
             with builder.if_then(builder.icmp_signed("!=", adds, ir.Constant(I64, 0))):
                 for where, total in into:
-                    found = builder.fadd(load(builder, vector, where), builder.load(total))
+                    found = builder.load(total)
+                    found = builder.fadd(load(builder, found.type, where), found)
                     builder.store(found, total)
             for where, total in into:
                 put(builder, builder.load(total), where)
@@ -165,6 +190,10 @@ multiply_two_thirds, multiply_vector_two_thirds = (
     _micro_kernel(vectors, 2 * THIRD) for vectors in (VECTORS, 1)
 )
 multiply_third, multiply_vector_third = (_micro_kernel(vectors, THIRD) for vectors in (VECTORS, 1))
+multiply_1, multiply_4, multiply_9 = (_micro_kernel(0, ROWS, tail) for tail in TAILS)
+multiply_vector_and_1, multiply_vector_and_4 = (
+    _micro_kernel(VECTORS - 1, ROWS, tail) for tail in TAILS[:2]
+)
 
 
 @intrinsic
@@ -182,19 +211,41 @@ def add_vector(context, out, other):
     return types.void(types.int64, types.int64), generate
 
 
+@compiled("int64(int64, int64)", **OPTIONS)
+def _tail(height, width):
+    """How many columns are multiplied as vectors of rows: those after the last whole vector, if
+    there are few, and rows for two thirds of a panel."""
+    rest, most = width % LANES, TAILS[1] if width > LANES else TAILS[2]
+    return rest if height > 2 * THIRD and rest <= most else 0
+
+
 @compiled("void(int64, int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
-def multiply(left, right, depth, height, is_narrow, tile, spare, adds, terms_of_chain):
-    """Multiply the first rows of a panel by a panel of columns, as chains that are added up.
+def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chain):
+    """Multiply the first rows of a panel by the first columns of a panel, as chains that are added
+    up.
 
     If adds is not 0, the sum is added to what the tile holds. Rows from the height on are
     undefined. spare: room for a tile.
     """
     into = spare if adds and depth > terms_of_chain else tile
+    is_narrow, tail = width <= LANES, _tail(height, width)
     for k in range(0, depth, terms_of_chain):
         rows, columns = left + k * ROWS * 4, right + k * COLUMNS * 4
         terms = min(terms_of_chain, depth - k)
         is_added = k if depth > terms_of_chain else adds
-        if height > 2 * THIRD:
+        if tail:
+            if width < LANES:
+                if tail == 1:
+                    multiply_1(rows, columns, terms, into, is_added)
+                elif tail <= 4:
+                    multiply_4(rows, columns, terms, into, is_added)
+                else:
+                    multiply_9(rows, columns, terms, into, is_added)
+            elif tail == 1:
+                multiply_vector_and_1(rows, columns, terms, into, is_added)
+            else:
+                multiply_vector_and_4(rows, columns, terms, into, is_added)
+        elif height > 2 * THIRD:
             if is_narrow:
                 multiply_vector(rows, columns, terms, into, is_added)
             else:
@@ -421,7 +472,7 @@ def products(head, begin, end, room):
                 )
                 call_at(code, (base, left_bytes, where, rest, along, deep, into))
         before = block
-        is_narrow = 1 if count - q * COLUMNS <= LANES else 0
+        width = min(COLUMNS, count - q * COLUMNS)
         for i in range(first_product, end_product):
             panel = kept + (i * across + q) * size if known & COLUMNS_KEPT else kept
             if not known & COLUMNS_KEPT:
@@ -442,7 +493,7 @@ def products(head, begin, end, room):
                     left + (p - first_panel) * length,
                 )
                 rest, adds = height - p * ROWS, i - first_product
-                call_at(code, (row, panel, deep, rest, is_narrow, tile, spare, adds, terms))
+                call_at(code, (row, panel, deep, rest, width, tile, spare, adds, terms))
         runs = read_long(head + RESULT_RUNS * 8)
         first = runs + read_long(result_spans + q * 8) * COLUMN_RUN_BYTES
         last = runs + read_long(result_spans + q * 8 + 8) * COLUMN_RUN_BYTES
@@ -451,6 +502,11 @@ def products(head, begin, end, room):
         code = read_long(head + STORE_TILE_CODE * 8)
         for p in range(first_panel, last_panel):
             tile, rest = tiles + (p - first_panel) * TILE_BYTES, min(ROWS, height - p * ROWS)
+            tail = _tail(rest, width)
+            for j in range(tail):
+                found, at = tile + TAIL_BEGIN + j * ROW_LANES * 4, tile + (width - tail + j) * 4
+                for r in range(rest):
+                    write_float(at + r * COLUMNS * 4, read_float(found + r * 4))
             call_at(code, (tile, base, bytes_, where + p * ROWS * 8, rest, first, last, along))
 
 

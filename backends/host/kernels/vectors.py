@@ -81,6 +81,12 @@ def load(builder, kind, address):
     return builder.load(builder.inttoptr(address, ir.PointerType(kind)), align=_alignment(kind))
 
 
+def load_first(builder, element, address, n, width):
+    """A vector of the first n elements at an address, and zeros: `width` elements."""
+    mask = ir.Constant(ir.VectorType(I1, width), [lane < n for lane in range(width)])
+    return _masked(builder, "load", address, mask, ir.VectorType(element, width))
+
+
 def load_long(builder, address):
     """The int64 at an aligned address."""
     return builder.load(builder.inttoptr(address, ir.PointerType(I64)), align=8)
@@ -111,7 +117,7 @@ def splat(builder, value, width=LANES):
 def _masked(builder, kind, address, mask, value):
     """A masked load or store of a vector. value: the vector to store, or the type to load."""
     vector = value if kind == "load" else value.type
-    element, masks = vector.element, ir.VectorType(I1, LANES)
+    element, masks = vector.element, ir.VectorType(I1, vector.count)
     name = {F32: "f32", F16: "f16", I16: "i16", I32: "i32"}[element]
     where = ir.PointerType(vector)
     result, first = (vector, []) if kind == "load" else (ir.VoidType(), [vector])
@@ -119,7 +125,7 @@ def _masked(builder, kind, address, mask, value):
     function = cgutils.get_or_insert_function(
         builder.module,
         ir.FunctionType(result, [*first, where, I32, masks, *last]),
-        f"llvm.masked.{kind}.v{LANES}{name}.p0",
+        f"llvm.masked.{kind}.v{vector.count}{name}.p0",
     )
     pointer, align = builder.inttoptr(address, where), ir.Constant(I32, byte_count(element))
     if kind == "load":
