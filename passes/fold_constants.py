@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 from xdsl.ir import Operation, SSAValue
 
-from ..backends.codelets.scalar import Array, converted
+from ..backends.codelets.conversion import Array, converted
 from ..backends.faults import IndexFault
 from ..backends.reference import (
     evaluate_pure,

@@ -14,7 +14,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import bf16, f16, f32
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
-from ..backends.codelets.scalar import float_limits
+from ..backends.codelets.conversion import float_limits
 from ..dialects import control, nn
 from ..dialects.coordinates import holds_exactly
 from ..dialects.dtypes import numpy_dtype

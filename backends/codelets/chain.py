@@ -15,10 +15,12 @@ import numpy as np
 
 from ...dialects.dtypes import dtype_named
 from ...dialects.structured import FURTHER, HELD, Stage
+from ...ir.number_kinds import is_floating
 from ...ir.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
-from .scalar import FLOAT32, apply_into, compute_dtype, convert_into, is_floating, scalar_function
+from .conversion import FLOAT32, compute_dtype, convert_into
+from .scalar import apply_into, scalar_function
 
 Codelet = Callable[[Cells, Scratch], list[Call]]
 """The calls that compute the cells of one shape class."""

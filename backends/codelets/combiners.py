@@ -17,9 +17,11 @@ import numpy as np
 from ...dialects.combiners import MEMBERS, TUPLE_COMBINERS, Extreme
 from ...dialects.structured import Body
 from ...ir.geometry.space import NO_INDEX
+from ...ir.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks
 from .cells import Cells
-from .scalar import compute_dtype, convert_into, is_floating, scalar_function
+from .conversion import compute_dtype, convert_into
+from .scalar import scalar_function
 
 Members = tuple[Array, ...]
 """One array per member. Rows are sets of elements: all arrays are (sets, 1) or (sets, elements)."""

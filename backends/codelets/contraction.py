@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.structured import Body
+from ...ir.number_kinds import is_floating
 from ...ir.strided import as_strided
 from .calls import (
     SCRATCH_BYTES,
@@ -31,10 +32,10 @@ from .calls import (
     run_calls,
 )
 from .cells import Cells
+from .conversion import compute_dtype, convert_into
 from .elementwise import elementwise
 from .ordered import matmul_calls, scratch_elements
 from .reduction import reduction
-from .scalar import compute_dtype, convert_into, is_floating
 from .stamps import Stamp
 
 FEW_PRODUCTS = 1024

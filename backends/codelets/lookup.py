@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 
 from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.space import NO_INDEX
+from ...ir.number_kinds import is_floating
 from .calls import Array, Call, Scratch, address
 from .cells import Cells
+from .conversion import convert_into
 from .reduction import MERGE, merging_dtype
-from .scalar import ScalarFunction, convert_into, is_floating, scalar_function
+from .scalar import ScalarFunction, scalar_function
 from .ufuncs import bits
 
 Places = list[NDArray[np.int64]]

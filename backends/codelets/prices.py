@@ -16,12 +16,12 @@ from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
+from ...ir.number_kinds import is_floating
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles
 from ..target import Target
 from .combiners import NUMERICS
-from .scalar import is_floating
 from .workload import Workload, partials_dtype, roles
 
 Integers = NDArray[np.int64]

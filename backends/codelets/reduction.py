@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
-from .scalar import apply_into, compute_dtype, convert_into, is_floating, scalar_function
+from .conversion import compute_dtype, convert_into
+from .scalar import apply_into, scalar_function
 from .ufuncs import merge_into, reduce_into
 
 MERGE: dict[str, np.ufunc] = {

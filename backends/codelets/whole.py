@@ -12,10 +12,11 @@ import numpy as np
 
 from ...dialects.along import Along
 from ...ir.geometry.blocks import fill_of
+from ...ir.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks
 from .cells import Cells
+from .conversion import FLOAT32, convert_into
 from .reduction import MERGE, merging_dtype
-from .scalar import FLOAT32, convert_into, is_floating
 
 
 def whole(cells: Cells, scratch: Scratch) -> list[Call]:

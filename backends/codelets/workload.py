@@ -11,8 +11,8 @@ import numpy as np
 
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
+from ...ir.number_kinds import is_floating
 from ..target import Target
-from .scalar import is_floating
 
 
 @dataclass(frozen=True)

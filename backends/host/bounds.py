@@ -16,7 +16,8 @@ import numpy as np
 from ...dialects.structured import FURTHER as FROM_OPERANDS
 from ...dialects.structured import Stage
 from ..codelets.calls import Array, address
-from ..codelets.scalar import FLOAT32, FLOAT64, Doubles, float_limits, scalar_function
+from ..codelets.conversion import FLOAT32, FLOAT64, Doubles, float_limits
+from ..codelets.scalar import scalar_function
 from ..codelets.stamps import Table
 from ..reference.merged import Merged, Merging
 from ..reference.stages import is_whole_power, stage_factors

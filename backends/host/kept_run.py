@@ -46,7 +46,7 @@ ALIGNMENT = 64
 FUNCTIONS: Mapping[str, str] = {
     "copyto": "numpy",
     "apply_into": "abele.backends.codelets.scalar",
-    "convert_into": "abele.backends.codelets.scalar",
+    "convert_into": "abele.backends.codelets.conversion",
     "fill_with": "abele.backends.codelets.ufuncs",
     "merge_into": "abele.backends.codelets.ufuncs",
     "reduce_into": "abele.backends.codelets.ufuncs",

@@ -26,14 +26,9 @@ import numpy as np
 from ...dialects.combiners import MEMBERS, Extreme
 from ...dialects.structured import Structure
 from ...ir.geometry.space import NO_INDEX, positions_of
-from ..codelets.scalar import (
-    Doubles,
-    compute_dtype,
-    converted,
-    float_limits,
-    is_floating,
-    scalar_function,
-)
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import Doubles, compute_dtype, converted, float_limits
+from ..codelets.scalar import scalar_function
 from .gather import Array, boxes, gathered
 from .rounding import rounding_step
 

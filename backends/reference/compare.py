@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.scalar import Array, Doubles, float_limits, is_floating
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import Array, Doubles, float_limits
 
 
 @dataclass(frozen=True)

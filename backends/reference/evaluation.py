@@ -12,10 +12,8 @@ import numpy as np
 
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap
-from ..codelets.scalar import (
-    is_floating,
-    scalar_function,
-)
+from ...ir.number_kinds import is_floating
+from ..codelets.scalar import scalar_function
 from ..codelets.whole import sequence
 from .contraction import add_products
 from .coordinates import with_coordinates

@@ -23,11 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.scalar import (
-    Doubles,
-    float_limits,
-    is_floating,
-)
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import Doubles, float_limits
 from .gather import Array, boxes
 from .parts import Parts
 from .roles import Roles

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...ir.geometry.space import AccessMap, Space
-from ..codelets.scalar import converted
+from ..codelets.conversion import converted
 from .gather import Array, gathered, whole_box
 
 

@@ -16,7 +16,7 @@ from ...dialects.structured import Composite, Movement, Reinterpretation, Struct
 from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.upstream import Builder, InsertPoint
-from ..codelets.scalar import Doubles, converted
+from ..codelets.conversion import Doubles, converted
 from .gather import Array
 from .moves import evaluate_moves
 from .structure import evaluate_structure, structure_value

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..codelets.scalar import Doubles, float_limits
+from ..codelets.conversion import Doubles, float_limits
 from .gather import Array, Box
 from .roles import Roles
 

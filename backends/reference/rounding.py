@@ -6,13 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..codelets.scalar import (
-    FLOAT64,
-    Doubles,
-    converted,
-    float_limits,
-    is_floating,
-)
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import FLOAT64, Doubles, converted, float_limits
 from .gather import Array
 
 

@@ -19,14 +19,9 @@ import numpy as np
 
 from ...dialects.dtypes import dtype_named
 from ...dialects.structured import Body, Stage
-from ..codelets.scalar import (
-    FLOAT64,
-    Doubles,
-    converted,
-    float_limits,
-    is_floating,
-    scalar_function,
-)
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import FLOAT64, Doubles, converted, float_limits
+from ..codelets.scalar import scalar_function
 from .gather import Array
 from .roles import Roles
 from .rounding import as_kind_of, rounding_step

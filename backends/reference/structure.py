@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...dialects.structured import Structure
-from ..codelets.scalar import Doubles, is_floating
+from ...ir.number_kinds import is_floating
+from ..codelets.conversion import Doubles
 from .combiners import evaluate_combined
 from .evaluation import Evaluation
 from .gather import Array

@@ -9,8 +9,9 @@ from xdsl.ir import Operation
 
 from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Movement, Reinterpretation, Structured
+from ...ir.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
-from ..codelets.scalar import FLOAT64, converted, is_floating
+from ..codelets.conversion import FLOAT64, converted
 from .gather import Array
 from .moves import evaluate_moves
 from .operation import Meaningless, tensor_kind

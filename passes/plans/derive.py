@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.codelets.scalar import is_floating
 from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Structure
@@ -26,6 +25,7 @@ from ...ir.geometry.space import (
     split_reduction,
 )
 from ...ir.geometry.spread import spread
+from ...ir.number_kinds import is_floating
 from .padding import can_pad
 from .steps import check_steps, home_over_steps, passes_of, result_over_steps, takes_steps
 

@@ -15,7 +15,7 @@ from xdsl.ir import Attribute, Operation
 
 from ...backends.addresses.prove import AddressProof
 from ...backends.check import OpCheck
-from ...backends.codelets.scalar import float_limits
+from ...backends.codelets.conversion import float_limits
 from ...backends.host.binders import best_binder
 from ...backends.host.judges import best_judge
 from ...backends.host.threads import THREADS

@@ -11,19 +11,14 @@ import numpy as np
 import pytest
 from tile_programs import Case
 
-from abele.backends.codelets.scalar import (
-    SCALAR_FUNCTIONS,
-    ScalarFunction,
-    compute_dtype,
-    float_limits,
-    is_floating,
-)
+from abele.backends.codelets.conversion import compute_dtype, float_limits
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from abele.dialects.abele import Plan
 from abele.dialects.dtypes import _TYPES, STORED
 from abele.dialects.scalar_functions import COMBINERS, FUNCTIONS
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AxisMap, Dim, Division, Outside, Space, identity_map
-from abele.ir.number_kinds import whole_limits
+from abele.ir.number_kinds import is_floating, whole_limits
 
 from . import definitions
 from .definitions import ANY_ZERO, APPROXIMATE, as_integer

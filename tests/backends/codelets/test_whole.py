@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from tile_programs import Case
 
-from abele.backends.codelets.scalar import is_floating
 from abele.backends.reference import evaluate_structure, within
 from abele.dialects.abele import Plan
 from abele.dialects.along import SCANS, Along
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
+from abele.ir.number_kinds import is_floating
 
 from . import definitions
 from .definitions import as_integer

@@ -5,11 +5,12 @@ import numpy as np
 import pytest
 from some_tensors import values_like
 
-from abele.backends.codelets.scalar import converted, is_floating
+from abele.backends.codelets.conversion import converted
 from abele.backends.reference.operation import operation_value
 from abele.backends.reference.structure import structure_value
 from abele.dialects import nn
 from abele.dialects.dtypes import element_type
+from abele.ir.number_kinds import is_floating
 
 DTYPES = [
     np.dtype(each)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import Float8E8M0FNUType, IntegerType, Signedness, f32, i1, i8, i32
 from xdsl.ir import Attribute, SSAValue
 
-from ....backends.codelets.scalar import float_limits
+from ....backends.codelets.conversion import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import STORED, numpy_dtype
 from ....ir.number_kinds import bit_width, is_floating, is_whole

@@ -11,7 +11,7 @@ import onnx.defs
 from xdsl.dialects.builtin import i1
 from xdsl.ir import Attribute, SSAValue
 
-from ....backends.codelets.scalar import float_limits
+from ....backends.codelets.conversion import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
 from ....ir.number_kinds import is_unsigned

@@ -17,14 +17,8 @@ from typing import Any
 import numpy as np
 
 from ....backends.codelets.chain import chaining_dtype
-from ....backends.codelets.scalar import (
-    Doubles,
-    ScalarFunction,
-    converted,
-    float_limits,
-    is_floating,
-    scalar_function,
-)
+from ....backends.codelets.conversion import Doubles, converted, float_limits
+from ....backends.codelets.scalar import ScalarFunction, scalar_function
 from ....backends.codelets.whole import sequence
 from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
 from ....backends.reference.combiners import combined_deviation
@@ -35,7 +29,7 @@ from ....dialects.dtypes import dtype_named
 from ....dialects.scalar_functions import FUNCTIONS
 from ....dialects.structured import Structure
 from ....ir.geometry.space import AccessMap, Space
-from ....ir.number_kinds import is_whole, whole_limits
+from ....ir.number_kinds import is_floating, is_whole, whole_limits
 from ...driver.arrays import Array
 
 LARGEST_EXACT = 2.0**52

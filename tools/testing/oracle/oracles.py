@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from ....backends.codelets.scalar import converted, float_limits, is_floating
+from ....backends.codelets.conversion import converted, float_limits
 from ....backends.evaluate.host import Run
 from ....backends.evaluate.partition import Stacked, run_partition
 from ....backends.faults import IndexFault
@@ -36,6 +36,7 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
+from ....ir.number_kinds import is_floating
 from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array

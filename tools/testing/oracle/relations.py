@@ -24,7 +24,8 @@ from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.traits import Pure
 
-from ....backends.codelets.scalar import float_limits, is_floating, scalar_function
+from ....backends.codelets.conversion import float_limits
+from ....backends.codelets.scalar import scalar_function
 from ....backends.evaluate.host import Run
 from ....backends.faults import IndexFault
 from ....backends.price import price, totals
@@ -35,6 +36,7 @@ from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
 from ....ir.equal import same_program
 from ....ir.errors import one_line
+from ....ir.number_kinds import is_floating
 from ....ir.provenance import at, locate
 from ....ir.upstream import ModuleOp
 from ....passes.decompose import Decompose

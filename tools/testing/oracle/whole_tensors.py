@@ -13,7 +13,7 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Operation
 
-from ....backends.codelets.scalar import converted
+from ....backends.codelets.conversion import converted
 from ....backends.evaluate.control import Walker
 from ....backends.evaluate.host import Run
 from ....backends.reference import evaluate_moves, structure_value, tensor_kind
