@@ -450,6 +450,8 @@ def _versions(model: onnx.ModelProto, random: np.random.Generator) -> str:
         model.metadata_props.add(key="k", value="v")
         model.metadata_props.add(key="k", value="w")
         return "a key of the metadata twice"
+    if not model.opset_import:
+        return ""
     model.opset_import[0].version = _one((*range(5, 30), *SIZES), random)
     return f"opset {model.opset_import[0].version}"
 

@@ -72,11 +72,25 @@ def test_every_change_changes_some_model():
     assert found == {change.__name__ for change in CHANGES}
 
 
+def test_every_change_takes_a_model_without_opsets():
+    for change in CHANGES:
+        for number in range(20):
+            proto = _model()
+            del proto.opset_import[:]
+            change(proto, np.random.default_rng(number))
+
+
 def _changes(change, random: np.random.Generator) -> bool:
+    proto = _model()
+    before = proto.SerializeToString()
+    return bool(change(proto, random)) and proto.SerializeToString() != before
+
+
+def _model() -> onnx.ModelProto:
     node = onnx.helper.make_node("Clip", ["x", "w"], ["h"], "n")
     cast = onnx.helper.make_node("Cast", ["h"], ["y"], "m", to=1)
     value = onnx.helper.make_tensor_value_info
-    proto = onnx.helper.make_model(
+    return onnx.helper.make_model(
         onnx.helper.make_graph(
             [node, cast],
             "graph",
@@ -85,8 +99,6 @@ def _changes(change, random: np.random.Generator) -> bool:
             [onnx.numpy_helper.from_array(np.zeros(1, np.float32), "w")],
         )
     )
-    before = proto.SerializeToString()
-    return bool(change(proto, random)) and proto.SerializeToString() != before
 
 
 def test_nested_graphs_are_damage_that_protobuf_still_reads():
