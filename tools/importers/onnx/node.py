@@ -205,12 +205,15 @@ class Graph:
         else:
             self.values[name] = value
 
-    def add_weight(self, tensor: onnx.TensorProto) -> None:
-        """Let the name of a weight stand for it. Raises InputError for a kind that none can be."""
+    def add_weight(self, tensor: onnx.TensorProto, read: Array | None = None) -> None:
+        """Let the name of a weight stand for it. Raises InputError for a kind that none can be.
+
+        read: its array, if the tensor does not hold its bytes.
+        """
         what = f"{self.place}: weight {tensor.name!r}"
         # The function must not refer to the graph: in a cycle, the bytes of all weights would stay.
         folder = self.folder
-        made: list[Array] = []
+        made: list[Array] = [] if read is None else [read]
 
         def make() -> Array:
             if not made:

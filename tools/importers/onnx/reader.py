@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
 from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -34,6 +33,7 @@ from .batching import Batch, Shapes
 from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
+from .model_file import ModelFile, read_model_file
 from .names import check_names
 from .node import Graph, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
 from .node import known as known_array
@@ -177,17 +177,17 @@ def import_onnx(
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
     in_memory = isinstance(model, onnx.ModelProto)
-    proto = model if in_memory else _parsed(Path(model))
+    file = ModelFile(model, {}) if in_memory else read_model_file(Path(model))
     place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
     request = _Request(context, dims or {}, values or {}, place, folder, check, lenient, training)
     if batch is None:
-        return _import(proto, request)
+        return _import(file, request)
     shapes = Shapes()
     trial = replace(request, context=AbeleContext())
-    _import(proto, trial, lambda graph, sizes: _record(graph, sizes, shapes))
+    _import(file, trial, lambda graph, sizes: _record(graph, sizes, shapes))
     # Types that the file declares hold its own number of samples.
     again = replace(request, check=None, lenient=True)
-    return _import(proto, again, lambda graph, sizes: _rebatch(graph, sizes, batch, shapes))
+    return _import(file, again, lambda graph, sizes: _rebatch(graph, sizes, batch, shapes))
 
 
 @dataclass(frozen=True)
@@ -220,24 +220,9 @@ def _rebatch(graph: Graph, sizes: Sizes, count: int, shapes: Shapes) -> None:
     graph.batch = Batch(old, count, shapes) if old != count else None
 
 
-def _parsed(path: Path) -> onnx.ModelProto:
-    # What was parsed is a copy, so the bytes of the file are freed when this function returns.
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    try:
-        return onnx.ModelProto.FromString(data)
-    except DecodeError as error:
-        # protobuf's message for a sound file that does not fit in memory.
-        if "alloc failed" in str(error):
-            raise MemoryError(str(error)) from None
-        raise InputError(f"{path}: damaged, or not an ONNX model") from None
-
-
-def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None = None) -> ModuleOp:
+def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) -> ModuleOp:
     context, place, folder = request.context, request.place, request.folder
-    lenient = request.lenient
+    model, lenient = file.model, request.lenient
     check_names(model, place)
     main = Block()
     graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
@@ -262,9 +247,9 @@ def _import(model: onnx.ModelProto, request: _Request, prepare: Prepare | None =
         prepare(graph, given)
     given.check()
     declared = Declared(declarations, given.symbols)
-    inputs = _read_values(proto, graph, given, values, declared)
+    inputs = _read_values(file, graph, given, values, declared)
     if request.check is not None:
-        check_weights(proto, folder, place, request.check)
+        check_weights(file, folder, place, request.check)
     for node in nodes:
         _import_node(node, declared)
     pairs = [pair for each in proto.output for pair in _outputs(graph, each, declared)]
@@ -312,7 +297,8 @@ def model_uses(
     Raises InputError for a damaged model.
     """
     in_memory = isinstance(model, onnx.ModelProto)
-    proto = model if in_memory else _parsed(Path(model))
+    file = ModelFile(model, {}) if in_memory else read_model_file(Path(model))
+    proto = file.model
     place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
     check_names(proto, place)
     main = Block()
@@ -329,7 +315,7 @@ def model_uses(
         sizes = _sizes(proto.graph, dims or {}, given, place)
         sizes.check()
         declared = Declared((), sizes.symbols)
-        _read_values(proto.graph, graph, sizes, given, declared)
+        _read_values(file, graph, sizes, given, declared)
     except InputError as error:
         problem = str(error)
     else:
@@ -477,17 +463,18 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
 
 
 def _read_values(
-    proto: onnx.GraphProto,
+    file: ModelFile,
     graph: Graph,
     sizes: Sizes,
     known: Mapping[str, Array],
     declared: Declared,
 ) -> list[str]:
     """Make weights known values and inputs arguments. Returns the inputs' names."""
+    proto = file.model.graph
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
-    for tensor in proto.initializer:
-        graph.add_weight(tensor)
+    for index, tensor in enumerate(proto.initializer):
+        graph.add_weight(tensor, file.weights.get(index))
         if problem := declared.problem(tensor.name, graph.values[tensor.name]):
             raise graph.bad(f"weight {problem}")
     graph.values.update((name, known_array(name, array)) for name, array in known.items())

@@ -108,10 +108,32 @@ def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tup
     return dtype, shape
 
 
+def kind_of_bytes(
+    tensor: onnx.TensorProto, given: int
+) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+    """The dtype and shape of the array that so many raw bytes of a tensor without data are.
+
+    None if the tensor is damaged, or its bytes are not those of its array.
+    """
+    try:
+        dtype, shape = tensor_kind(tensor, "")
+    except InputError:
+        return None
+    if is_external(tensor) or any(len(getattr(tensor, name)) for name in LISTS):
+        return None
+    whole = _is_stored_plainly(dtype) and given == packed_bytes(prod(shape), dtype)
+    return (dtype, shape) if whole else None
+
+
 def _is_plain(tensor: onnx.TensorProto, dtype: np.dtype[Any]) -> bool:
     """Whether a tensor's bytes are those of its array."""
+    return tensor.HasField("raw_data") and _is_stored_plainly(dtype)
+
+
+def _is_stored_plainly(dtype: np.dtype[Any]) -> bool:
+    """Whether raw bytes of a model are those of an array."""
     packed = bit_width(dtype) < 8 and dtype != np.bool_
-    return tensor.HasField("raw_data") and not packed and sys.byteorder == "little"
+    return not packed and sys.byteorder == "little"
 
 
 def check_length(given: int, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> None:

@@ -9,24 +9,26 @@ import onnx
 
 from ....ir.errors import DoesNotFit
 from ..huge_weights import WeightCheck
+from .model_file import ModelFile
 from .tensors import stored_bytes, tensor_dtype
 
 
-def check_weights(
-    model: onnx.GraphProto, folder: Path | None, place: str, check: WeightCheck
-) -> None:
+def check_weights(file: ModelFile, folder: Path | None, place: str, check: WeightCheck) -> None:
     """Check the weights that are used.
 
     folder, place: as for tensor_array. Raises DoesNotFit, and InputError for weights that would be
     too large but have damaged external data.
     """
-    read = {name for node in model.node for name in node.input} | {o.name for o in model.output}
-    weights = [tensor for tensor in model.initializer if tensor.name in read]
+    model = file.model.graph
+    used = {name for node in model.node for name in node.input} | {o.name for o in model.output}
+    weights = [(i, tensor) for i, tensor in enumerate(model.initializer) if tensor.name in used]
+    declared = {tensor.name: _declared(tensor, place) for _, tensor in weights}
     try:
-        check({tensor.name: _declared(tensor, place) for tensor in weights})
+        check(declared)
     except DoesNotFit:
         # A damaged shape can claim any size, so check that the data exist first.
-        check({t.name: _held(t, folder, place) for t in weights})
+        unread = {t.name: _held(t, folder, place) for i, t in weights if i not in file.weights}
+        check(declared | unread)
 
 
 def _declared(tensor: onnx.TensorProto, place: str) -> int:
