@@ -151,3 +151,13 @@ def test_a_call_between_two_products_keeps_them_apart():
     history = History([np.array([i]) for i in range(2)], [True, True])
     one, two = (products(x, y[:, at], out[:, at], history) for at in (slice(0, 4), slice(4, 8)))
     assert len(join_products([(one, ()), (print, ()), (two, ())])) == 3
+
+
+def test_products_of_other_variables_stay_apart():
+    x, y, out = (np.zeros((8, 8), np.float32) for _ in range(3))
+    histories = [History([np.array([i]) for i in range(2)], [True, True]) for _ in range(2)]
+    parts = [
+        products(x, y[:, at], out[:, at], history)
+        for at, history in zip((slice(0, 4), slice(4, 8)), histories, strict=True)
+    ]
+    assert len(join_products([(part, ()) for part in parts])) == 2
