@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from threading import Thread
-from time import sleep
+from time import monotonic, sleep
 from unittest import mock
 
 import numpy as np
@@ -177,7 +177,9 @@ def test_threads_that_have_parked_join_in_again(network: Network):
     THREADS.end()
     with using(3):
         assert network.is_right
-        sleep(0.1)
+        end = monotonic() + 60
+        while THREADS._parked[0] < 2 and monotonic() < end:
+            sleep(0.001)
         assert THREADS._parked[0] == 2
         assert network.is_right
 
