@@ -5,7 +5,6 @@ Nothing that a command needs is imported before the command is chosen, so that h
 
 from __future__ import annotations
 
-import io
 import os
 import sys
 from collections.abc import Callable, Iterator, MutableMapping
@@ -17,9 +16,9 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from ..ir.errors import shortened
 from ..ir.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
+from .views.application import STYLE, run_application
 
 
 @dataclass(frozen=True)
@@ -109,13 +108,6 @@ class _Group(TyperGroup):
             formatter.write_dl([(name, each.summary) for name, each in COMMANDS.items()])
 
 
-STYLE: dict[str, Any] = {
-    "add_completion": False,
-    "pretty_exceptions_enable": False,
-    # Markup would cut off long names, such as --mlir-print-ir-after-change.
-    "rich_markup_mode": None,
-}
-
 app = typer.Typer(cls=_Group, no_args_is_help=True, **STYLE)
 
 
@@ -142,29 +134,6 @@ def abele(
     """Compile neural networks for tile machines, and run them there."""
 
 
-def _run(application: typer.Typer) -> None:
-    """Run an application, and report wrong usage in the form of abele's other errors."""
-    try:
-        code = application(standalone_mode=False)
-    except typer.Abort:
-        sys.exit("Aborted!")
-    except _UsageError as error:
-        # Help must not wait for it.
-        from .views.syntax.colour import message_for  # noqa: PLC0415
-
-        text = io.StringIO()
-        error.show(file=text)
-        for line in text.getvalue().splitlines():
-            line = f"error: {line.removeprefix('Error: ')}" if line.startswith("Error: ") else line
-            sys.stderr.write(f"{message_for(shortened(line), sys.stderr)}\n")
-        sys.exit(error.exit_code)
-    sys.exit(code or 0)
-
-
-_UsageError: Any = typer.BadParameter.__base__
-"""What typer raises for wrong usage: an option or a command that does not exist, a bad value."""
-
-
 BLAS_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """The environment variables that say how many threads the BLAS of NumPy uses."""
 
@@ -188,11 +157,11 @@ def main() -> None:
 
         begin_for(sys.argv)
     with heap_frozen_after():
-        _run(app)
+        run_application(app)
 
 
 def opt_main() -> None:
     """Run the command abele-opt, which is abele opt under a name that mlir-opt users expect."""
     end_by_exception()
     with heap_frozen_after():
-        _run(command_app("opt"))
+        run_application(command_app("opt"))

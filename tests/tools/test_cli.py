@@ -1001,6 +1001,8 @@ def test_help_imports_no_command(option: str):
         "abele.tools.cli",
         "abele.tools.commands",
         "abele.tools.commands.signals",
+        "abele.tools.views",
+        "abele.tools.views.application",
     }
     assert not found & {"numpy", "xdsl", "rich.console", "onnx"}
 

@@ -11,10 +11,13 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
+from ..driver.files import check_files
 from ..importers.light_networks import light_names
+from ..views.script import run_script
 from ..views.terminal import console
 from .measure import (
     GROWTH_NETWORK,
@@ -27,12 +30,10 @@ from .measure import (
     scaling,
     write_network,
 )
+from .named import names_in
 from .own_process import in_own_process
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
 def bench(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
@@ -44,10 +45,9 @@ def bench(
 ) -> None:
     """Compile and run the light networks, and onnxruntime in the same process, in one thread and in
     two."""
-    names = [name for name in networks.split(",") if name]
-    unknown = [name for name in names if name not in light_names()]
-    if unknown:
-        raise typer.BadParameter(f"{unknown[0]!r}; need one of {', '.join(light_names())}")
+    resolve_target(target)
+    names = names_in("--networks", networks, light_names())
+    check_files({}, {"--json": report})
     found: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in dict.fromkeys([*names, GROWTH_NETWORK]):
@@ -189,4 +189,4 @@ def program_table(found: Iterable[dict[str, Any]]) -> Table:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(bench)

@@ -42,14 +42,13 @@ from ..testing.search.failures import AtFault, Miscompiled
 from ..testing.search.focus import programs_of_rules
 from ..testing.search.report import Report
 from ..testing.search.settings import LIMIT
+from ..views.script import run_script
 from ..views.terminal import console
 
 RULED = ("fold-scales", "canonicalize")
 """The passes of nn that consist of rules."""
 
 RULE = re.compile(r"\brule (\w+)")
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
@@ -146,7 +145,6 @@ def mutants(names: Sequence[str], limit: int, budget: Budget) -> Iterator[Mutant
         yield from chosen_mutants(planted, [each.name for each in RULE_CLASSES], limit, budget.seed)
 
 
-@app.command()
 def blame(
     limit: Annotated[int, typer.Option("--mutants", min=1, help="Mistakes per pass.")] = 8,
     examples: Annotated[int, typer.Option(min=1, help="Programs per mistake.")] = 100,
@@ -194,4 +192,4 @@ def blame(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(blame)

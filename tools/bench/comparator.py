@@ -21,10 +21,13 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from ...ir.errors import InputError
 from ...ir.whole_file import whole_file
 from ...passes.planner.account import COMPARED, WIDER, Sizes
 from ...passes.planner.charges import T10, Charges
 from ...passes.planner.matmul import Front, best, best_without_turns, comparators_rule
+from ..driver.files import check_files
+from ..views.script import run_script
 from ..views.terminal import console
 
 PUBLISHED: dict[Sizes, int] = {
@@ -66,6 +69,10 @@ OTHERS: tuple[Sizes, ...] = (
     (50000, 32, 16),
     (64, 20000, 64),
 )
+
+
+LARGEST = 1 << 20
+"""The largest size of a shape."""
 
 
 @dataclass(frozen=True)
@@ -142,10 +149,6 @@ def mean(values: Sequence[float]) -> float:
     return float(np.exp(np.mean(np.log(values))))
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-@app.command()
 def comparator(
     shapes: Annotated[
         str, typer.Option(help="ROWSxDEPTHxCOLUMNS, separated by commas; 26 shapes by default.")
@@ -155,6 +158,7 @@ def comparator(
     ] = None,
 ) -> None:
     """Print the best plans under the comparator's charges: its own, and abele's in two spaces."""
+    check_files({}, {"--json": report})
     wanted = [_sizes(text) for text in shapes.split(",") if text] or [*PUBLISHED, *OTHERS]
     rows = [compared(sizes) for sizes in wanted]
     out = console()
@@ -186,9 +190,9 @@ def _sizes(text: str) -> Sizes:
     try:
         rows, depth, columns = (int(part) for part in text.split("x"))
     except ValueError:
-        raise typer.BadParameter(f"{text!r}; need ROWSxDEPTHxCOLUMNS, as 128x768x3072") from None
-    if min(rows, depth, columns) < 1:
-        raise typer.BadParameter(f"{text!r}; need sizes of 1 or more")
+        raise InputError(f"--shapes {text}: need ROWSxDEPTHxCOLUMNS, as 128x768x3072") from None
+    if not 1 <= min(rows, depth, columns) <= max(rows, depth, columns) <= LARGEST:
+        raise InputError(f"--shapes {text}: need sizes from 1 to {LARGEST:,}")
     return rows, depth, columns
 
 
@@ -223,4 +227,4 @@ def _beside(cycles: float, comparator: float) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(comparator)

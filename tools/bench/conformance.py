@@ -33,7 +33,9 @@ from rich.table import Table
 
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.whole_file import whole_file
+from ..driver.files import check_files
 from ..driver.onnx_backend import AbeleBackend, as_array
+from ..views.script import run_script
 from ..views.terminal import console
 
 VERDICTS = ("passed", "bound", "refused", "wrong", "crashed")
@@ -46,8 +48,6 @@ value: in the cases of Attention, the reference is up to 1.7 steps away, and abe
 
 NARROW_BYTES = 2
 """The size of 16-bit floats in bytes."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,6 @@ def _position(array: NDArray[Any]) -> NDArray[np.int64]:
     return np.where(bits < 0, -(bits & 0x7FFF), bits)
 
 
-@app.command()
 def conformance(
     operator: Annotated[
         str, typer.Option(help="A regular expression that the names of operators match.")
@@ -198,11 +197,18 @@ def conformance(
     ] = None,
 ) -> None:
     """Run the ONNX node suite, and print what passes, operator by operator."""
+    try:
+        wanted = re.compile(operator)
+    except re.error as error:
+        raise InputError(f"--operator {operator}: no regular expression: {error}") from None
+    check_files({}, {"--json": report})
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cases = load_model_tests(kind="node")
     with np.errstate(all="ignore"):
-        verdicts = [judge(case) for case in cases if re.search(operator, _operator(case))]
+        verdicts = [judge(case) for case in cases if wanted.search(_operator(case))]
+    if not verdicts:
+        raise InputError(f"--operator {operator}: matches no operator of the suite")
     _print(verdicts)
     if report is not None:
         with whole_file(report) as file:
@@ -238,4 +244,4 @@ def _print(verdicts: Sequence[Verdict]) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(conformance)

@@ -13,20 +13,21 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
 from ...passes.pipelines import DOWN
 from ..driver.compile import compile_model
 from ..importers.light_networks import light_names
+from ..views.script import run_script
 from ..views.terminal import console
 from .measure import write_network
+from .named import names_in
 from .own_process import in_own_process
 
 EARNING = ("canonicalize", "fold-scales", "fuse-chains")
 """The passes to measure, in the order in which they are added."""
 
 FIGURES = ("supersteps", "cycles", "compute_cycles", "exchange_bytes", "max_tile_bytes", "vertices")
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def without(passes: Sequence[str]) -> str:
@@ -42,7 +43,6 @@ def figures(path: Path, target: str, passes: str) -> dict[str, Any]:
     return {name: profile[name] for name in FIGURES}
 
 
-@app.command()
 def fusion(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
@@ -55,8 +55,10 @@ def fusion(
     table.add_column("passes", no_wrap=True)
     for name in FIGURES:
         table.add_column(name.replace("_", " "), justify="right")
+    resolve_target(target)
+    names = names_in("--networks", networks, light_names())
     with tempfile.TemporaryDirectory() as folder:
-        for network in networks.split(","):
+        for network in names:
             path = Path(folder, f"{network}.onnx")
             in_own_process(write_network, network, path)
             for count in range(len(EARNING) + 1):
@@ -69,4 +71,4 @@ def fusion(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(fusion)

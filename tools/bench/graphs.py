@@ -29,6 +29,7 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE
 from ..importers.light_networks import light_names, seeded
 from ..views.graph.folder import write_graph
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host
@@ -36,8 +37,6 @@ from .named import name_and_numbers
 from .own_process import in_own_process
 
 NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def parsed(spec: str, known: Collection[str]) -> tuple[str, int, int | None]:
@@ -125,7 +124,6 @@ def written(path: Path, folder: Path) -> dict[str, Any]:
     return found | {"disk": sum(file.stat().st_size for file in folder.iterdir())}
 
 
-@app.command()
 def graphs(
     networks: Annotated[str, typer.Option(help="NAME[:BATCH[:VERTICES]], with commas.")] = ",".join(
         NETWORKS
@@ -165,4 +163,4 @@ def graphs(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(graphs)

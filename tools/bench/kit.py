@@ -32,6 +32,7 @@ from ..testing.generators.strategies import programs
 from ..testing.rules.check import check_rules
 from ..testing.search.check import check_pass, check_pipeline
 from ..testing.search.report import Report
+from ..views.script import run_script
 from ..views.terminal import console
 
 SKETCHES = 2000
@@ -45,10 +46,7 @@ RATED = 200
 
 EIGHT = "tiny:8"
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
 def kit(
     clean: Annotated[
         int, typer.Option(min=0, help="Programs per level to look for false alarms in.")
@@ -153,4 +151,4 @@ def _clean(count: int, seed: int) -> Iterator[tuple[str, Callable[[], Report]]]:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(kit)

@@ -23,6 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..driver.arrays import Array
 from ..driver.compile import compile_model
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .measure import session
@@ -36,8 +37,6 @@ DIFFERENT = 16
 
 TURNS = 200
 """Runs of each. They take less than a millisecond."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def embedding(rows: int) -> onnx.ModelProto:
@@ -88,7 +87,6 @@ def measured(rows: int, target: str) -> tuple[float, float, int]:
     return float(mine), float(other), int(exe.profile["cycles"])
 
 
-@app.command()
 def lookups(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2") -> None:
     """Print the CPU milliseconds of an embedding, and of one with four times the rows."""
     for variable in THREAD_VARIABLES:
@@ -102,4 +100,4 @@ def lookups(target: Annotated[str, typer.Option(help="A preset machine.")] = "mk
 
 
 if __name__ == "__main__":
-    app()
+    run_script(lookups)

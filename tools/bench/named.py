@@ -1,4 +1,4 @@
-"""Networks that the options of a benchmark name, with numbers."""
+"""Names in the options of a benchmark, and numbers that follow them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,21 @@ from collections.abc import Collection
 
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
+
+
+def names_in(option: str, text: str, known: Collection[str]) -> list[str]:
+    """The names of a list with commas. Raises InputError for an unknown one, and if there is none.
+
+    option: where the list is given, for messages.
+    """
+    names = list(filter(None, text.split(",")))
+    for name in names:
+        if name not in known:
+            near = suggestion(name, known) or f"; need some of {', '.join(known)}"
+            raise InputError(f"{option}: there is no {name!r}{near}")
+    if not names:
+        raise InputError(f"{option}: names nothing; need some of {', '.join(known)}")
+    return names
 
 
 def name_and_numbers(

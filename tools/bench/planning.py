@@ -22,7 +22,7 @@ import onnx
 import typer
 from onnx import helper, numpy_helper
 
-from ...backends.target import Target
+from ...backends.target import Target, resolve_target
 from ...dialects.levels import NN
 from ...ir.pass_manager import PassManager, parse_pipeline
 from ...ir.upstream import ModuleOp
@@ -36,15 +36,15 @@ from ..driver.compile import compile_model
 from ..driver.extensions.load import load_extensions
 from ..driver.program import plan_target, read_program
 from ..importers.light_networks import light_names
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import host, write_network
+from .named import names_in
 from .own_process import in_own_process
 
 LAYERS = {50: (3, 4, 6, 3), 101: (3, 4, 23, 3), 152: (3, 8, 36, 3)}
 """Numbers of blocks in the stages of a ResNet, by its number of layers."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def resnet(
@@ -162,7 +162,6 @@ def write_resnet(layers: int, path: Path) -> None:
     path.write_bytes(resnet(LAYERS[layers]).SerializeToString())
 
 
-@app.command()
 def planning(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
@@ -173,6 +172,9 @@ def planning(
     ),
 ) -> None:
     """Print the time of planning each network, and the cycles of its plans."""
+    resolve_target(target)
+    names = names_in("--networks", networks, light_names()) if networks else []
+    sizes = names_in("--layers", layers, [*map(str, LAYERS)]) if layers else []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.onnx")
         columns = ("one by one", "together", "ratio", "machine", "exchanged MB", "fullest tile")
@@ -181,7 +183,7 @@ def planning(
             ("network", *columns, "searched", "planning s", "compile s"),
             ("network",),
         )
-        for name in filter(None, networks.split(",")):
+        for name in names:
             in_own_process(write_network, name, path)
             found, machine = (
                 in_own_process(planned, path, target),
@@ -207,7 +209,7 @@ def planning(
             ("layers", *columns),
             ("layers",),
         )
-        for count in map(int, filter(None, layers.split(","))):
+        for count in map(int, sizes):
             in_own_process(write_resnet, count, path)
             found, machine = (
                 in_own_process(planned, path, target),
@@ -234,4 +236,4 @@ def _over(found: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(planning)

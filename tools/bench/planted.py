@@ -24,6 +24,7 @@ from rich.table import Table
 from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...passes.pipelines import PASSES, STAGE
+from ..driver.files import check_files
 from ..testing.generators.program import Program
 from ..testing.mutation.compare import Budget
 from ..testing.mutation.mutant import Mutant
@@ -33,7 +34,9 @@ from ..testing.search.failures import AtFault, StrategyFailed
 from ..testing.search.judge import Judge
 from ..testing.search.run import PassList, Refused
 from ..testing.search.settings import CheckSettings
+from ..views.script import run_script
 from ..views.terminal import console
+from .named import names_in
 
 PLANTING = Budget(examples=60, seconds=8.0)
 """The programs that show which parts of a pass are reached."""
@@ -50,8 +53,6 @@ them are planted too. (train turns a program into another one, so nothing says w
 
 NAMES = (*(each for each in STAGE if each not in UNTESTED), *TRIED)
 """The passes that bugs are planted in."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def trouble_on_clean_passes(folder: Path) -> str:
@@ -164,7 +165,6 @@ def trials_until(
             return
 
 
-@app.command()
 def planted(
     limit: Annotated[int, typer.Option("--mutants", min=1, help="Bugs per pass.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to find a bug.")] = 10.0,
@@ -192,7 +192,8 @@ def planted(
     table of those that are done.
     """
     budget = Budget(seconds=seconds, seed=seed)
-    names = [each for each in NAMES if not only or each in only.split(",")]
+    names = names_in("--only", only, NAMES) if only else NAMES
+    check_files({}, {"--json": output})
     wanted = tuple(filter(None, classes.split(",")))
     end = inf if stop_after is None else monotonic() + stop_after
     done: list[Done] = []
@@ -222,4 +223,4 @@ def planted(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(planted)

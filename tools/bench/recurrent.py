@@ -24,6 +24,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ...backends.host.threads import using
 from ..debug.check import relative_error
 from ..driver.compile import compile_model
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .measure import THREADS, session
@@ -36,8 +37,6 @@ LENGTHS = (10, 100, 1000)
 
 STEPS_RUN = 3000
 """Steps of all timed runs of one sequence together, about."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ def measured(steps: int, target: str) -> Result:
     )
 
 
-@app.command()
 def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "tiny:16") -> None:
     """Print what a step of an LSTM costs in sequences of several lengths."""
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -136,4 +134,4 @@ def recurrent(target: Annotated[str, typer.Option(help="A preset machine.")] = "
 
 
 if __name__ == "__main__":
-    app()
+    run_script(recurrent)

@@ -23,11 +23,14 @@ from typing import Annotated
 import onnx
 import typer
 
+from ...backends.target import resolve_target
 from ...ir.errors import InputError
 from ..driver.arrays import write_npz
 from ..importers.light_networks import light_input, light_names, seeded
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
+from .named import names_in
 
 WARM = 3
 """Warm starts of each command, of which the fastest counts."""
@@ -53,8 +56,6 @@ exe = compile_model(sys.argv[1], sys.argv[2])
 exe.prepared()
 """
 """A program that stops when it could run."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 @dataclass(frozen=True)
@@ -98,25 +99,16 @@ def lines(model: str, target: str) -> dict[str, list[str]]:
     return found
 
 
-def check(networks: str) -> list[str]:
-    """The names of networks. Raises InputError for an unknown one."""
-    names = networks.split(",")
-    for name in names:
-        if name not in light_names():
-            raise InputError(f"--networks {name}: need some of {', '.join(light_names())}")
-    return names
-
-
-@app.command()
 def start(
     networks: Annotated[str, typer.Option(help="Light networks.")] = "resnet50,squeezenet",
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Print the seconds of cold and warm starts, by command."""
+    resolve_target(target)
     text = ("network", "command")
     columns = (*text, "cold CPU", "warm CPU", "cold", "warm")
     table = figure_table(f"seconds of a start, {target}", columns, text)
-    for name in check(networks):
+    for name in names_in("--networks", networks, light_names()):
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
             onnx.save(seeded(name), folder / f"{name}.onnx")
@@ -129,4 +121,4 @@ def start(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(start)

@@ -27,6 +27,7 @@ from ...ir.errors import InputError
 from ..driver.compile import compile_model
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import console
 from .measure import THREADS, host
@@ -48,8 +49,6 @@ RATE = 1e-4
 
 AGREES = 1e-3
 """The largest relative difference of the first losses."""
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Values = dict[str, Any]
 
@@ -234,7 +233,6 @@ def chosen_steps(networks: str) -> list[tuple[str, int]]:
     return found
 
 
-@app.command()
 def steps(
     networks: Annotated[str, typer.Option(help="NAME:BATCH, separated by commas.")] = ",".join(
         NETWORKS
@@ -273,4 +271,4 @@ def steps(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(steps)

@@ -12,18 +12,16 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
 from ..driver.compile import compile_model
 from ..driver.runs_between import RUNS
 from ..driver.session import CHANGE_COLUMNS, PROGRAM_COLUMNS, Session
 from ..driver.training import Training
 from ..importers.light_networks import seeded
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
+from .named import names_in
 from .transformers.graphs import BERT_BASE, encoder
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 Programs = Mapping[str, Mapping[str, Any]]
 """Programs of a network, each with its options of compile_model, in the order of compilation."""
@@ -95,7 +93,6 @@ def tables(target: str) -> tuple[Table, Table]:
     return empty("programs", PROGRAM_COLUMNS), empty("changes", CHANGE_COLUMNS)
 
 
-@app.command()
 def switching(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
     runs: Annotated[
@@ -106,11 +103,9 @@ def switching(
     ] = None,
 ) -> None:
     """Print what runs and changes cost, for programs compiled alone and beside each other."""
-    for name in network or ():
-        if name not in NETWORKS:
-            raise InputError(f"--network {name}: no such network{suggestion(name, NETWORKS)}")
+    names = names_in("--network", ",".join(network), NETWORKS) if network else NETWORKS
     programs, changes = tables(target)
-    for name in network or NETWORKS:
+    for name in names:
         for how, session in sessions(NETWORKS[name](), target, runs or [RUNS]).items():
             add_rows(programs, changes, name, how, session)
     for table in (programs, changes):
@@ -118,4 +113,4 @@ def switching(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(switching)

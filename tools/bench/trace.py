@@ -17,7 +17,9 @@ from ..driver.compile import compile_model
 from ..driver.dump.nodes import nodes_of
 from ..driver.executable import Executable
 from ..importers.light_networks import light_names, seeded
+from ..views.script import run_script
 from ..views.terminal import console
+from .named import names_in
 
 GRAPH = "main"
 """The origin of operations that belong to the whole graph: the function and its return."""
@@ -92,10 +94,6 @@ def _made(ops: Iterable[Operation], known: Collection[str]) -> dict[str, list[Op
     return made
 
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-
-
-@app.command()
 def trace(
     networks: Annotated[str, typer.Option(help="Names, separated by commas.")] = ",".join(
         light_names()
@@ -106,7 +104,7 @@ def trace(
     table = Table()
     for name in ("network", "level", "operations", "traced", "nodes", "found", "lost"):
         table.add_column(name, justify="left" if name in ("network", "lost") else "right")
-    for network in filter(None, networks.split(",")):
+    for network in names_in("--networks", networks, light_names()):
         model = seeded(network)
         for each in traceability(compile_model(model, target, cache=False), model):
             table.add_row(
@@ -122,4 +120,4 @@ def trace(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(trace)

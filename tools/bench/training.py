@@ -31,6 +31,7 @@ from ..importers.residual_network import resnet34
 from ..views.layer_names import names_in
 from ..views.scan.compiled import graph_of_program, subject_of
 from ..views.scan.scan import laid_out, scan, write_picture
+from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough
 from .graphs import parsed, with_batch
@@ -49,8 +50,6 @@ PIXELS, QUALITY = 1400, 82
 SIZES = ("vertices", "edges", "connections", "cycles")
 
 COSTS = ("supersteps", "fullest tile", "fits", "compile s", "draw s", "GB")
-
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
 
 def model_of(name: str, batch: int) -> onnx.ModelProto:
@@ -137,7 +136,6 @@ def layer_table(title: str, layers: dict[str, dict[str, list[int]]]) -> Table:
     return table
 
 
-@app.command()
 def training(
     networks: Annotated[str, typer.Option(help="NAME[:BATCH[:VERTICES]], with commas.")] = ",".join(
         NETWORKS
@@ -186,4 +184,4 @@ def training(
 
 
 if __name__ == "__main__":
-    app()
+    run_script(training)

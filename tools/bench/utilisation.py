@@ -19,6 +19,7 @@ from rich.table import Table
 from ...backends.target import resolve_target
 from ..views.planning.figures import OperatorPlan
 from ..views.planning.plan import plan_model, product_of_matrices
+from ..views.script import run_script
 from ..views.terminal import wide_enough
 from .planning import LAYERS, resnet
 
@@ -37,10 +38,7 @@ BERT = {
 }
 """Rows, depth and columns of the products with weights in a layer, by name of the product."""
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
 def utilisation(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
@@ -102,4 +100,4 @@ def _table(title: str, rows: Iterable[tuple[str, int, OperatorPlan]]) -> Table:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(utilisation)

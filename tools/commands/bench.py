@@ -13,8 +13,7 @@ import typer
 from ...backends.target import resolve_target
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
-from ..driver.files import check_files
-from .user_errors import user_errors
+from ..views.user_errors import user_errors
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,6 @@ def bench_command(
             )
         program = PROGRAMS[name]
         _only(name, given, program.options)
-        if out is not None:
-            check_files({}, {"--json": out})
         if target is not None:
             resolve_target(target)
         arguments: dict[str, Any] = {PARAMETERS.get(k, k): v for k, v in given.items()}

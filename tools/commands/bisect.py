@@ -11,6 +11,7 @@ import typer
 from ..debug.bisect.bisect import bisect
 from ..driver.shown_text import shown
 from ..views.progress import progress
+from ..views.user_errors import CHECK_FAILED, text_in, user_errors
 from .arguments import (
     Dims,
     Lenient,
@@ -24,7 +25,6 @@ from .arguments import (
     sizes,
 )
 from .threads import ThreadCount, use_threads
-from .user_errors import CHECK_FAILED, text_in, user_errors
 
 
 def bisect_command(

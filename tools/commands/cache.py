@@ -20,8 +20,8 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
 from ..views.terminal import console, wide_enough
+from ..views.user_errors import text_in, user_errors
 from .compiling import Compilation, compiles
-from .user_errors import text_in, user_errors
 
 Action = Literal["list", "explain", "clear"]
 

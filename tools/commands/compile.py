@@ -13,10 +13,10 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.runs_between import RUNS
 from ..views.trace import trace_text
+from ..views.user_errors import text_in, user_errors
 from .arguments import Beside, ModelFile, ProfileFile, RunsBetween, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
-from .user_errors import text_in, user_errors
 
 
 @compiles

@@ -16,10 +16,10 @@ from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
+from ..views.user_errors import user_errors
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
 from .showing import show
 from .threads import ThreadCount, use_threads
-from .user_errors import user_errors
 
 
 def demo(

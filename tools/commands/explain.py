@@ -9,8 +9,8 @@ import typer
 
 from ..debug.explain import explain_rule
 from ..driver.shown_text import shown
+from ..views.user_errors import text_in, user_errors
 from .arguments import Lenient, Load
-from .user_errors import text_in, user_errors
 
 
 def explain_command(

@@ -13,9 +13,9 @@ from typer.core import TyperGroup
 from ...ir.errors import InputError
 from ...ir.whole_file import check_folder
 from ..views.terminal import console
+from ..views.user_errors import CHECK_FAILED, user_errors
 from .arguments import Load, PassesElsewhere, refuse_pipeline
 from .threads import OneThread, use_threads
-from .user_errors import CHECK_FAILED, user_errors
 
 if TYPE_CHECKING:
     from ..testing.hostile.run import Tally

@@ -16,10 +16,10 @@ from ..views.graph.graphml import check_small, needs_networkx, write_graphml
 from ..views.graph.listing import graph_summary
 from ..views.graph.parquet import needs_pyarrow
 from ..views.terminal import console
+from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
-from .user_errors import text_in, user_errors
 
 
 @compiles

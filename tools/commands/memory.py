@@ -26,10 +26,10 @@ from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
 from ..views.terminal import console, wide_enough
+from ..views.user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
-from .user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 
 NOTHING_AGAIN = "computing values again would free no memory on the fullest tile"
 

@@ -17,9 +17,9 @@ from ...passes.pipelines import PASSES
 from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.terminal import console
+from ..views.user_errors import CHECK_FAILED, print_error_line, user_errors
 from .arguments import Load, PassesElsewhere, refuse_pipeline
 from .threads import OneThread, use_threads
-from .user_errors import CHECK_FAILED, print_error_line, user_errors
 
 if TYPE_CHECKING:
     from ...ir.upstream import ModulePass

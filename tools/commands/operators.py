@@ -10,8 +10,8 @@ from rich.table import Table
 from ...ir.errors import InputError
 from ..driver.shown_text import shown
 from ..views.terminal import wide_enough
+from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import given_values, sizes
-from .user_errors import print_error_line, text_in, user_errors
 
 if TYPE_CHECKING:
     from ..importers.onnx.uses import Use

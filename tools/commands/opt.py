@@ -17,8 +17,8 @@ from ..debug.opt import STANDARD_INPUT, Options, optimise, text_of, write_optimi
 from ..driver.files import check_files
 from ..views.pass_listing import description, listing
 from ..views.syntax.colour import ir_for
+from ..views.user_errors import CHECK_FAILED, print_error_line, report_errors, user_errors
 from .arguments import DumpFolder, Load
-from .user_errors import CHECK_FAILED, print_error_line, report_errors, user_errors
 
 
 def _names(name: str) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from ..views.planning.tables import (
 )
 from ..views.progress import progress
 from ..views.terminal import Terminal, wide_enough
+from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import (
     ConstraintsFile,
     Dims,
@@ -48,7 +49,6 @@ from .training_options import (
     TrainingNumbers,
     given_training,
 )
-from .user_errors import print_error_line, text_in, user_errors
 
 
 def plan_command(

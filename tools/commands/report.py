@@ -39,10 +39,10 @@ from ..views.report.perfetto_trace import check_tiles, needs_perfetto, trace_byt
 from ..views.report.text import comparison_lines, report_lines
 from ..views.scan.needs import needs_libraries as needs_libraries_of_scan
 from ..views.terminal import console
+from ..views.user_errors import CHECK_FAILED, TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
-from .user_errors import CHECK_FAILED, TOO_LARGE, print_error_line, text_in, user_errors
 
 PASSES, SCAN = "passes", "scan"
 """Folders of a report with other pages."""

@@ -16,11 +16,11 @@ from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
+from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
-from .user_errors import print_error_line, text_in, user_errors
 
 if TYPE_CHECKING:
     from ..views.trace import trace_text

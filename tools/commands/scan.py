@@ -10,21 +10,15 @@ import typer
 from rich.table import Table
 
 from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
 from ..driver.files import check_files
 from ..views.layer_names import names_in
-from ..views.scan.formats import check_format
+from ..views.scan.formats import COLOURS, check_color, check_format, check_size
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
+from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import warn
-from .user_errors import text_in, user_errors
-
-COLOURS = ("layer", "direction", "time", "cycles", "phase")
-"""What colours can show; tools/views/scan/colours.py computes them."""
-
-SMALLEST, LARGEST = 256, 16384
 
 
 @compiles
@@ -131,12 +125,8 @@ def _of(drawn: int, counted: int) -> str:
 def _check(output: Path | None, zoom: Path | None, size: int, color: str) -> None:
     if output is None and zoom is None:
         raise InputError("nothing to draw; need -o SCAN.png or --zoom DIR")
-    if not SMALLEST <= size <= LARGEST:
-        raise InputError(f"--size {size}: need {SMALLEST} to {LARGEST} pixels")
-    if color not in COLOURS:
-        raise InputError(
-            f"--color {color}: need one of {', '.join(COLOURS)}{suggestion(color, COLOURS)}"
-        )
+    check_size(size)
+    check_color(color)
 
 
 def _share(text: str) -> int:

@@ -10,7 +10,7 @@ import typer
 from ..driver.executable import Executable
 from ..views.table import summary
 from ..views.terminal import console
-from .user_errors import CHECK_FAILED, print_error_line
+from ..views.user_errors import CHECK_FAILED, print_error_line
 
 if TYPE_CHECKING:
     from ...passes.planner.relaxed import Relaxed

@@ -9,7 +9,7 @@ import typer
 
 from ...backends.host.cores import VARIABLE, cores, default_threads
 from ...backends.host.threads import THREADS
-from .user_errors import print_error_line
+from ..views.user_errors import print_error_line
 
 ThreadCount = Annotated[
     int | None,

@@ -9,12 +9,12 @@ import typer
 
 from ..driver.schedules import SHAPES
 from ..driver.trainer import NonFinite
+from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
 from .training_run import Wanted, prepared, train
-from .user_errors import text_in, user_errors
 
 
 @compiles

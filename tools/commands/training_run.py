@@ -25,9 +25,9 @@ from ..driver.validation import Validation
 from ..importers.onnx.trained import TrainedModel
 from ..views.loss_curve import check_curve, write_curve
 from ..views.terminal import Bar, counting_bar
+from ..views.user_errors import print_error_line
 from .compiling import Compilation
 from .signals import delayed
-from .user_errors import print_error_line
 
 REPORTS = 10
 """How many lines of progress are printed, unless --report says after how many steps."""

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
 from ..cli import app
-from ..commands.user_errors import BAD_INPUT, CHECK_FAILED, TOO_LARGE, TRACEBACK
+from ..views.user_errors import BAD_INPUT, CHECK_FAILED, TOO_LARGE, TRACEBACK
 from .markdown import code, page, plain, table
 
 EXIT_CODES: Mapping[int, str] = {

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
-from ...ir.errors import InputError
+import typer
+
+from ..views.script import run_script
+from ..views.user_errors import CHECK_FAILED
 from .generators.program import Program
 from .onnx_graphs.checks import replayed as replayed_model
 from .onnx_graphs.graph import MODEL
@@ -16,32 +20,21 @@ from .search.failures import AtFault
 from .search.replay import replayed
 
 
-def main(arguments: list[str]) -> int:
-    """Replay the program or model of one folder. Returns the exit status."""
-    if len(arguments) != 1:
-        sys.stderr.write(f"{__doc__}\n")
-        return 2
-    folder = Path(arguments[0])
+def replay(folder: Annotated[Path, typer.Argument(help="Of a saved program or model.")]) -> None:
+    """Run a saved failure again. Exit with status 1 if it still fails. Raises InputError."""
     try:
         if (folder / MODEL).exists():
-            return _replay_model(folder)
-        program, record = Program.load(folder)
-        wrong = replayed(program, record)
-    except InputError as error:
-        sys.stderr.write(f"error: {error}\n")
-        return 2
+            failing, wrong = replayed_model(folder)
+        else:
+            failing, record = Program.load(folder)
+            wrong = replayed(failing, record)
     except AtFault as error:
         sys.stdout.write(f"{error}\n")
-        return 1
-    sys.stdout.write(f"{program.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
-    return 1 if wrong else 0
-
-
-def _replay_model(folder: Path) -> int:
-    graph, wrong = replayed_model(folder)
-    sys.stdout.write(f"{graph.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
-    return 1 if wrong else 0
+        raise typer.Exit(CHECK_FAILED) from None
+    sys.stdout.write(f"{failing.text}\n{wrong.text if wrong else 'nothing is wrong any more'}\n")
+    if wrong:
+        raise typer.Exit(CHECK_FAILED)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    run_script(replay)

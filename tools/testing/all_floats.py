@@ -9,13 +9,11 @@ operands gets random second ones. Exits with 1 if something is wrong.
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Sequence
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from ...backends.codelets.functions import PROGRAMS, SEQUENCES
@@ -23,6 +21,9 @@ from ...backends.codelets.scalar import SCALAR_FUNCTIONS
 from ...backends.host.chains import points_call
 from ...backends.host.switch import is_wanted
 from ...dialects.structured import Body
+from ...ir.errors import InputError
+from ..views.script import run_script
+from ..views.user_errors import CHECK_FAILED
 
 Floats = NDArray[np.float32]
 
@@ -83,21 +84,22 @@ def block(first: int, rng: np.random.Generator, step: int = 1) -> tuple[Floats, 
     )
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Try floats until the time is over, or all have been tried."""
-    parser = argparse.ArgumentParser(description="Try all float32 in functions of abele's own.")
-    parser.add_argument("names", nargs="*", help="functions (default: all)")
-    parser.add_argument("--seconds", type=float, default=300, help="when to stop")
-    parser.add_argument("--seed", type=int, default=0, help="the order of the blocks")
-    options = parser.parse_args(argv)
-    given: list[str] = options.names
-    names = given or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
-    unknown = [name for name in names if name not in SEQUENCES]
-    if unknown:
-        parser.error(f"no function {unknown[0]!r} has a sequence; there are {', '.join(SEQUENCES)}")
-    rng = np.random.default_rng(options.seed)
+def all_floats(
+    names: Annotated[list[str] | None, typer.Argument(help="Functions; default: all.")] = None,
+    seconds: Annotated[float, typer.Option(min=0, help="When to stop.")] = 300,
+    seed: Annotated[int, typer.Option(min=0, help="The order of the blocks.")] = 0,
+) -> None:
+    """Try floats until the time is over, or all have been tried. Exit with status 1 if something
+    is wrong."""
+    names = names or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
+    for name in names:
+        if name not in SEQUENCES:
+            raise InputError(
+                f"no function {name!r} has a sequence; there are {', '.join(SEQUENCES)}"
+            )
+    rng = np.random.default_rng(seed)
     each = (1 << 32) // BLOCK
-    end, done, failed = monotonic() + options.seconds, 0, 0
+    end, done, failed = monotonic() + seconds, 0, 0
     for at in map(int, rng.permutation(len(names) * each)):
         if monotonic() > end:
             break
@@ -114,8 +116,9 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"{name}: {problem} for {len(found)} operands, such as {found[0].tolist()}")
         done += 1
     print(f"{done} of {len(names) * each} blocks of {BLOCK} floats, {failed} wrong")
-    return failed > 0
+    if failed:
+        raise typer.Exit(CHECK_FAILED)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(all_floats)

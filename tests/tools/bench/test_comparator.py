@@ -7,14 +7,17 @@ import pytest
 from typer.testing import CliRunner
 
 from abele.tools.bench import comparator
-from abele.tools.bench.comparator import OTHERS, PUBLISHED, SMALL, app
+from abele.tools.bench.comparator import OTHERS, PUBLISHED, SMALL
+from abele.tools.views.script import script
 
 SHAPES = "31x257x50,1x2048x1000"
 
 
 def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path: Path):
     report = tmp_path / "rows.json"
-    result = CliRunner().invoke(app, ["--shapes", SHAPES, "--json", str(report)])
+    result = CliRunner().invoke(
+        script(comparator.comparator), ["--shapes", SHAPES, "--json", str(report)]
+    )
     assert result.exit_code == 0, result.output
     assert "31, 257, 50" in result.output
     rows = json.loads(report.read_text())
@@ -26,20 +29,20 @@ def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path
 
 def test_a_published_figure_that_is_not_matched_fails(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(comparator.PUBLISHED, (31, 257, 50), 1)
-    result = CliRunner().invoke(app, ["--shapes", "31x257x50"])
+    result = CliRunner().invoke(script(comparator.comparator), ["--shapes", "31x257x50"])
     assert result.exit_code == 1
     assert "published figures matched: 0 of 1" in result.output
 
 
 def test_there_is_no_ratio_if_no_plan_fits():
-    result = CliRunner().invoke(app, ["--shapes", "100000x100000x8"])
+    result = CliRunner().invoke(script(comparator.comparator), ["--shapes", "100000x100000x8"])
     assert result.exit_code == 0, result.output
     assert "no plan" in result.output
 
 
 @pytest.mark.parametrize("text", ["12x34", "axbxc", "0x1x2"])
 def test_text_that_is_not_a_shape_is_refused(text: str):
-    assert CliRunner().invoke(app, ["--shapes", text]).exit_code == 2
+    assert CliRunner().invoke(script(comparator.comparator), ["--shapes", text]).exit_code == 2
 
 
 def test_six_shapes_are_published_and_twenty_are_not():

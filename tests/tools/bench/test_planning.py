@@ -5,7 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from abele.passes.planner.serial import plans
-from abele.tools.bench.planning import LAYERS, app, compiled, planned, resnet
+from abele.tools.bench.planning import LAYERS, compiled, planned, planning, resnet
+from abele.tools.views.script import script
 
 
 def layers(proto: onnx.ModelProto) -> int:
@@ -51,7 +52,9 @@ def test_the_whole_compile_takes_longer_than_planning(tmp_path: Path):
 
 
 def test_the_table_of_networks_gives_the_time_of_the_whole_compile():
-    found = CliRunner().invoke(app, ["--networks", "", "--layers", ""], env={"COLUMNS": "200"})
+    found = CliRunner().invoke(
+        script(planning), ["--networks", "", "--layers", ""], env={"COLUMNS": "200"}
+    )
     assert found.exit_code == 0, found.output
     assert "compile s" in found.output
     assert "a loop of ten million iterations takes" in found.output

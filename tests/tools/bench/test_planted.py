@@ -15,7 +15,6 @@ from abele.passes.canonicalize import Canonicalize
 from abele.tools.bench import planted
 from abele.tools.bench.planted import (
     NAMES,
-    app,
     cells,
     share_of_rest,
     share_within,
@@ -29,6 +28,7 @@ from abele.tools.testing.mutation.trial import Trial
 from abele.tools.testing.search.run import PassList
 from abele.tools.testing.search.save import save_failure
 from abele.tools.testing.search.settings import Budget
+from abele.tools.views.script import script
 
 
 def saved(folder: Path, *passes: str) -> Path:
@@ -92,7 +92,7 @@ def test_a_run_that_is_out_of_time_prints_what_it_has(
     monkeypatch.setattr(planted, "trials_among", trials)
     found = tmp_path / "found.jsonl"
     options = ["--only", "decompose,unfuse", "--stop-after", "1", "--json", str(found)]
-    result = CliRunner().invoke(app, options)
+    result = CliRunner().invoke(script(planted.planted), options)
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     # Each pass has its share of the second, and its line before the table.
@@ -109,6 +109,6 @@ def test_ctrl_c_prints_what_is_done(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(planted, "plant", lambda *given: None)
     monkeypatch.setattr(planted, "chosen_mutants", lambda *given: [])
     monkeypatch.setattr(planted, "trials_among", trials)
-    result = CliRunner().invoke(app, [])
+    result = CliRunner().invoke(script(planted.planted), [])
     assert "interrupted" in result.output
     assert "bugs in passes" in result.output

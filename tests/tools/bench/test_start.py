@@ -8,7 +8,9 @@ from some_models import products
 
 from abele.ir.errors import InputError
 from abele.tools.bench import start
-from abele.tools.bench.start import COMMANDS, check, cold_and_warm, lines, measured
+from abele.tools.bench.named import names_in
+from abele.tools.bench.start import COMMANDS, cold_and_warm, lines, measured
+from abele.tools.importers.light_networks import light_names
 
 
 def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -30,8 +32,8 @@ def test_ten_commands_are_measured_with_their_target():
 
 
 def test_a_command_that_fails_and_an_unknown_network_are_refused(tmp_path: Path):
-    with pytest.raises(InputError, match="need some of alexnet"):
-        check("resnet50,resnet")
+    with pytest.raises(InputError, match="there is no 'resnet'"):
+        names_in("--networks", "resnet50,resnet", light_names())
     with pytest.raises(InputError, match="ZeroDivisionError"):
         measured(["-c", "1 / 0"], tmp_path, tmp_path)
     assert sys.executable

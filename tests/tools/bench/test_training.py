@@ -7,9 +7,10 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.ir.phases import PHASES
-from abele.tools.bench.training import app, measured, parsed_network, picture_names
+from abele.tools.bench.training import measured, parsed_network, picture_names, training
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.training import Training
+from abele.tools.views.script import script
 
 
 @pytest.fixture
@@ -58,7 +59,7 @@ def test_counts_by_layer_and_by_phase_add_up_to_those_of_the_profile(network: st
 
 def test_the_bench_prints_and_draws_a_step(network: str, tmp_path: Path):
     options = ["--networks", f"{network}:2", "--target", "tiny:4", "--layers"]
-    result = CliRunner().invoke(app, [*options, "--folder", str(tmp_path)])
+    result = CliRunner().invoke(script(training), [*options, "--folder", str(tmp_path)])
     assert result.exit_code == 0, result.output
     for phase in PHASES:
         assert phase in result.output

@@ -141,7 +141,7 @@ def test_a_library_that_is_missing_is_named(network: Path, monkeypatch: pytest.M
 
 
 def test_every_known_name_of_colours_is_accepted():
-    from abele.tools.commands.scan import COLOURS
     from abele.tools.views.scan.colours import COLOURINGS
+    from abele.tools.views.scan.formats import COLOURS
 
     assert tuple(COLOURINGS) == COLOURS

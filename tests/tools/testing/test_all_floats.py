@@ -3,6 +3,7 @@ import pytest
 
 from abele.backends.codelets import functions
 from abele.backends.codelets.sequences import Program, sequence
+from abele.ir.errors import InputError
 from abele.tools.testing import all_floats
 
 
@@ -12,7 +13,7 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_blocks_of_floats_are_tried_until_the_time_is_over(capsys: pytest.CaptureFixture[str]):
-    assert all_floats.main(["exp", "leaky_relu", "--seconds", "0.2"]) == 0
+    all_floats.all_floats(["exp", "leaky_relu"], seconds=0.2)
     assert capsys.readouterr().out.endswith(" of 2097152 blocks of 4096 floats, 0 wrong\n")
 
 
@@ -24,7 +25,6 @@ def test_a_kernel_with_other_bytes_is_found(monkeypatch: pytest.MonkeyPatch):
     assert found.shape == (100, 1)
 
 
-def test_a_function_without_a_sequence_is_refused(capsys: pytest.CaptureFixture[str]):
-    with pytest.raises(SystemExit):
-        all_floats.main(["relu"])
-    assert "no function 'relu' has a sequence; there are exp," in capsys.readouterr().err
+def test_a_function_without_a_sequence_is_refused():
+    with pytest.raises(InputError, match="no function 'relu' has a sequence; there are exp,"):
+        all_floats.all_floats(["relu"])

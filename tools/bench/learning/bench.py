@@ -18,11 +18,11 @@ from typing import Annotated, Any
 import typer
 from threadpoolctl import threadpool_limits
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
-from ...driver.files import write_text
+from ...driver.files import check_files, write_text
+from ...views.script import run_script
 from ...views.table import figure_table
 from ...views.terminal import wide_enough
+from ..named import names_in
 from .data import NotInstalled
 from .tasks import TASKS, learn, score, typical
 
@@ -32,10 +32,7 @@ TIMES = (0.4, 1.0, 2.0)
 SEEDS = (0, 1, 2)
 """Seeds of weights, of the order of samples and of what is held out. The median counts."""
 
-app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-
-@app.command()
 def learning(
     networks: Annotated[str | None, typer.Option(help="Names of tasks, by commas.")] = None,
     target: Annotated[str | None, typer.Option(help="A preset machine.")] = None,
@@ -46,10 +43,8 @@ def learning(
     ] = False,
 ) -> None:
     """Train a network on each real data set that is installed, and print how well it does."""
-    names = list(TASKS) if networks is None else networks.split(",")
-    for name in names:
-        if name not in TASKS:
-            raise InputError(f"--networks: no task {name!r}{suggestion(name, TASKS)}")
+    names = list(TASKS) if networks is None else names_in("--networks", networks, TASKS)
+    check_files({}, {"--json": report})
     if choose:
         _choose(names, target)
         return
@@ -109,4 +104,4 @@ def _choose(names: Sequence[str], target: str | None) -> None:
 
 
 if __name__ == "__main__":
-    app()
+    run_script(learning)

@@ -21,6 +21,7 @@ from ....ir.errors import DoesNotFit, InputError
 from ....ir.whole_file import whole_file
 from ...debug.check import check_run, relative_error
 from ...driver.compile import compile_model
+from ...driver.files import check_files
 from ...views.terminal import console
 from ..measure import host, medians, session
 from ..own_process import in_own_process
@@ -75,6 +76,7 @@ def models(
     figures. Raises InputError.
     """
     wanted = chosen(networks)
+    check_files({}, {"--json": report})
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
         download(wanted, folder)

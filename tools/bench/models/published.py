@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from ....ir.errors import InputError
+from ..named import names_in
 from .inputs import RATE, Make, below, centred, constant, one_hot, page, tone, uniform
 
 
@@ -227,10 +228,7 @@ NAMES = tuple(each.name for each in PUBLISHED)
 
 def chosen(names: str) -> list[Published]:
     """The models of these names, separated by commas; "" for all. Raises InputError."""
-    wanted = [name for name in names.split(",") if name] or list(NAMES)
-    unknown = [name for name in wanted if name not in NAMES]
-    if unknown:
-        raise InputError(f"model {unknown[0]!r}; need one of {', '.join(NAMES)}")
+    wanted = names_in("--networks", names, NAMES) if names else NAMES
     return [each for each in PUBLISHED if each.name in wanted]
 
 

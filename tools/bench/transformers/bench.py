@@ -23,6 +23,7 @@ from ....ir.whole_file import whole_file
 from ...debug.check import relative_error
 from ...driver.compile import compile_model
 from ...driver.executable import Executable
+from ...driver.files import check_files
 from ...views.terminal import console
 from ..measure import THREADS, host, in_threads, medians, session
 from ..own_process import in_own_process
@@ -86,6 +87,7 @@ def transformers(target: str = "mk2", layers: int = 12, report: Path | None = No
 
     layers: of each. report: a JSON file for all figures.
     """
+    check_files({}, {"--json": report})
     results: list[Result] = []
     with tempfile.TemporaryDirectory() as folder:
         for kind in KINDS:

@@ -5,9 +5,14 @@ python -m abele.tools.views.report docs/report.md
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from ....ir.errors import InputError
+from ...driver.files import write_text
+from ..script import run_script
 from .schema import markdown
 
 MARK = "<!-- tables:"
@@ -20,6 +25,16 @@ def with_tables(text: str) -> str:
     return f"{head}{mark}{line}\n\n" + "\n".join(markdown())
 
 
+def write_tables(page: Annotated[Path, typer.Argument(help="docs/report.md.")]) -> None:
+    """Replace the tables of a page. Raises InputError."""
+    try:
+        text = page.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{page}: cannot be read: {error}") from None
+    if MARK not in text:
+        raise InputError(f"{page}: has no line that begins with {MARK}, which the tables follow")
+    write_text(page, with_tables(text))
+
+
 if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(with_tables(page.read_text(encoding="utf-8")), encoding="utf-8")
+    run_script(write_tables)

@@ -6,9 +6,13 @@ python -m abele.tools.views.syntax.textmate editors
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from ...driver.files import check_files, write_text
+from ..script import run_script
 from .languages import LANGUAGES, Language
 
 SCHEMA = "https://raw.githubusercontent.com/martinring/tmlanguage/master/tmlanguage.json"
@@ -36,11 +40,13 @@ def file_name(language: Language) -> str:
     return f"{language.suffix.removeprefix('.')}.tmLanguage.json"
 
 
-def main(folder: str) -> None:
-    """Write the grammars of all languages into a folder."""
+def write_grammars(folder: Annotated[Path, typer.Argument(help="A folder that exists.")]) -> None:
+    """Write the grammars of all languages into a folder. Raises InputError."""
+    paths = [folder / file_name(each) for each in LANGUAGES.values()]
+    check_files({}, {f"{each}": each for each in paths})
     for each in LANGUAGES.values():
-        Path(folder, file_name(each)).write_text(grammar(each), encoding="utf-8")
+        write_text(folder / file_name(each), grammar(each))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    run_script(write_grammars)

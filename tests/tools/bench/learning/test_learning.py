@@ -96,4 +96,4 @@ def test_what_is_not_installed_is_left_out(monkeypatch: pytest.MonkeyPatch):
 def test_a_task_that_does_not_exist_is_refused():
     result = CliRunner().invoke(app, ["bench", "learning", "--networks", "digit"])
     assert result.exit_code == 2
-    assert "no task 'digit'; did you mean digits?" in result.output
+    assert "there is no 'digit'; did you mean digits?" in result.output

@@ -39,7 +39,7 @@ def test_a_model_of_an_installed_package_is_read_where_it_lies():
 
 
 def test_an_unknown_model_is_refused():
-    with pytest.raises(InputError, match="model 'resnet'; need one of centerface, nudenet"):
+    with pytest.raises(InputError, match="there is no 'resnet'; need some of centerface, nudenet"):
         chosen("resnet")
 
 

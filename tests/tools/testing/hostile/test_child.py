@@ -12,10 +12,10 @@ import typer
 from typer.core import TyperGroup
 
 from abele.ir.errors import InputError
-from abele.tools.commands.user_errors import user_errors
 from abele.tools.testing.hostile import child
 from abele.tools.testing.hostile.case import Case
 from abele.tools.testing.hostile.outcome import Outcome
+from abele.tools.views.user_errors import user_errors
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 from abele.ir.errors import InputError
 from abele.tools.cli import app as all_commands
-from abele.tools.commands.user_errors import user_errors
 from abele.tools.testing.hostile import kinds, run
 from abele.tools.testing.hostile.case import Case
 from abele.tools.testing.hostile.run import CASE, FILES, Tally, progress_file, replay, run_hostile
 from abele.tools.testing.hostile.shrink import smallest
+from abele.tools.views.user_errors import user_errors
 
 app = typer.Typer(pretty_exceptions_enable=False)
 

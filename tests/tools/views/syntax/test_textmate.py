@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from abele.tools.views.syntax.languages import LANGUAGES, Language
-from abele.tools.views.syntax.textmate import file_name, grammar, main
+from abele.tools.views.syntax.textmate import file_name, grammar, write_grammars
 
 EDITORS = Path(__file__).parents[4] / "editors"
 
@@ -25,7 +25,7 @@ def test_every_word_that_an_editor_colours_has_its_pattern(language: Language):
 
 
 def test_the_extension_names_the_files_of_both_grammars(tmp_path: Path):
-    main(str(tmp_path))
+    write_grammars(tmp_path)
     named = json.loads((EDITORS / "package.json").read_text())["contributes"]["grammars"]
     assert {each["path"] for each in named} == {f"./{each.name}" for each in tmp_path.iterdir()}
     scopes = {json.loads(each.read_text())["scopeName"] for each in tmp_path.iterdir()}

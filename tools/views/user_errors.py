@@ -20,7 +20,7 @@ from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
-from ..views.syntax.colour import message_for
+from .syntax.colour import message_for
 
 if TYPE_CHECKING:
     from ...ir.provenance import place

@@ -4,7 +4,7 @@ import pytest
 import typer
 
 from abele.ir.errors import MOST_CHARACTERS, InputError
-from abele.tools.commands.user_errors import user_errors
+from abele.tools.views.user_errors import user_errors
 
 
 @pytest.mark.parametrize("lines", [1, 3])

@@ -1,0 +1,104 @@
+"""Modules that are programs of their own report users' errors as commands do."""
+
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from abele.tools.views.script import script
+
+TOOLS = Path(__file__).parents[3] / "tools"
+RUN = re.compile(r'^if __name__ == "__main__":\n    run_script\((\w+)\)$', re.M)
+SERVES = "testing/onnx_graphs/worker.py"
+"""The end of a pipe, which has no user."""
+
+SCRIPTS = {
+    f"abele.tools.{'.'.join(path.relative_to(TOOLS).with_suffix('').parts)}": found[1]
+    for path in sorted(TOOLS.rglob("*.py"))
+    if (found := RUN.search(path.read_text()))
+}
+"""The function of each script, by module."""
+
+MISTAKES = (
+    ("bench.__main__", "--networks resnt50", "did you mean resnet50"),
+    ("bench.__main__", "--networks ,", "names nothing"),
+    ("bench.__main__", "--target mk9", "'mk9' is not a preset"),
+    ("bench.__main__", "--json absent/out.json", "absent does not exist"),
+    ("bench.blame", "--mutants 0", "greater than or equal to 1"),
+    ("bench.comparator", "--shapes 1x2", "need ROWSxDEPTHxCOLUMNS"),
+    ("bench.comparator", "--shapes 99999999999999999999x1x1", "need sizes from 1 to 1,048,576"),
+    ("bench.comparator", "--json absent/out.json", "absent does not exist"),
+    ("bench.conformance", "--operator (", "no regular expression"),
+    ("bench.conformance", "--json absent/out.json", "absent does not exist"),
+    ("bench.fusion", "--networks typo", "there is no 'typo'"),
+    ("bench.fusion", "--target mk9", "'mk9' is not a preset"),
+    ("bench.graphs", "--networks alexnet:0", "need NAME[:BATCH[:VERTICES]]"),
+    ("bench.kit", "--clean many", "valid integer"),
+    ("bench.learning.bench", "--networks digts", "did you mean digits"),
+    ("bench.learning.bench", "--json absent/out.json", "absent does not exist"),
+    ("bench.lookups", "--target mk9", "'mk9' is not a preset"),
+    ("bench.planning", "--layers 7", "there are 101, 152, 50"),
+    ("bench.planning", "--target mk9", "'mk9' is not a preset"),
+    ("bench.planted", "--only typo", "there is no 'typo'"),
+    ("bench.planted", "--json absent/out.json", "absent does not exist"),
+    ("bench.recurrent", "--target mk9", "'mk9' is not a preset"),
+    ("bench.start", "--networks typo", "there is no 'typo'"),
+    ("bench.start", "--target mk9", "'mk9' is not a preset"),
+    ("bench.steps", "--networks alexnet:x", "need NAME:BATCH"),
+    ("bench.switching", "--network typo", "there is no 'typo'"),
+    ("bench.switching", "--runs many", "valid number"),
+    ("bench.trace", "--networks typo", "there is no 'typo'"),
+    ("bench.training", "--networks absent.onnx", "there is no file absent.onnx"),
+    ("bench.training", "--networks alexnet --folder absent", "absent does not exist"),
+    ("bench.utilisation", "--target mk9", "'mk9' is not a preset"),
+    ("manual.__main__", "", "Missing argument"),
+    ("manual.__main__", "file", "file"),
+    ("testing.__main__", "absent", "absent/program.mlir: cannot be read"),
+    ("testing.all_floats", "relu", "no function 'relu' has a sequence"),
+    ("testing.all_floats", "--seconds soon", "valid number"),
+    ("views.report.__main__", "absent", "absent: cannot be read"),
+    ("views.report.__main__", "file", "file: has no line that begins with <!-- tables:"),
+    ("views.scan.__main__", "squezenet", "did you mean squeezenet"),
+    ("views.scan.__main__", "--folder absent", "absent does not exist"),
+    ("views.scan.__main__", "--folder . --color typo", "--color typo: need one of"),
+    ("views.scan.__main__", "--folder . --size 0", "--size 0: need 256 to"),
+    ("views.syntax.textmate", "absent", "absent does not exist"),
+)
+
+
+def test_every_module_with_a_main_is_a_script_with_a_mistake_here():
+    mains = {
+        path for path in TOOLS.rglob("*.py") if '\nif __name__ == "__main__":' in path.read_text()
+    }
+    assert len(mains - {TOOLS / SERVES}) == len(SCRIPTS)
+    assert {f"abele.tools.{module}" for module, _, _ in MISTAKES} == {*SCRIPTS}
+
+
+@pytest.mark.parametrize(("module", "words", "says"), MISTAKES)
+def test_a_mistake_is_one_message(
+    module: str, words: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("file").write_text("")
+    name = f"abele.tools.{module}"
+    function = getattr(import_module(name), SCRIPTS[name])
+    result = CliRunner().invoke(script(function), words.split())
+    assert result.exit_code == 2, result.output
+    assert says in " ".join(re.sub(r"[│\s]+", " ", result.stderr).split())
+    assert "Traceback" not in result.stderr
+
+
+@pytest.mark.slow
+def test_a_script_ends_with_one_line_and_exit_code_2():
+    words = [sys.executable, "-m", "abele.tools.bench.switching", "--network", "typo"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: --network: there is no 'typo'.*\n", done.stderr)
+    words[-2:] = ["--tagret", "mk2"]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "error: No such option: --tagret" in done.stderr
