@@ -26,7 +26,6 @@ OWN = {
     "tools/views/graph/parquet.py": "into a whole_folder",
     "tools/commands/report.py": "into a whole_folder",
     "tools/views/report/folder.py": "into a whole_folder",
-    "tools/views/report/__main__.py": "for developers: files of this repository",
     "tools/views/scan/zoom.py": "into a whole_folder",
     "tools/testing/generators/program.py": "into a whole_folder",
     "tools/testing/onnx_graphs/graph.py": "into a whole_folder",
@@ -39,7 +38,6 @@ OWN = {
     "tools/bench/transformers/bench.py": "a temporary file",
     "tools/bench/planted.py": "a log that grows",
     "tools/testing/mutation/trial.py": "temporary files",
-    "tools/views/syntax/textmate.py": "for developers: files of this repository",
 }
 """The files that write otherwise, and why they may. tools/testing/hostile writes inputs."""
 

@@ -240,6 +240,7 @@ def steps(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Time a step of training of each network on abele's machine, and in torch."""
+    chosen = chosen_steps(networks)
     version = torch().__version__
     columns = ("batch", "loss", "cycles", "host cycles", "fullest tile", "compile s", "step s")
     table = figure_table(
@@ -247,7 +248,7 @@ def steps(
         ("network", *columns, "torch s", "ratio", *WALL),
         ("network",),
     )
-    for name, batch in chosen_steps(networks):
+    for name, batch in chosen:
         found = in_own_process(measure_steps, name, batch, target)
         table.add_row(
             name,
