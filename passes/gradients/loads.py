@@ -8,6 +8,7 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Operation, SSAValue
 
 from ...dialects import nn
+from ...dialects.control import run_around
 from ...ir.edit import Edit
 from ...ir.errors import InputError
 from ...ir.provenance import place
@@ -22,7 +23,8 @@ def load_in_front(module: ModuleOp, edit: Edit) -> None:
 
     Gradients are those of values of this body, so a state that is loaded elsewhere would have none.
     A state has one value during a run, so it does not matter where it is loaded. A called function
-    gets what it loaded as further operands. Raises InputError for a function that calls itself.
+    gets what it loaded as further operands. Raises InputError for a function that calls itself, and
+    for a state that a loop of runs stores to, because its turns load other values.
     """
     in_front = _InFront(module, edit)
     called = {in_front.callee(call) for call in module.walk() if isinstance(call, CallOp)}
@@ -55,9 +57,25 @@ class _InFront:
             while isinstance(parent := holder.parent_op(), Operation) and parent is not function:
                 holder = parent
             if holder is not load:
+                self._check_value(load)
                 load.detach()
                 function.body.block.insert_op_before(load, holder)
                 self.edit.modified(load)
+
+    def _check_value(self, load: nn.LoadOp) -> None:
+        """Check that a state has one value while a function runs. Raises InputError."""
+        run = run_around(load)
+        if run is None:
+            return
+        name = load.state.string_value()
+        if any(
+            isinstance(each, nn.StoreOp) and each.state.string_value() == name
+            for each in run.walk()
+        ):
+            raise InputError(
+                f"{load.name} at {place(load)}: state {name!r} changes between the runs of a loop, "
+                "so it has no gradient; differentiate a program of one run"
+            )
 
     def _to_callers(self, function: FuncOp) -> Loads:
         """Let a function get its states as operands, and return loads of them."""

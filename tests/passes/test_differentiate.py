@@ -553,6 +553,30 @@ def test_names_that_the_program_does_not_have_are_refused():
         after(of_one_function("nn.exp %x"), {}, loss="y")
 
 
+def test_a_state_that_changes_between_runs_is_refused():
+    context = new_context()
+    blob = context.blobs.add(np.ones(1, np.float32)).digest
+    text = f"""
+    builtin.module {{
+      nn.state @m : tensor<1xf32> = <"{blob}">
+      func.func @main(%x: tensor<1xf32>) -> tensor<1xf32> {{
+        %0 = control.repeat 2 runs(%x) : (tensor<1xf32>) -> tensor<1xf32> {{
+        ^bb0(%1: tensor<1xf32>, %turn: tensor<i32>):
+          %2 = nn.load @m : tensor<1xf32>
+          nn.store %2, @m : tensor<1xf32>
+          control.yield %x : tensor<1xf32>
+        }}
+        func.return %0 : tensor<1xf32>
+      }}
+    }}
+    """
+    module = parse_module(text, context)
+    with pytest.raises(
+        InputError, match=r"^nn.load at .*: state 'm' changes between the runs of a"
+    ):
+        Differentiate().apply(context, module)
+
+
 def test_what_the_loss_does_not_depend_on_has_a_gradient_of_zero():
     text = """
     func.func @main(%x: tensor<2xf32>, %y: tensor<3xf32>, %i: tensor<2xi32>) -> tensor<2xf32> {
