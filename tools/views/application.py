@@ -16,7 +16,7 @@ STYLE: dict[str, Any] = {
     # Markup would cut off long names, such as --mlir-print-ir-after-change.
     "rich_markup_mode": None,
 }
-"""What typer is told of each application."""
+"""The options of typer that all applications share."""
 
 _UsageError: Any = typer.BadParameter.__base__
 """What typer raises for wrong usage: an option or a command that does not exist, a bad value."""
@@ -29,7 +29,7 @@ def run_application(application: typer.Typer) -> NoReturn:
     except typer.Abort:
         sys.exit("Aborted!")
     except _UsageError as error:
-        # Help must not wait for it.
+        # An import at the head would make each --help wait for it.
         from .syntax.colour import message_for  # noqa: PLC0415
 
         text = io.StringIO()
