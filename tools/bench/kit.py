@@ -46,6 +46,9 @@ RATED = 200
 
 EIGHT = "tiny:8"
 
+NOT_RATED = ("plan-splits", "train")
+"""Passes of nn that are not rated: the pipelines plan, and train gives programs another input."""
+
 
 def kit(
     clean: Annotated[
@@ -81,7 +84,7 @@ def _rates() -> Table:
     own = [
         name
         for name in PASSES
-        if level_before(load_pass(name, PASSES)) == NN.name and name != "plan-splits"
+        if level_before(load_pass(name, PASSES)) == NN.name and name not in NOT_RATED
     ]
     eight = programs(target=EIGHT)
     runs: dict[str, Callable[..., Report]] = {
