@@ -373,7 +373,8 @@ def _bytes(block: Array) -> Array:
 def _codes() -> dict[int, str]:
     """The names of kernels' codes, by address."""
     found: dict[int, str] = {}
-    for task, module in loaded.items():
+    # Another thread may load kernels meanwhile.
+    for task, module in loaded.copy().items():
         for name, value in cast("dict[str, Any]", vars(module)).items():
             if not name.isupper():
                 continue

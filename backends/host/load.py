@@ -13,7 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -37,16 +37,24 @@ compile_tasks({tasks!r})
 """The program of the second process."""
 
 
-@cache
 def kernels(task: str) -> Any:
     """The kernels of a task: "sharing", "copies", "chains", "functions", "routes", "products",
     "lookups", or for checks "bounds" and "equality". They are the task's module, or have its
     constants, addresses and functions.
 
-    Says on stderr if they have to be compiled: in one line per process, or on a terminal in a line
-    of progress, which is erased in the end.
+    Any number of threads may ask for a task: it is loaded once, and its code stays where it is for
+    as long as the process lives. Says on stderr if kernels have to be compiled: in one line per
+    process, or on a terminal in a line of progress, which is erased in the end.
     """
+    found = loaded.get(task)
+    return _loaded_once(task) if found is None else found
+
+
+def _loaded_once(task: str) -> Any:
+    """The kernels of a task, which no thread has loaded yet, or which another one is loading."""
     with _LOCK:
+        if task in loaded:
+            return loaded[task]
         saved = saved_kernels(task)
         if saved is not None:
             loaded[task] = saved
@@ -156,10 +164,16 @@ class _Child:
 
 
 loaded: dict[str, Any] = {}
-"""The kernels that have been loaded, by task."""
+"""The kernels that have been loaded, by task. Callers have addresses in them: none is replaced."""
 
 _LOCK = RLock()
-"""Held while kernels are loaded."""
+"""Held while kernels are loaded, and while a process forks: a child that inherits half a module, or
+a lock of a thread that it does not have, could never load it."""
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 
 _children: list[_Child] = []
 """The second process, once it has been started."""

@@ -4,8 +4,10 @@ import io
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 from pathlib import Path
+from time import sleep
 
 import pytest
 
@@ -76,6 +78,31 @@ def test_two_threads_that_load_kernels_leave_numba_as_it_was():
         "print(numbas.ensure_blas is before, arraymath.ensure_blas is before)"
     )
     assert told(script) == ["True", "True"]
+
+
+def test_threads_that_load_a_task_at_once_get_the_same_code(monkeypatch: pytest.MonkeyPatch):
+    def saved(task: str) -> object:
+        sleep(0.05)
+        return object()
+
+    monkeypatch.setattr(load, "saved_kernels", saved)
+    monkeypatch.setattr(load, "loaded", {})
+    with ThreadPoolExecutor(4) as pool:
+        assert len({*pool.map(load.kernels, ["equality"] * 4)}) == 1
+
+
+def test_a_process_that_is_forked_while_a_thread_loads_kernels_can_load_them():
+    script = (
+        "import os, signal; from threading import Event, Thread; from time import sleep\n"
+        "begun, saved = Event(), load.saved_kernels\n"
+        "def slowly(task): begun.set(); sleep(0.2); return saved(task)\n"
+        "load.saved_kernels = slowly\n"
+        "other = Thread(target=load.kernels, args=['equality']); other.start(); begun.wait()\n"
+        "child = os.fork()\n"
+        "if not child: signal.alarm(20); load.kernels('equality'); os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); other.join()"
+    )
+    assert told(script) == ["7"]
 
 
 @pytest.mark.slow
