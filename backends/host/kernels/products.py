@@ -101,8 +101,14 @@ ROW_LANES = 16 if WIDE else 8
 """Elements of a vector that holds the rows of a panel."""
 
 TAIL_BEGIN = ROWS * COLUMNS * 4
-TILE_BYTES = TAIL_BEGIN + TAILS[-1] * ROW_LANES * 4
-"""Of a tile of results: its rows, and then the columns that are multiplied as vectors of rows."""
+"""Of a tile of results: its rows come first, and then the columns that are multiplied as vectors of
+rows."""
+
+TILE_VECTORS = -(-(ROWS * COLUMNS + TAILS[-1] * ROW_LANES) // LANES)
+"""Vectors that a tile of results fills. Tiles are added up by whole vectors, so the next one begins
+after the last vector."""
+
+TILE_BYTES = TILE_VECTORS * LANES * 4
 
 COLUMN_RUN_BYTES = COLUMN_RUN_FIELDS * 8
 BATCH_BYTES = 3 * 8

@@ -14,6 +14,7 @@ from abele.backends.host.bound_products import (
     BoundProducts,
     Groups,
     Offsets,
+    Partials,
     Products,
     block_panels,
     join_products,
@@ -95,6 +96,29 @@ def test_panels_of_any_width_have_the_bytes_of_chains(rows: int, terms: int, is_
         there = ~np.isnan(expected[:, :width])
         assert (np.signbit(out[:, :width]) == np.signbit(expected[:, :width]))[there].all(), width
         assert (out[:, width:] == 7).all(), width
+
+
+BATCHES = Groups(batch=(0,), left=(1,), right=(3,), inner=(2,))
+"""Axes of arrays over products, rows, terms and columns."""
+
+
+@pytest.mark.parametrize("terms", [TERMS, TERMS + 1, 5 * TERMS + 3])
+@pytest.mark.parametrize("rows", [5, 6, 11, 31])
+def test_partials_of_many_terms_are_added_up_one_after_another(rows: int, terms: int):
+    rng = np.random.default_rng(rows)
+    x, y = (rng.standard_normal(n, np.float32) for n in ((3, rows, terms), (3, terms, 35)))
+    first, *others = (chains(*pair) for pair in zip(x, y, strict=True))
+    for each in others:
+        first += each
+    for width in range(1, 36):
+        out = np.full((3, rows, 35), 7, np.float32)
+        seen = over_all(x, 3), over_all(y[:, :, :width], 1), over_all(out[:, :, :width], 2)
+        found = BoundProducts(Offsets.of(BATCHES, seen))
+        found.add_up(Partials(out.ctypes.data, out.strides[0], ((1, 3),)))
+        found(0)
+        assert out[0, :, :width].tobytes() == first[:, :width].tobytes(), width
+        assert (out[1:] == 7).all(), width
+        assert (out[:, :, width:] == 7).all(), width
 
 
 def products(x: Array, y: Array, out: Array, history: History) -> Products:
