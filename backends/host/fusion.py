@@ -57,7 +57,8 @@ class FusedBinder(FastBinder):
         history: History,
     ) -> None:
         super().__init__(module, variables, blocks, history)
-        lives = lives_of(module, variables)
+        own = self.unseen(module, variables)
+        lives = lives_of(module, own)
         self._passed = passed_on(module, lives, partial(_is_routed, blocks))
         later = {name: reading.sources for name, reading in self._passed.items()}
         temporary = arena_blocks([*prolonged(lives, later).values()], blocks)
@@ -69,13 +70,20 @@ class FusedBinder(FastBinder):
         changed = written(module)
         self._weights = {
             name
-            for name, variable in variables.items()
+            for name, variable in own.items()
             if variable.initial is not None and name not in changed and _is_alone(blocks[name])
         }
         # The weights whose first replicas are enough. More drop out as calls are bound.
         self._in_part = set(self._weights)
         self._written_early: set[str] = set()
         self._writers: dict[str, list[Call]] = {}
+
+    def unseen(
+        self, module: ModuleOp, variables: Mapping[str, exchange.VariableOp]
+    ) -> Mapping[str, exchange.VariableOp]:
+        """The variables of which only the bytes that fused calls read need be written: all."""
+        del module
+        return variables
 
     @staticmethod
     def memory(tiles: int, bytes_per_tile: int) -> Memory:
@@ -135,8 +143,11 @@ class FusedBinder(FastBinder):
         Supersteps come in the order of the program, each once.
         Raises VerifyException for an operation that does not suit its variables.
         """
+        return self.fused(list(step.body.block.ops))
+
+    def fused(self, ops: Sequence[Operation]) -> dict[Operation, list[Call]]:
+        """The calls of those operations of a superstep that are moves or vertices."""
         found: dict[Operation, list[Call]] = {}
-        ops = list(step.body.block.ops)
         moves = {op.destination: op for op in ops if isinstance(op, tile.CopyOp)}
         for op in ops:
             if isinstance(op, tile.VerticesOp):

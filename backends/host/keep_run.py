@@ -99,7 +99,7 @@ class _Writer:
         self._memory = address(machine.memory)
         temporary = (binder.blocks[name].placed.memory for name in binder.hidden)
         self._cleared = {address(owner(a)) for a in (*temporary, *binder.scratch.buffers)}
-        self._codes = _codes()
+        self._codes = code_names()
         self._numbers: dict[int, int] = {}
         self._arrays: list[Array] = []
         self._kinds: list[list[int]] = []
@@ -370,7 +370,7 @@ def _bytes(block: Array) -> Array:
     return (block if block.flags.c_contiguous else block.T).reshape(-1).view(np.uint8)
 
 
-def _codes() -> dict[int, str]:
+def code_names() -> dict[int, str]:
     """The names of kernels' codes, by address."""
     found: dict[int, str] = {}
     # Another thread may load kernels meanwhile.

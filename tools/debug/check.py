@@ -16,6 +16,7 @@ from xdsl.ir import Attribute, Operation
 from ...backends.addresses.prove import AddressProof
 from ...backends.check import OpCheck
 from ...backends.codelets.conversion import float_limits
+from ...backends.faults import IndexFault
 from ...backends.host.binders import best_binder
 from ...backends.host.judges import best_judge
 from ...backends.host.threads import THREADS
@@ -32,6 +33,7 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
 from ...dialects.variable import Variable
+from ...ir.errors import one_line
 from ...ir.number_kinds import bit_width, is_floating, is_whole
 from ...ir.upstream import ModuleOp, isa
 from ..driver.arrays import Array
@@ -39,6 +41,8 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
 from ..driver.keep_levels import kept_after
 from ..driver.program import signature
+from .kernel_problem import kernel_problem
+from .machine_results import Results, states_of
 
 WIDE = 4
 """Bytes of a float32; floats with fewer bytes are narrow."""
@@ -145,6 +149,10 @@ def check_run(
     outputs are right if every element is near one of the two.
     A second run compares every vertex set with its error bound, given the operands that it really
     received: a bound of the whole network would be too wide to be useful.
+    That run writes every byte, and so makes other calls than the run whose outputs the user gets.
+    Its outputs and states must have the bits of the given outputs, and of one more plain run, of a
+    program that is warm. If they differ, the problem names the operation and its kernels, whatever
+    the bounds say.
     Outputs that are not finite are a problem, unless some input is not finite either. Two equal
     infinities say nothing about the distance between results, so the check cannot pass. The same
     holds if only the references are infinite. If only passes give some operations a meaning, the
@@ -157,19 +165,33 @@ def check_run(
     is_over = Event()
     with _threads(is_over) as pool:
         compared = pool.submit(_compared, exe, inputs, outputs, is_over) if pool else None
-        look = OpCheck(pool, THREADS.count, best_judge())
+        look, watched = OpCheck(pool, THREADS.count, best_judge()), Results({})
         if at == MACHINE:
             refuse_too_little_memory(exe.memory)
-            module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
-            Machine(module, exe.target, observers=[look], binder=binder).run(inputs)
+            watched = _watched(exe, inputs, look)
         verdict = compared.result() if compared else _compared(exe, inputs, outputs, is_over)
         if at != MACHINE:
             return verdict
         problem = verdict.problem
         if problem and verdict.not_finite and look.overflow is not None:
             problem = f"{problem}. {look.overflow}"
-        found = str(look.first or problem)
-        return replace(verdict, checked=look.checked, ratio=look.largest_ratio, problem=found)
+        problem = str(look.first or problem)
+        unlike = kernel_problem(exe, inputs, outputs, watched, look.first)
+        if unlike is not None:
+            problem = unlike.text if unlike.is_found or not problem else f"{unlike.text}. {problem}"
+        return replace(verdict, checked=look.checked, ratio=look.largest_ratio, problem=problem)
+
+
+def _watched(exe: Executable, inputs: Mapping[str, Array], look: OpCheck) -> Results:
+    """What a run that writes every byte gives, from the first states."""
+    module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
+    machine = Machine(module, exe.target, observers=[look], binder=binder)
+    try:
+        outputs = exe.signature.trimmed(machine.run(inputs))
+    except IndexFault as fault:
+        # The plain run has ended with results.
+        return Results({}, fault=one_line(fault))
+    return Results(outputs, states_of(machine))
 
 
 @contextmanager

@@ -84,6 +84,16 @@ GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "rela
 """The fields of a profile that describe the graph."""
 
 
+@dataclass(frozen=True)
+class Repeated:
+    """A run that was made once more. outputs: by name. before, after: states by name, as the run
+    before has left them, and as this one has; None if there were several runs before."""
+
+    outputs: Mapping[str, Array]
+    after: Mapping[str, Array]
+    before: Mapping[str, Array] | None
+
+
 @dataclass
 class Stages:
     """Seconds of wall-clock time: by stage of compiling and running, and by pass.
@@ -145,6 +155,7 @@ class Executable:
         self._runners: dict[tuple[str, bool], Runner] = {}
         self._seed: int | None = None
         self._last: tuple[str, bool] | None = None
+        self._plain_runs = 0
         self._ready: KeptRun | None = None
         self.run_file: RunFile | None = None
         """What keeps the program ready to run, if the cache has the program."""
@@ -163,6 +174,11 @@ class Executable:
     def is_from_cache(self) -> bool:
         """Whether the program was kept by the cache, with its figures, and proved before that."""
         return self.anew is not None
+
+    @property
+    def is_kept_ready(self) -> bool:
+        """Whether the cache has kept this program ready to run, and has loaded it like that."""
+        return self._ready is not None
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -238,7 +254,32 @@ class Executable:
         start = perf_counter()
         outputs = runner.run(arrays)
         self.stages.seconds["run"] = perf_counter() - start
+        self._plain_runs += (at, strict) == (MACHINE, False)
         return self.signature.trimmed(outputs)
+
+    def repeated(self, inputs: Mapping[str, Array]) -> Repeated | None:
+        """Run the machine once more, from the first states, on checked inputs; all states are
+        afterwards what they were. None if the machine has not run like this before.
+
+        A check compares such a run, of a program that is warm, with others.
+        """
+        if not self._plain_runs:
+            return None
+        loaded = self._runners.get((MACHINE, False))
+        if loaded is None:
+            # A program that the cache keeps ready to run has no states that change.
+            outputs = self.prepared().run(inputs)
+            return Repeated(self.signature.trimmed(outputs), {}, {})
+        before = dict(loaded.states)
+        for name, array in initial_states(self.module_at(MACHINE)).items():
+            loaded.set_state(name, array)
+        try:
+            outputs = self.signature.trimmed(loaded.run(inputs))
+            after = dict(loaded.states)
+        finally:
+            for name, array in before.items():
+                loaded.set_state(name, array)
+        return Repeated(outputs, after, before if self._plain_runs == 1 else None)
 
     def prepared(self, at: str = MACHINE, strict: bool = False) -> Ready:
         """What runs a level: the cache's program that is ready to run, or the loaded program."""
@@ -357,6 +398,7 @@ class Executable:
         """Set all state back to its initial values."""
         self._runners.clear()
         self._last = None
+        self._plain_runs = 0
 
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:

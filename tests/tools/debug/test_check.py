@@ -152,7 +152,7 @@ def test_results_that_overflow_only_in_the_reference_that_rounds_are_right(tmp_p
     assert verdict.error == 0
     wrong = {"y": outputs["y"] / np.float16(2)}
     verdict = check_run(exe, inputs, wrong, "exchange")
-    assert verdict.problem == (
+    assert verdict.problem.endswith(
         "output 'y': 32 of 32 elements are finite, but infinite or NaN in the reference that "
         "rounds after every operation; off by 0.5 from exact arithmetic"
     )

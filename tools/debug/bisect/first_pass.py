@@ -35,6 +35,9 @@ def bisect_module(
     state that it leaves, differs by more than `check.tolerance` allows (2e-3 of its largest value);
     if the strict machine or another evaluator rejects it; if it does not verify; or if the pass
     raises.
+    All these runs make NumPy's calls. If no pass is wrong and the last module is of the exchange
+    level, it also runs with the kernels of this host, and must give the same bits. If not, the
+    verdict blames a kernel, and no pass.
     InputError and DoesNotFit are for the user, so they are raised again.
     """
     start = _start(module, context, passes, on_step)
@@ -116,7 +119,9 @@ def _first_wrong(
                 start.index,
             )
         right, since = current, index + 1
-    return Verdict(names, judge.worst, not_run=tuple(not_run), started=start.index)
+    on_step("run the compiled kernels")
+    kernel = judge.kernel_problem(right)
+    return Verdict(names, judge.worst, not_run=tuple(not_run), started=start.index, kernel=kernel)
 
 
 @dataclass(frozen=True)

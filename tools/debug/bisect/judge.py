@@ -12,7 +12,7 @@ from ....backends.evaluate.host import Run
 from ....backends.faults import MachineFault
 from ....backends.reference import first_meaningless
 from ....backends.target import Target
-from ....dialects.levels import NN, level_of
+from ....dialects.levels import EXCHANGE, NN, level_of
 from ....dialects.verify_symbols import verify_symbols
 from ....ir.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
@@ -20,7 +20,10 @@ from ....ir.verify import verify, verify_legal
 from ...driver.arrays import Array
 from ...driver.program import target_of
 from ..check import relative_error, tolerance
+from ..kernel_problem import module_kernel_problem
+from ..machine_results import Difference, Results
 from ..run_level import PhaseConflict, Value, run_level
+from ..wrong_kernel import REPORT
 from .made_from import node_of
 from .verdict import Kind, WrongValue
 
@@ -54,6 +57,7 @@ class Judge:
     reference: Run = field(default_factory=lambda: Run({}, {}))
     allowed: float = 0.0
     worst: float = 0.0
+    _last: tuple[ModuleOp, Run] | None = None
 
     @staticmethod
     def of(module: ModuleOp, inputs: Mapping[str, Array], target: Target) -> Judge:
@@ -94,8 +98,26 @@ class Judge:
             return Problem("fault", str(conflict), WrongValue(op.name, node_of(op), name))
         except Exception as error:
             return Problem("fault", f"cannot be run: {one_line(error)}")
+        self._last = module, run
         # The pass may have made the program compute in a narrower dtype.
         return self._differs(run, max(self.allowed, tolerance(module)))
+
+    def kernel_problem(self, module: ModuleOp) -> str:
+        """What is wrong with the kernels that run a right module of the exchange level, in words;
+        "" if nothing is, or for another level.
+
+        The runs of this judge are those of NumPy's calls, and define every bit.
+        """
+        if level_of(module) != EXCHANGE:
+            return ""
+        done = self._last[1] if self._last and self._last[0] is module else self.run(module)
+        target = target_of(module, None, "<module>")
+        right = Results(done.outputs, done.state)
+        found = module_kernel_problem(module, target, self.inputs, right)
+        if isinstance(found, Difference):
+            words = found.words("the plain run", "one of NumPy's calls")
+            return f"the compiled kernels are wrong in no single operation: {words}. {REPORT}"
+        return "" if found is None else str(found)
 
     def _differs(self, run: Run, allowed: float) -> Problem | None:
         kinds = (

@@ -81,7 +81,8 @@ class Verdict:
     worst: the largest error of any output before that, relative to its largest value. not_run:
     passes that left the program on several levels at once, so that it could not run. started:
     the number of passes before the program that defines the right results: those that lower
-    operations without a meaning of their own.
+    operations without a meaning of their own. kernel: the compiled kernel that is wrong although no
+    pass is, in words; "" if none is.
     """
 
     passes: tuple[str, ...]
@@ -95,6 +96,7 @@ class Verdict:
     value: WrongValue | None = None
     not_run: tuple[str, ...] = ()
     started: int = 0
+    kernel: str = ""
 
     @property
     def after(self) -> str:
@@ -109,18 +111,24 @@ class Verdict:
     @property
     def passed(self) -> bool:
         """Whether nothing is wrong."""
-        return self.index is None
+        return self.index is None and not self.kernel
 
     @property
     def text(self) -> str:
         """A description for users."""
+        return f"{self.kernel}\n{self._of_passes}" if self.kernel else self._of_passes
+
+    @property
+    def _of_passes(self) -> str:
+        """What is wrong after which pass."""
         count = len(self.passes)
         if self.index is None and self.started == count:
             problem = f"the program can run only after '{self.after}', the last pass"
             return f"nothing to compare: {problem}"
         if self.index is None:
             which = "the pass" if count == 1 else f"any of {count} passes"
-            text = f"nothing is wrong after {which}: outputs are within "
+            runs = " in runs without kernels" if self.kernel else ""
+            text = f"nothing is wrong after {which}{runs}: outputs are within "
             text += f"{self.worst:.1e} of their largest value"
             if self.after:
                 text += f"\ncompared with the program after '{self.after}'"

@@ -12,8 +12,10 @@ from some_models import products
 
 from abele.backends import executable as program_file
 from abele.backends.host import fusion, keep_run
+from abele.backends.host.kept_run import KeptRun
 from abele.ir.whole_file import whole_file
 from abele.tools import Executable, compile_model
+from abele.tools.debug.check import Verdict, check_run
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.cache import runs
 from abele.tools.driver.cache.store import store_here
@@ -103,6 +105,20 @@ def test_a_flipped_byte_is_bound_again(folder: Path, expected: list[bytes], at: 
     exe = compile_model("net.onnx", TARGET)
     assert results(exe) == expected
     assert exe.prepared() is exe._ready
+
+
+def test_a_check_says_if_only_the_program_that_is_kept_is_wrong(
+    expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    def check() -> Verdict:
+        exe = compile_model("net.onnx", TARGET)
+        inputs = seeded(exe.inputs)
+        return check_run(exe, inputs, exe.run(inputs), "exchange")
+
+    assert check().passed
+    run = KeptRun.run
+    monkeypatch.setattr(KeptRun, "run", lambda *a: {n: x + 1 for n, x in run(*a).items()})
+    assert "bound anew it gives the right bits. `--no-cache`" in check().problem
 
 
 def test_a_flipped_byte_of_a_weight_is_compiled_again(folder: Path, expected: list[bytes]):

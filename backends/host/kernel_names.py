@@ -1,0 +1,31 @@
+"""The kernels that calls run, by name, for messages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from ..codelets.calls import Call
+from .bound_products import Products
+from .calls import KernelCall, WhileEqual
+from .keep_run import code_names
+
+
+def kernels_in(calls: Iterable[Call]) -> tuple[str, ...]:
+    """The tasks of the kernels that calls run, such as "products", each once, in order; NumPy's
+    functions as "numpy.copyto"."""
+    names = code_names()
+    return tuple(dict.fromkeys(task for call in calls for task in _tasks(call, names)))
+
+
+def _tasks(call: Call, names: Mapping[int, str]) -> Iterator[str]:
+    function, _ = call
+    if isinstance(function, WhileEqual):
+        for each in (function.once, function.each):
+            yield from _tasks(each, names)
+    elif isinstance(function, Products):
+        yield "products"
+    elif isinstance(function, KernelCall):
+        code, *_ = function.arguments
+        yield names.get(code, "unknown").split(".", maxsplit=1)[0]
+    else:
+        yield f"numpy.{getattr(function, '__name__', 'call')}"

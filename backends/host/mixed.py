@@ -1,0 +1,94 @@
+"""A binder that makes the calls of each operation in a way of its own, to find wrong kernels.
+
+If a run of compiled calls gives wrong bytes, a run in which some operations are NumPy calls instead
+tells which of them are to blame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import ClassVar
+
+from xdsl.ir import Operation
+
+from ...dialects import exchange, tile
+from ...ir.symbols import referenced_symbols
+from ...ir.upstream import ModuleOp
+from ..codelets.calls import Call, Scratch
+from ..evaluate.bind import calls_of_copy, calls_of_vertices
+from ..evaluate.binder import Binder, Give, Take
+from .fast import FastBinder
+from .fusion import FusedBinder
+
+
+class Way(Enum):
+    """How the calls of an operation are made: by NumPy, compiled, or compiled and fused."""
+
+    NUMPY = "NumPy's calls"
+    COMPILED = "compiled calls that write every byte"
+    FUSED = "compiled calls that write only what is read"
+
+
+WayOf = Callable[[Operation], Way]
+"""The way of an operation that moves, computes, or exchanges tensors with the host."""
+
+
+class MixedBinder(FusedBinder):
+    """Makes the calls of each operation in a chosen way.
+
+    Fused operations write less only of variables that no other operation names.
+    """
+
+    way_of: ClassVar[WayOf]
+
+    def unseen(
+        self, module: ModuleOp, variables: Mapping[str, exchange.VariableOp]
+    ) -> Mapping[str, exchange.VariableOp]:
+        """The variables that fused operations alone name."""
+        seen = {
+            name
+            for step in module.walk()
+            if isinstance(step, tile.SuperstepOp)
+            for op in step.body.block.ops
+            if not isinstance(op, tile.SyncOp) and self._way(op) is not Way.FUSED
+            for name in referenced_symbols(op)
+        }
+        return {name: op for name, op in variables.items() if name not in seen}
+
+    def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
+        """The calls of a superstep's moves and vertices."""
+        ops = [op for op in step.body.block.ops if not isinstance(op, tile.SyncOp)]
+        found = self.fused([op for op in ops if self._way(op) is Way.FUSED])
+        known = self.variables, self.blocks
+        for op in ops:
+            match self._way(op), op:
+                case Way.NUMPY, tile.CopyOp():
+                    found[op] = calls_of_copy(op, *known, Scratch())
+                case Way.NUMPY, tile.VerticesOp():
+                    found[op] = calls_of_vertices(op, *known, Scratch())
+                case Way.COMPILED, tile.CopyOp():
+                    found[op] = FastBinder.move(self, op)
+                case Way.COMPILED, tile.VerticesOp():
+                    found[op] = self.vertices(op).calls
+                case _:
+                    pass
+        return found
+
+    def input(self, op: tile.InputOp, give: Give) -> list[Call]:
+        """The calls that write what the host gives."""
+        kind = Binder if self._way(op) is Way.NUMPY else FastBinder
+        return kind.input(self, op, give)
+
+    def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
+        """The calls that hand the host what a variable holds."""
+        kind = Binder if self._way(op) is Way.NUMPY else FastBinder
+        return kind.output(self, op, take)
+
+    def _way(self, op: Operation) -> Way:
+        return type(self).way_of(op)
+
+
+def mixed_binder(way_of: WayOf) -> type[MixedBinder]:
+    """The binder that makes the calls of each operation in its way."""
+    return type("MixedBinder", (MixedBinder,), {"way_of": staticmethod(way_of)})

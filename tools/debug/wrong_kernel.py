@@ -1,0 +1,245 @@
+"""Find the operation whose compiled kernel is wrong, by runs in which some operations are NumPy's.
+
+The operations of a program are in order. The first n of them run as in a plain run, and the others
+in a way that is right. If a run is right for n = 0 and wrong for all operations, there is an n for
+which one operation more makes it wrong: bisection finds one. Nothing is read on the way, as a plain
+run does not write all bytes; runs are compared by their outputs and states. So an operation in a
+loop or a branch is found like any other.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from xdsl.ir import Operation
+
+from ...backends.check import Finding
+from ...backends.host.kernel_names import kernels_in
+from ...backends.host.mixed import Way, WayOf, mixed_binder
+from ...backends.machine import Machine
+from ...backends.target import Target
+from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
+from ...ir.provenance import origin, place
+from ...ir.upstream import ModuleOp
+from ..driver.arrays import Array
+from .machine_results import Difference, Results, difference, first_states, results_of
+
+WORTH_COLLECTING = 1 << 26
+"""Bytes of all tiles together. Collecting fewer takes longer than the memory is worth."""
+
+RUNS = 2
+"""Runs of a probe: what the first one has packed, the second one reads."""
+
+FUSED_STEPS = 2
+"""Fused calls reach so far back: from vertices to the move that they read, and to its writers."""
+
+REPORT = (
+    "Please report this line with what `abele doctor` prints. ABELE_KERNELS=plain runs the program "
+    "without compiled kernels"
+)
+"""What a user can do about a wrong kernel."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An operation and the kernels that its calls run.
+
+    superstep: its name. node: the operation's node, or its line. variable: what it writes, or hands
+    to the host. sizes: of what it computes or moves, in words. kernels: their tasks.
+    """
+
+    op: str
+    superstep: str
+    node: str
+    variable: str
+    sizes: str
+    kernels: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return (
+            f"{self.op} at {self.node} in superstep @{self.superstep} ({self.sizes}, to "
+            f"@{self.variable}; kernels: {', '.join(self.kernels) or 'none'})"
+        )
+
+
+@dataclass(frozen=True)
+class WrongKernel:
+    """An operation whose compiled calls give other bits than NumPy's, which define them.
+
+    fused: the operations that a plain run must fuse with it for the results to be wrong. way: how
+    the wrong calls are made. differs: what changes in the results.
+    """
+
+    wrong: Bound
+    fused: tuple[Bound, ...]
+    way: Way
+    differs: Difference
+
+    def __str__(self) -> str:
+        calls = "the plain run" if self.way is Way.FUSED else "a run that writes every byte"
+        others = f", fused with {' and '.join(map(str, self.fused))}" if self.fused else ""
+        return (
+            f"a compiled kernel is wrong, not the model or a pass: {self.wrong}{others}: "
+            f"{self.differs.words(calls, 'one with NumPy for this operation')}. {REPORT}"
+        )
+
+
+def operations_in_order(module: ModuleOp) -> list[Operation]:
+    """The operations of all supersteps that move, compute, or exchange tensors with the host, in
+    the order of the program."""
+    return [op for step in module.walk() if isinstance(step, SuperstepOp) for op in _ordered(step)]
+
+
+def _ordered(step: SuperstepOp) -> Iterator[Operation]:
+    ops = list(step.body.block.ops)
+    for kinds in ((CopyOp, InputOp, OutputOp), (VerticesOp,)):
+        yield from (op for op in ops if isinstance(op, kinds))
+
+
+@dataclass
+class KernelSearch:
+    """Runs one program with some of its operations in other ways.
+
+    module: of the exchange level. trimmed: takes what is no result from the outputs. The machine is
+    loaded anew for each run.
+    """
+
+    module: ModuleOp
+    target: Target
+    inputs: Mapping[str, Array]
+    trimmed: Callable[[Mapping[str, Array]], Mapping[str, Array]] = dict
+
+    def first_wrong(self, right: Results, rest: Way) -> WrongKernel | None:
+        """The operation that makes a plain run differ from one whose results are given.
+
+        rest: the way of all operations in that run. If both runs are compiled, either may be wrong
+        at that operation. None if a plain run does not differ, now that it is repeated.
+        """
+        ops = operations_in_order(self.module)
+        at = {op: i for i, op in enumerate(ops)}
+
+        def ways(count: int, last: Way = Way.FUSED) -> WayOf:
+            """The ways if so many operations are those of a plain run, the last of them as said."""
+
+            def way_of(op: Operation) -> Way:
+                if at[op] == count - 1:
+                    return last
+                return Way.FUSED if at[op] < count else rest
+
+            return way_of
+
+        if self._differs(ways(len(ops)), right) is None or self._differs(ways(0), right):
+            return None
+        low, high = 0, len(ops)
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self._differs(ways(middle), right) is None:
+                low = middle
+            else:
+                high = middle
+        by_numpy = self._run(ways(high, Way.NUMPY))[0]
+        differs = self._differs(ways(high), by_numpy)
+        if differs is not None:
+            return self._blamed(ops[high - 1], Way.FUSED, by_numpy, differs)
+        differs = self._differs(ways(high - 1), by_numpy)
+        if differs is None:
+            return None
+        return self._blamed(ops[high - 1], Way.COMPILED, by_numpy, differs)
+
+    def first_unlike_numpy(self) -> WrongKernel | None:
+        """The operation that makes a plain run differ from one of NumPy's calls alone."""
+        return self.first_wrong(self._run(lambda _: Way.NUMPY)[0], Way.NUMPY)
+
+    def plain_differs(self, right: Results) -> Difference | None:
+        """Where plain runs differ from one whose results are given."""
+        return self._differs(lambda _: Way.FUSED, right)
+
+    def at_finding(self, found: Finding) -> WrongKernel | None:
+        """The operation of a finding, if a run with NumPy's calls for it gives other results."""
+        for op in operations_in_order(self.module):
+            step = op.parent_op()
+            named = isinstance(step, SuperstepOp) and step.sym_name.data == found.superstep
+            if named and isinstance(op, CopyOp | VerticesOp) and found.variable in op.destinations:
+                return self._if_wrong(op)
+        return None
+
+    def _if_wrong(self, op: Operation) -> WrongKernel | None:
+        by_numpy = self._run(lambda each: Way.NUMPY if each is op else Way.FUSED)[0]
+        differs = self._differs(lambda _: Way.FUSED, by_numpy)
+        return None if differs is None else self._blamed(op, Way.FUSED, by_numpy, differs)
+
+    def _differs(self, way_of: WayOf, right: Results) -> Difference | None:
+        found = (difference(each, right) for each in self._run(way_of))
+        return next((each for each in found if each is not None), None)
+
+    def _run(self, way_of: WayOf) -> list[Results]:
+        """The results of several runs of one machine, each from the first states."""
+        machine = Machine(self.module, self.target, binder=mixed_binder(way_of))
+        found: list[Results] = []
+        for _ in range(RUNS):
+            for name, array in first_states(machine).items():
+                machine.write(name, array)
+            got = results_of(machine, self.inputs)
+            found.append(got if got.fault else replace(got, outputs=self.trimmed(got.outputs)))
+        del machine
+        if self.target.tiles * self.target.bytes_per_tile > WORTH_COLLECTING:
+            gc.collect()
+        return found
+
+    def _blamed(self, op: Operation, way: Way, right: Results, differs: Difference) -> WrongKernel:
+        fused = self._fused_with(op, right) if way is Way.FUSED else []
+        machine = Machine(self.module, self.target, binder=mixed_binder(lambda _: way))
+        calls = {each: calls for each, calls, _ in machine.bound()}
+
+        def bound(op: Operation) -> Bound:
+            step, variable = op.parent_op(), machine.variables[_written(op)]
+            assert isinstance(step, SuperstepOp)
+            sizes = f"shape {list(variable.tensor.get_shape())}"
+            if isinstance(op, VerticesOp):
+                dims = op.structure().space.dims
+                sizes = ", ".join(f"{dim.name} = {dim.size}" for dim in dims) or sizes
+            return Bound(
+                op.name,
+                step.sym_name.data,
+                origin(op) or place(op),
+                variable.symbol,
+                f"{variable.dtype.name}, {sizes}",
+                kernels_in(calls.get(op, [])),
+            )
+
+        return WrongKernel(bound(op), tuple(map(bound, fused)), way, differs)
+
+    def _fused_with(self, op: Operation, right: Results) -> list[Operation]:
+        """The operations that make what an operation reads, and without whose fusion the results
+        are right."""
+        writers = {
+            name: each
+            for each in operations_in_order(self.module)
+            if isinstance(each, CopyOp | VerticesOp)
+            for name in each.destinations
+        }
+        before: dict[Operation, None] = {}
+        reached = [op]
+        for _ in range(FUSED_STEPS):
+            names = [n for o in reached if isinstance(o, CopyOp | VerticesOp) for n in o.sources]
+            reached = [writers[name] for name in names if name in writers]
+            before |= dict.fromkeys(reached)
+        return [
+            each
+            for each in before
+            if each is not op
+            and self._differs(lambda o, each=each: Way.COMPILED if o is each else Way.FUSED, right)
+            is None
+        ]
+
+
+def _written(op: Operation) -> str:
+    """The variable that an operation writes, or that it hands to the host."""
+    if isinstance(op, InputOp):
+        return op.writes.string_value()
+    if isinstance(op, OutputOp):
+        return op.reads.string_value()
+    assert isinstance(op, CopyOp | VerticesOp)
+    return op.destinations[0]
