@@ -17,9 +17,9 @@ from functools import partial
 from importlib import import_module
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
-from threading import RLock
 from typing import Any, TextIO, cast
 
+from ...ir.turns import Turns
 from .array_functions import load_array_functions
 from .machine_code import save_kernels, saved_kernels
 
@@ -52,7 +52,7 @@ def kernels(task: str) -> Any:
 
 def _loaded_once(task: str) -> Any:
     """The kernels of a task, which no thread has loaded yet, or which another one is loading."""
-    with _LOCK:
+    with _LOADING:
         if task in loaded:
             return loaded[task]
         saved = saved_kernels(task)
@@ -166,14 +166,8 @@ class _Child:
 loaded: dict[str, Any] = {}
 """The kernels that have been loaded, by task. Callers have addresses in them: none is replaced."""
 
-_LOCK = RLock()
-"""Held while kernels are loaded, and while a process forks: a child that inherits half a module, or
-a lock of a thread that it does not have, could never load it."""
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
-    )
+_LOADING = Turns()
+"""The turns of threads that load kernels."""
 
 _children: list[_Child] = []
 """The second process, once it has been started."""

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...ir.deferred import deferred
 from ...ir.errors import DoesNotFit, InputError
+from ...ir.turns import COMPILING
 from .arrays import Tensor
 from .cache.key import Request, parts_of
 from .cache.programs import cached
@@ -86,6 +87,7 @@ def compile_model(
     checked first; it may raise. cache: take the program from the cache if it was compiled before,
     and keep it there otherwise; not with dump_ir, nor with an extension in Python, which may import
     anything.
+    Threads may call this at the same time: they compile one after another.
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
@@ -93,6 +95,10 @@ def compile_model(
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if target is None and beside:
         target = beside[0].target
+    held = None
+    if beside is not None:
+        with COMPILING:
+            held = held_by(beside, _target_of(target), runs)
     request = Request(
         model,
         target,
@@ -106,7 +112,7 @@ def compile_model(
         vertices_per_tile,
         lenient,
         train,
-        None if beside is None else held_by(beside, _target_of(target), runs),
+        held,
     )
     if request.file.endswith(PROGRAM_FILE):
         _refuse_for_program(request, dump_ir)
@@ -136,20 +142,22 @@ def compile_model(
     exe = cached(parts, first, anew, request.path, extensions.context, on_step)
     if exe.is_from_cache:
         if on_read is not None:
-            on_read(_home().read_model(request, extensions.context()))
+            with COMPILING:
+                on_read(_home().read_model(request, extensions.context()))
         if on_inputs is not None:
             on_inputs(exe.inputs)
     return exe
 
 
 def _compile_anew(request: Request, *given: Any, **options: Any) -> Executable:
-    try:
-        return _home().compile_anew(request, *given, **options)
-    except DoesNotFit:
-        if not request.beside:
-            raise
-    # What fits alone also fits beside others, if it keeps nothing of what they hold.
-    return _home().compile_anew(replace(request, beside={}), *given, **options)
+    with COMPILING:
+        try:
+            return _home().compile_anew(request, *given, **options)
+        except DoesNotFit:
+            if not request.beside:
+                raise
+        # What fits alone also fits beside others, if it keeps nothing of what they hold.
+        return _home().compile_anew(replace(request, beside={}), *given, **options)
 
 
 def _target_of(target: str | Target | None) -> Target:

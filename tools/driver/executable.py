@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from importlib import import_module
 from math import prod
 from pathlib import Path
@@ -19,10 +19,12 @@ from ...ir.deferred import deferred
 from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.marks import LEVEL_NAMES, MOST_SEED, TRAINED, UPDATED
+from ...ir.turns import COMPILING, Turns, computed_once
 from .arrays import Array, Tensor, checked, listed
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_for, refuse_too_little_memory
+from .not_copied import NotCopied
 from .signature import Signature
 
 if TYPE_CHECKING:
@@ -123,7 +125,7 @@ class Ready(Protocol):
         ...
 
 
-class Executable:
+class Executable(NotCopied):
     """A program for one target, at its own level and all levels below.
 
     modules: a function per level that returns its module, called once; the machine runs the last.
@@ -132,6 +134,12 @@ class Executable:
     here; reports need what only compiling knows. kept: the file that holds the same program.
     State (weights, counters) keeps its values from one run to the next. Each level has its own
     state, and so has the strict machine.
+
+    Any number of threads may use an executable. Its runs take turns, each from its inputs to its
+    outputs, and so does whatever reads or sets its state. Programs of several executables may run
+    at the same time. Loading a program waits while another thread compiles; a program of the cache
+    that is ready to run does not. A process forks between two turns, and parent and child then have
+    a program each, with a state each. An executable is neither copied nor pickled.
     """
 
     def __init__(
@@ -157,6 +165,9 @@ class Executable:
         self._last: tuple[str, bool] | None = None
         self._plain_runs = 0
         self._ready: KeptRun | None = None
+        self._signature: Signature | None = None
+        self.turns = Turns()
+        """The turns of threads that run the program, or read or set its state."""
         self.run_file: RunFile | None = None
         """What keeps the program ready to run, if the cache has the program."""
 
@@ -192,9 +203,12 @@ class Executable:
                 f"{self.path}: no level {level!r}; need one of {', '.join(self.levels)}"
             )
         if level not in self._modules:
-            self._modules[level] = self._loaders[level]()
-            if self._seed is not None:
-                set_seed(self._modules[level], self._seed)
+            with COMPILING:
+                if level not in self._modules:
+                    module = self._loaders[level]()
+                    if self._seed is not None:
+                        set_seed(module, self._seed)
+                    self._modules[level] = module
         return self._modules[level]
 
     def seed_random(self, seed: int) -> None:
@@ -205,10 +219,11 @@ class Executable:
         """
         if not 0 <= seed <= MOST_SEED:
             raise InputError(f"{self.path}: seed {seed}; need 0 to {MOST_SEED}")
-        self._seed = seed
-        for module in self._modules.values():
-            set_seed(module, seed)
-        self.reset()
+        with COMPILING:
+            self._seed = seed
+            for module in self._modules.values():
+                set_seed(module, seed)
+            self.reset()
 
     def check_level(self, level: str) -> None:
         """Raise InputError if the program has no such level, or if its module is damaged.
@@ -218,12 +233,18 @@ class Executable:
         if level not in self._loaders or not self.is_from_cache:
             _ = self.module_at(level)
 
-    @cached_property
+    @property
     def signature(self) -> Signature:
         """The inputs and outputs of the program."""
-        if self.run_file is not None and self.run_file.exists:
-            return self.run_file.signature
-        return signature(self.module_at(MACHINE), self.path)
+        found = self._signature
+        if found is None:
+            if self.run_file is not None and self.run_file.exists:
+                found = self.run_file.signature
+            else:
+                with COMPILING:
+                    found = signature(self.module_at(MACHINE), self.path)
+            self._signature = found
+        return found
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -251,10 +272,11 @@ class Executable:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
         runner = self.prepared(at, strict)
-        start = perf_counter()
-        outputs = runner.run(arrays)
-        self.stages.seconds["run"] = perf_counter() - start
-        self._plain_runs += (at, strict) == (MACHINE, False)
+        with self.turns:
+            start = perf_counter()
+            outputs = runner.run(arrays)
+            self.stages.seconds["run"] = perf_counter() - start
+            self._plain_runs += (at, strict) == (MACHINE, False)
         return self.signature.trimmed(outputs)
 
     def repeated(self, inputs: Mapping[str, Array]) -> Repeated | None:
@@ -268,17 +290,21 @@ class Executable:
         loaded = self._runners.get((MACHINE, False))
         if loaded is None:
             # A program that the cache keeps ready to run has no states that change.
-            outputs = self.prepared().run(inputs)
+            runner = self.prepared()
+            with self.turns:
+                outputs = runner.run(inputs)
             return Repeated(self.signature.trimmed(outputs), {}, {})
-        before = dict(loaded.states)
-        for name, array in initial_states(self.module_at(MACHINE)).items():
-            loaded.set_state(name, array)
-        try:
-            outputs = self.signature.trimmed(loaded.run(inputs))
-            after = dict(loaded.states)
-        finally:
-            for name, array in before.items():
+        first = initial_states(self.module_at(MACHINE))
+        with self.turns:
+            before = dict(loaded.states)
+            for name, array in first.items():
                 loaded.set_state(name, array)
+            try:
+                outputs = self.signature.trimmed(loaded.run(inputs))
+                after = dict(loaded.states)
+            finally:
+                for name, array in before.items():
+                    loaded.set_state(name, array)
         return Repeated(outputs, after, before if self._plain_runs == 1 else None)
 
     def prepared(self, at: str = MACHINE, strict: bool = False) -> Ready:
@@ -286,36 +312,44 @@ class Executable:
         key = at, strict
         if key != (MACHINE, False) or key in self._runners or self.run_file is None:
             return self.runner(at, strict)
-        if self._ready is None:
-            start = perf_counter()
-            with naming_memory_errors(f"loading {self.path} at {at}"):
-                tile_bytes = self._reported.get("max_tile_bytes")
-                if isinstance(tile_bytes, int):
-                    refuse_too_little_for(self.target, tile_bytes)
-                    self._ready = self.run_file.load()
-            self.stages.seconds["load"] = perf_counter() - start
-        if self._ready is None:
-            return self.runner(at, strict)
-        self._last = key
-        return self._ready
+        with self.turns:
+            if self._ready is None:
+                start = perf_counter()
+                with naming_memory_errors(f"loading {self.path} at {at}"):
+                    tile_bytes = self._reported.get("max_tile_bytes")
+                    if isinstance(tile_bytes, int):
+                        refuse_too_little_for(self.target, tile_bytes)
+                        self._ready = self.run_file.load()
+                self.stages.seconds["load"] = perf_counter() - start
+            if self._ready is not None:
+                self._last = key
+                return self._ready
+        return self.runner(at, strict)
 
     def runner(self, at: str = MACHINE, strict: bool = False) -> Runner:
         """The loaded program of a level."""
-        if (at, strict) not in self._runners:
-            start = perf_counter()
-            with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
-                if at == MACHINE:
-                    refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
-                    if not self.is_from_cache:
-                        _ = self.addresses
-                load = RUNNERS[level_named(at)]
-                self._runners[at, strict] = load(self.module_at(at), self.target, strict)
-                if (at, strict) == (MACHINE, False) and self.run_file is not None:
-                    machine = cast("Machine", self._runners[at, strict])
-                    self.run_file.save(machine, self.module_at(at))
-            self.stages.seconds["load"] = perf_counter() - start
+        found = self._runners.get((at, strict))
+        if found is None:
+            with COMPILING:
+                found = self._runners.get((at, strict)) or self._loaded(at, strict)
         self._last = at, strict
-        return self._runners[at, strict]
+        return found
+
+    def _loaded(self, at: str, strict: bool) -> Runner:
+        """Load the program of a level."""
+        start = perf_counter()
+        with collection_paused(), naming_memory_errors(f"loading {self.path} at {at}"):
+            if at == MACHINE:
+                refuse_too_little_memory(self.memory, self.path.endswith(PROGRAM_FILE))
+                if not self.is_from_cache:
+                    _ = self.addresses
+            load = RUNNERS[level_named(at)]
+            found = load(self.module_at(at), self.target, strict)
+            if (at, strict) == (MACHINE, False) and self.run_file is not None:
+                self.run_file.save(cast("Machine", found), self.module_at(at))
+        self._runners[at, strict] = found
+        self.stages.seconds["load"] = perf_counter() - start
+        return found
 
     def step(
         self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False
@@ -357,7 +391,11 @@ class Executable:
         """
         names = self._listed(UPDATED)
         last = None if self._last is None else self._runners.get(self._last)
-        found = initial_states(self.module_at(MACHINE)) if last is None else last.states
+        if last is None:
+            found = initial_states(self.module_at(MACHINE))
+        else:
+            with self.turns:
+                found = last.states
         # Nothing is left of a weight that nothing reads.
         return {name: found[name] for name in names if name in found}
 
@@ -372,8 +410,9 @@ class Executable:
         tensors = [Tensor(name, a.shape, a.dtype) for name, a in known.items() if name in values]
         arrays = checked(values, tensors)
         runner = self.runner(at)
-        for name, array in arrays.items():
-            runner.set_state(name, array)
+        with self.turns:
+            for name, array in arrays.items():
+                runner.set_state(name, array)
 
     def check_memory(self) -> None:
         """Raise DoesNotFit if the program needs more memory than its target has."""
@@ -381,7 +420,7 @@ class Executable:
         if problem is not None:
             raise problem
 
-    @cached_property
+    @computed_once
     def addresses(self) -> AddressProof:
         """The proof that the program's addresses suit its lifetimes.
 
@@ -396,9 +435,10 @@ class Executable:
 
     def reset(self) -> None:
         """Set all state back to its initial values."""
-        self._runners.clear()
-        self._last = None
-        self._plain_runs = 0
+        with COMPILING:
+            self._runners.clear()
+            self._last = None
+            self._plain_runs = 0
 
     @property
     def relaxed(self) -> tuple[Relaxed, ...]:
@@ -410,17 +450,17 @@ class Executable:
     @property
     def profile(self) -> dict[str, Any]:
         """The size and cost of the program, and seconds by stage, including the last run's."""
-        return self._figures | {
+        return (dict(self._reported) if self.is_from_cache else self._figures) | {
             "seconds": dict(self.stages.seconds),
             "seconds_by_pass": dict(self.stages.passes),
         }
 
-    @cached_property
+    @computed_once
     def operation_prices(self) -> dict[Priced, OperationPrice]:
         """The cycles and bytes of every copy and compute set, in the order of the program."""
         return price_operations(self.module_at(MACHINE), self.target)
 
-    @cached_property
+    @computed_once
     def memory(self) -> ProgramMemory:
         """The contents of every tile's memory over time.
 
@@ -438,15 +478,13 @@ class Executable:
         """
         return self.report().timeline
 
-    @cached_property
+    @computed_once
     def phases(self) -> Phases:
         """The phases of the operations of a training program; all forward in any other."""
         return Phases.of(self.module_at(MACHINE))
 
-    @cached_property
+    @computed_once
     def _figures(self) -> dict[str, Any]:
-        if self.is_from_cache:
-            return dict(self._reported)
         prices = price(self.module_at(MACHINE), self.target)
         costs = totals(prices)
         memory = self.memory
@@ -478,7 +516,7 @@ class Executable:
             "host_cycles": host_cycles(taken + given, self.target),
         }
 
-    @cached_property
+    @computed_once
     def _counts(self) -> Counts:
         return counts(self.module_at(MACHINE))
 
@@ -503,7 +541,7 @@ class Executable:
         """
         return self._report
 
-    @cached_property
+    @computed_once
     def _report(self) -> Any:
         # A room above this one draws it, and most programs are never drawn.
         view = import_module("...views.report.notebook", __name__)
@@ -524,10 +562,12 @@ class Executable:
         # A seed changes the program.
         if self._kept is not None and self._seed is None and program_file.copied(self._kept, path):
             return
-        others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
-        program_file.save(
-            path, self.module_at(MACHINE), self.target, levels=others, profile=self._figures
-        )
+        with COMPILING:
+            others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
+            profile = self._reported if self.is_from_cache else self._figures
+            program_file.save(
+                path, self.module_at(MACHINE), self.target, levels=others, profile=profile
+            )
 
 
 def load_executable(
@@ -548,7 +588,7 @@ def load_executable(
     check_target(program.target, target, path)
     loaders = {level: partial(_parsed, program, level, context) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile)
-    with collection_paused():
+    with COMPILING, collection_paused():
         exe.check_memory()
         _ = exe.addresses
     exe.stages.add("read", perf_counter() - start)

@@ -14,9 +14,11 @@ from ...dialects.settable import listed_names
 from ...ir.blob import Blob
 from ...ir.errors import InputError
 from ...ir.marks import TRAINED, UPDATED
+from ...ir.turns import Turns
 from .arrays import as_array, listed
 from .compile import compile_model
 from .executable import MACHINE, Executable
+from .not_copied import NotCopied
 from .runs_between import RUNS
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-class Session:
+class Session(NotCopied):
     """Programs of one model that take turns on one machine.
 
     programs: by name, all for the same target, such as one for each batch size, or one that trains
@@ -39,6 +41,9 @@ class Session:
     change, `cycles` counts all runs with their changes, and `costs()` is a table of what changes
     cost. `Session.compiled` compiles the programs so that weights stay on the tiles.
 
+    Any number of threads may use a session. Its runs take turns, with the changes of programs, so
+    each finds the states that the run before it has left. A session is neither copied nor pickled.
+
     alone: the cycles of a run of programs that were compiled without regard to the others, as far
     as they are known, for reports.
     Raises InputError for programs that do not belong together.
@@ -47,6 +52,7 @@ class Session:
     def __init__(
         self, programs: Mapping[str, Executable], alone: Mapping[str, int] | None = None
     ) -> None:
+        self._turns = Turns()
         self.programs = dict(programs)
         self.alone = dict(alone or {})
         if not self.programs:
@@ -154,20 +160,22 @@ class Session:
         if name not in self.programs:
             raise InputError(f"session: no program {name!r}; there are {', '.join(self.programs)}")
         exe, here = self.programs[name], (name, strict)
-        if self._last is not None and self._last != here:
-            last, was_strict = self._last
-            self._hand_on(last, self.programs[last].runner(strict=was_strict).states)
-        runner = exe.runner(strict=strict)
-        for state in sorted(self._stale[here]):
-            runner.set_state(state, self._states[state])
-        self._stale[here].clear()
-        outputs = exe.run(inputs, strict=strict)
-        self._last = here
-        done = self._tiles.switch(name)
-        if done.before != done.after:
-            self.history.append(done)
-        self._tiles.ran()
-        self.cycles += done.cycles + exe.profile["cycles"] + exe.profile["host_cycles"]
+        # Both may wait for a thread that compiles. Runs of other programs need not wait with them.
+        runner, profile = exe.runner(strict=strict), exe.profile
+        with self._turns:
+            if self._last is not None and self._last != here:
+                self._hand_on(self._last[0], _states(self.programs, *self._last))
+            with exe.turns:
+                for state in sorted(self._stale[here]):
+                    runner.set_state(state, self._states[state])
+                self._stale[here].clear()
+                outputs = exe.run(inputs, strict=strict)
+            self._last = here
+            done = self._tiles.switch(name)
+            if done.before != done.after:
+                self.history.append(done)
+            self._tiles.ran()
+            self.cycles += done.cycles + profile["cycles"] + profile["host_cycles"]
         return outputs
 
     def _begin(self) -> None:
@@ -314,6 +322,13 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
         )
         for row in rows
     )
+
+
+def _states(programs: Mapping[str, Executable], name: str, strict: bool) -> Mapping[str, Array]:
+    """What the runs of a program have left in its states."""
+    exe = programs[name]
+    with exe.turns:
+        return exe.runner(strict=strict).states
 
 
 def _written(found: Footprint) -> set[str]:

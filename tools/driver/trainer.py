@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from ...dialects.levels import NN
 from ...ir.errors import InputError
 from ...ir.suggestions import suggestion
+from ...ir.turns import Turns
 from ...passes.train import LOSS, RATE
 from .checkpoints import Checkpoint
 from .executable import Executable
@@ -68,6 +69,7 @@ class Trainer:
         non_finite: NonFinite = "stop",
         warn: Callable[[str], None] = lambda _: None,
     ) -> None:
+        self._turns = Turns()
         samples.check_labels(exe.training)
         self.exe, self.samples, self.seed = exe, samples, seed
         self.rate, self.non_finite, self.warn = rate, non_finite, warn
@@ -93,9 +95,10 @@ class Trainer:
             if name not in known:
                 near = suggestion(name, list(known))
                 raise InputError(f"{path}: the program has no state {name!r}{near}; {other}")
-        self.exe.set_states(given)
-        self.seed = checkpoint.seed
-        self.reached = Reached(checkpoint.step, self.exe.states)
+        with self._turns:
+            self.exe.set_states(given)
+            self.seed = checkpoint.seed
+            self.reached = Reached(checkpoint.step, self.exe.states)
 
     @property
     def checkpoint(self) -> Checkpoint:
@@ -105,8 +108,12 @@ class Trainer:
     def step(self) -> float:
         """Do the steps of a run, and return the mean of their losses.
 
-        Raises LossIsNotFinite if asked to stop there.
+        Threads that call this take turns. Raises LossIsNotFinite if asked to stop there.
         """
+        with self._turns:
+            return self._step()
+
+    def _step(self) -> float:
         before, count = self.reached, self.steps
         rates = None if self.rate is None else [self.rate(before.step + i) for i in range(count)]
         batches = [self.samples.at(before.step + i, self.seed) for i in range(count)]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ....ir.errors import InputError
+from ....ir.turns import COMPILING
 from .loaded import Extensions, combined
 from .part import Part
 from .points import extension_points
@@ -43,12 +44,17 @@ def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
     # Rules may use dialects that other files define.
     files.sort(key=lambda path: list(LOADERS).index(path.suffix))
     parts: list[Part] = []
-    for point in extension_points():
-        found = cast(Part, _imported(PACKAGE_LOADER)(point))
-        parts.append(_with_rules_pass(found, point.name, parts))
-    for path in {path.resolve(): path for path in files}.values():
-        found = cast(Part, _imported(LOADERS[path.suffix])(path, combined(parts)))
-        parts.append(_with_rules_pass(found, path.stem, parts))
+    points = extension_points()
+    if not points and not files:
+        return combined(parts)
+    # Nobody compiles with half of an extension.
+    with COMPILING:
+        for point in points:
+            found = cast(Part, _imported(PACKAGE_LOADER)(point))
+            parts.append(_with_rules_pass(found, point.name, parts))
+        for path in {path.resolve(): path for path in files}.values():
+            found = cast(Part, _imported(LOADERS[path.suffix])(path, combined(parts)))
+            parts.append(_with_rules_pass(found, path.stem, parts))
     return combined(parts, [os.fspath(path) for path in paths])
 
 

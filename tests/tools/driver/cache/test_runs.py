@@ -2,9 +2,11 @@
 
 import errno
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from time import sleep
+from typing import Any, BinaryIO
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from some_models import products
 from abele.backends import executable as program_file
 from abele.backends.host import fusion, keep_run
 from abele.backends.host.kept_run import KeptRun
+from abele.ir.turns import COMPILING
 from abele.ir.whole_file import whole_file
 from abele.tools import Executable, compile_model
 from abele.tools.debug.check import Verdict, check_run
@@ -162,3 +165,42 @@ def test_clearing_the_cache_removes_it(folder: Path, expected: list[bytes]):
     del expected
     store_here().clear()
     assert not list(folder.glob("*"))
+
+
+def test_threads_that_run_one_program_of_the_cache_get_their_own_answers(expected: list[bytes]):
+    exe = compile_model("net.onnx", TARGET)
+    given = [seeded(exe.inputs, seed) for seed in range(3)]
+    wanted = [exe.run(each)["y"] for each in given]
+    assert wanted[0].tobytes() == expected[0]
+
+    def runs(number: int) -> bool:
+        found = [exe.run(given[number])["y"] for _ in range(100)]
+        return all(np.array_equal(each, wanted[number]) for each in found)
+
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(runs, range(3))) == [True] * 3
+
+
+def test_threads_that_first_run_a_program_of_the_cache_load_it_once(
+    expected: list[bytes], monkeypatch: pytest.MonkeyPatch
+):
+    made: list[KeptRun] = []
+
+    def make(*given: Any) -> KeptRun:
+        sleep(0.02)
+        made.append(KeptRun(*given))
+        return made[-1]
+
+    monkeypatch.setattr(runs, "KeptRun", make)
+    exe = compile_model("net.onnx", TARGET)
+    with ThreadPoolExecutor(3) as pool:
+        assert list(pool.map(lambda _: results(exe), range(3))) == [expected] * 3
+    assert len(made) == 1
+
+
+def test_a_program_that_is_ready_to_run_does_not_wait_for_a_thread_that_compiles(
+    expected: list[bytes],
+):
+    exe = compile_model("net.onnx", TARGET)
+    with COMPILING, ThreadPoolExecutor(1) as pool:
+        assert pool.submit(results, exe).result(20) == expected
