@@ -57,10 +57,13 @@ def merged_regions(
     """Regions of a result, each with what the operands make there before it is rounded and stages
     follow.
 
-    result: an actual one, in the viewed shape of its map. Returns None where bounds are not found
-    from merged values: for combiners of several values, and bits that are seen as another type.
-    Raises ValueError as evaluate_structure does.
+    result: an actual one, in the viewed shape of its map. A result without elements has no region.
+    Returns None where bounds are not found from merged values: for combiners of several values, and
+    bits that are seen as another type. Raises ValueError as evaluate_structure does.
     """
+    if not result.size:
+        # A map may have an axis of no elements that no dimension moves along.
+        return iter(())
     evaluation = _merging_evaluation(structure, operands, result.dtype)
     if evaluation is None:
         return None

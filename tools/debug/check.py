@@ -43,6 +43,7 @@ from ..driver.keep_levels import kept_after
 from ..driver.program import signature
 from .kernel_problem import kernel_problem
 from .machine_results import Results, states_of
+from .made_not_finite import Traced, traced_reference
 
 WIDE = 4
 """Bytes of a float32; floats with fewer bytes are narrow."""
@@ -71,9 +72,9 @@ class Verdict:
     not end without rounding. rounded: the same difference from the reference that rounds the result
     of every operation; None if exact arithmetic decides. checked: the number of operations compared
     with their bounds. ratio: the largest error of their results, divided by its bound. not_finite:
-    how many elements of the outputs are not finite, or "". problem: what is outside its bound, or
-    "". after: the pass after which the references begin; "" for the program as it was read. proof:
-    what was proved of the program's addresses when it was loaded.
+    how many elements of the outputs are not finite, and what makes them so; "" if all are. problem:
+    what is outside its bound, or "". after: the pass after which the references begin; "" for the
+    program as it was read. proof: what was proved of the program's addresses when it was loaded.
     """
 
     error: float | None
@@ -100,9 +101,9 @@ class Verdict:
             compared.append(f"{_in_words(self.rounded)}, against float64 rounded per operation")
         if self.after:
             compared.append(f"compared with the program after {self.after}")
-        if self.not_finite:
-            compared.append(self.not_finite)
         rows = [("largest error", "; ".join(compared or ["no reference for the outputs"]))]
+        if self.not_finite:
+            rows.append(("not finite", self.not_finite))
         if self.checked:
             worst = f"the worst error is {100 * self.ratio:.1f} % of its bound"
             rows.append(("operations checked", f"{self.checked:,}; {worst}"))
@@ -153,11 +154,14 @@ def check_run(
     Its outputs and states must have the bits of the given outputs, and of one more plain run, of a
     program that is warm. If they differ, the problem names the operation and its kernels, whatever
     the bounds say.
-    Outputs that are not finite are a problem, unless some input is not finite either. Two equal
-    infinities say nothing about the distance between results, so the check cannot pass. The same
-    holds if only the references are infinite. If only passes give some operations a meaning, the
-    references run the program after these passes. For the machine, the problem names the first
-    operation that made an infinity or NaN from finite operands.
+    An output may have elements that are not finite although all inputs are. They are right where
+    the reference that rounds has such elements too, whichever they are: after an overflow, the
+    order of operations decides between infinities and NaN. The verdict then names the operation of
+    the model that makes them. Elsewhere they are a problem, as are finite elements where both
+    references have none. For the machine, the problem names the first operation that made an
+    infinity or NaN from finite operands. If there is no reference, the machine's operations are
+    the model, and each must be within its bound. If only passes give some operations a meaning,
+    the references run the program after these passes.
     """
     # Modules are made when somebody first asks for them: not two threads at once.
     for level in {NN.name, MACHINE, at} & {*exe.levels}:
@@ -175,6 +179,10 @@ def check_run(
         problem = verdict.problem
         if problem and verdict.not_finite and look.overflow is not None:
             problem = f"{problem}. {look.overflow}"
+        if verdict.error is None and verdict.rounded is None and verdict.not_finite:
+            # The operations of the machine are the model.
+            problem, made = "", str(look.overflow or "no operation makes them of finite values")
+            verdict = replace(verdict, not_finite=f"{verdict.not_finite}: {made}")
         problem = str(look.first or problem)
         unlike = kernel_problem(exe, inputs, outputs, watched, look.first)
         if unlike is not None:
@@ -220,26 +228,35 @@ def _compared(
             raise CancelledError
 
     error, rounded, problem, after = None, None, "", ""
-    not_finite = _not_finite(outputs)
-    if not_finite and not _not_finite(inputs):
-        problem = f"{not_finite}, but the inputs are: nothing to compare"
+    lost = not_finite(outputs)
+    is_made = bool(lost) and not not_finite(inputs)
     if NN.name in exe.levels and first_meaningless(exe.module_at(NN.name)) is None:
         came = exe.module_at(NN.name)
         after = kept_after(came)
         allowed = max(tolerance(came), tolerance(exe.module_at(MACHINE)))
         exact = _unrounded(came, inputs, go_on)
         error = None if exact is None else _worst_output(outputs, exact)[1]
-        if error is None or not error <= allowed:
-            reference = signature(came).trimmed(run_reference(came, inputs).outputs)
+        if is_made or error is None or not error <= allowed:
+            traced = traced_reference(came, inputs)
+            reference = signature(came).trimmed(traced.outputs)
             _, rounded = _worst_output(outputs, reference)
             near = reference if exact is None else _nearer(outputs, exact, reference)
-            if problem:
-                near = {name: _lost_too(outputs[name], each) for name, each in near.items()}
+            if is_made:
+                near = {name: lost_too(outputs[name], each) for name, each in near.items()}
+                lost += _made_by(traced)
             if not _worst_output(outputs, near)[1] <= allowed:
                 problem = _too_far(exe, inputs, outputs, reference, allowed)
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
-    return Verdict(error, 0, 0.0, problem, not_finite, after, rounded, exe.addresses)
+    elif is_made:
+        problem = f"{lost}, although all inputs are, and no reference has them"
+    return Verdict(error, 0, 0.0, problem, lost, after, rounded, exe.addresses)
+
+
+def _made_by(traced: Traced) -> str:
+    """What makes outputs not finite, in words; "" if it is not known."""
+    made = dict.fromkeys(map(str, traced.made.values()))
+    return f": {'; '.join(made)}" if made else ""
 
 
 def _unrounded(
@@ -273,7 +290,7 @@ def _nearer(
     return near
 
 
-def _lost_too(output: Array, reference: Array) -> Array:
+def lost_too(output: Array, reference: Array) -> Array:
     """The reference, with an output's elements where neither of the two is finite.
 
     After an overflow, the order of operations decides which infinity, or NaN, comes out.
@@ -315,6 +332,12 @@ def _too_far(
         return (
             f"output {worst!r}: {lost} of {outputs[worst].size} elements are finite, but infinite "
             "or NaN in the reference that rounds after every operation"
+        )
+    made = int(np.count_nonzero(_lost(reference[worst], outputs[worst])))
+    if made:
+        return (
+            f"output {worst!r}: {made} of {outputs[worst].size} elements are infinite or NaN, but "
+            "finite in the reference that rounds after every operation"
         )
     problem = f"output {worst!r}: off by {error:.3g} of its largest value; {allowed:g} is allowed"
     came = exe.module_at(NN.name)
@@ -370,7 +393,7 @@ def _lost(actual: Array, expected: Array) -> Array:
     return np.isfinite(actual.astype(np.float64)) & ~np.isfinite(expected.astype(np.float64))
 
 
-def _not_finite(arrays: Mapping[str, Array]) -> str:
+def not_finite(arrays: Mapping[str, Array]) -> str:
     """How many elements are not finite, in words; "" if all are."""
     count = sum(int(np.count_nonzero(~np.isfinite(each))) for each in arrays.values())
     size = sum(each.size for each in arrays.values())
