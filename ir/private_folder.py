@@ -41,7 +41,12 @@ def intrusion(folder: Path, files: str = KERNELS) -> str:
     place = Path(os.path.realpath(folder))
     try:
         for entry in sorted(place.glob(files)):
-            if not _is_own(entry.stat()):
+            try:
+                found = entry.stat()
+            except FileNotFoundError:
+                # Another process has removed it, or given it its name.
+                continue
+            if not _is_own(found):
                 return f"{entry} belongs to another user"
         for each in (place, *place.parents):
             found = each.stat()

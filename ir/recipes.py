@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Operation
 
 from .cache_folder import cache_folder
 from .rules.choices import ELEMENTS
+from .sealed_file import open_regular
 
 Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""
@@ -76,14 +77,16 @@ class _Kept:
         return self.found.get(name)
 
     def _more(self) -> Iterator[tuple[str, Recipes]]:
+        begin = self.read
         try:
-            with open(self.path, "rb") as stream:
-                stream.seek(self.read)
+            with open_regular(self.path) as stream:
+                stream.seek(begin)
                 text = stream.read()
         except OSError:
             return
         whole = text[: text.rfind(b"\n") + 1]
-        self.read += len(whole)
+        # Two threads may read the same lines.
+        self.read = begin + len(whole)
         for line in whole.splitlines():
             try:
                 name, texts, kinds = cast("tuple[str, Any, Any]", json.loads(line))
@@ -98,7 +101,8 @@ class _Kept:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             # One write at the end of the file, so that lines of several processes stay whole.
-            descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            kind = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK
+            descriptor = os.open(self.path, kind, 0o600)
         except OSError:
             return
         try:

@@ -3,7 +3,8 @@
 
 Numba raises if there is no folder for the files, if one of them is damaged, and if the disk is
 full. Here, the function is compiled all the same. A folder that others can write to is ignored, and
-a private one is used instead: reading a compiled function can run any code.
+a private one is used instead: reading a compiled function can run any code. Each file is sealed for
+its function, so one that was damaged, or put in the place of another, is compiled and kept again.
 
 A compiled function contains the code of the functions that it calls, and of the sequences of
 codelets. Numba compiles it again only if its own file has changed; here, if any Python file of the
@@ -13,6 +14,7 @@ same folder has, or one of those that define sequences.
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from hashlib import sha256
 from pathlib import Path
@@ -20,13 +22,61 @@ from typing import Any, cast
 
 import numba
 from numba.core import config
-from numba.core.caching import FunctionCache, NullCache
+from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
 from ...ir.private_folder import intrusion, private_folder
+from ...ir.sealed_file import Broken, read_sealed, sealed
 from .kernel_sources import folder_stamp, has_changed
 
 VARIABLE = "NUMBA_CACHE_DIR"
 """The environment variable that names the folder where compiled functions are cached."""
+
+
+INDEX, CODE = "index of compiled functions 1", "compiled function 1"
+"""What files are sealed as."""
+
+
+class SealedFiles(IndexDataCacheFile):
+    """The files of a function: an index, and one file for each compiled form.
+
+    name: the function's. stamp: of its sources.
+    """
+
+    _form = ""
+
+    def __init__(self, folder, base, stamp, name):
+        super().__init__(folder, base, stamp)
+        self._name = name
+
+    def save(self, key, data):
+        """Keep a compiled form. key: its signature, processor and code."""
+        self._form = f"{self._name} {self._source_stamp} {key}"
+        super().save(key, data)
+
+    def load(self, key):
+        """A compiled form; None if there is none."""
+        self._form = f"{self._name} {self._source_stamp} {key}"
+        return super().load(key)
+
+    def _load_index(self):
+        try:
+            data = read_sealed(Path(self._index_path), INDEX, self._name)
+        except FileNotFoundError:
+            return {}
+        version, stamp, overloads = pickle.loads(data)
+        return overloads if (version, stamp) == (self._version, self._source_stamp) else {}
+
+    def _save_index(self, overloads):
+        data = self._dump((self._version, self._source_stamp, overloads))
+        with self._open_for_write(self._index_path) as stream:
+            stream.write(sealed(INDEX, self._name, data))
+
+    def _load_data(self, name):
+        return pickle.loads(read_sealed(Path(self._data_path(name)), CODE, self._form))
+
+    def _save_data(self, name, data):
+        with self._open_for_write(self._data_path(name)) as stream:
+            stream.write(sealed(CODE, self._form, self._dump(data)))
 
 
 class FolderCache(FunctionCache):
@@ -35,14 +85,16 @@ class FolderCache(FunctionCache):
     def __init__(self, function):
         super().__init__(function)
         self._folder = folder = Path(function.__code__.co_filename).parent
-        file = cast(Any, self)._cache_file
-        file._source_stamp = folder_stamp(folder)
+        own = cast(Any, self)
         problem = intrusion(Path(self.cache_path))
         if problem:
             private = str(private_folder(sha256(str(folder).encode()).hexdigest()[:16]))
             _say(f"{problem}, so compiled kernels there are ignored; {private} is used instead")
-            cast(Any, self)._cache_path = file._cache_path = private
-            file._index_path = os.path.join(private, file._index_name)
+            own._cache_path = private
+        name = f"{function.__module__}.{function.__qualname__}"
+        # Files of numba's own form have other names.
+        base = f"{own._impl.filename_base}.sealed"
+        own._cache_file = SealedFiles(own._cache_path, base, folder_stamp(folder), name)
 
     def load_overload(self, sig, target_context):
         """The compiled form for a signature; None if there is none that can be read."""
@@ -103,6 +155,8 @@ def _cache_of(function):
 
 def _reason(error):
     """An error's message, in few words."""
+    if isinstance(error, Broken):
+        return "damaged"
     return getattr(error, "strerror", None) or type(error).__name__
 
 

@@ -5,9 +5,10 @@ of a task's kernels is kept once more, in one file for each task, as object code
 numbers that their callers use. LLVM alone (llvmlite) loads it.
 
 A file's name says what its code depends on: sources, versions, the host's processor, and numba's
-settings. So another host, or another version, looks for another file. The code is compared with its
-digest. A folder that others can write to is ignored, because loading code is running it. Whatever
-is wrong with a file, numba's kernels are used instead.
+settings. So another host, or another version, looks for another file. The file is sealed for all of
+this and for its task, so one that was damaged, or put in the place of another, is not loaded. A
+folder that others can write to is ignored, because loading code is running it. Whatever is wrong
+with a file, numba's kernels are used instead, and the file is written again.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import cache
-from hashlib import blake2b, sha256
+from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
@@ -26,7 +27,7 @@ from typing import Any, cast
 
 from ...ir.cache_folder import cache_folder
 from ...ir.private_folder import intrusion
-from ...ir.whole_file import whole_file
+from ...ir.sealed_file import read_sealed, write_sealed
 from .kernel_sources import KERNELS, folder_stamp, has_changed
 
 ENDING = ".code"
@@ -35,8 +36,8 @@ ENDING = ".code"
 MOST_VERSIONS = 8
 """Files that are kept of one task."""
 
-MAGIC = b"abele kernels 1\n"
-DIGEST_BYTES = 32
+KIND = "kernels 2"
+"""What a file is sealed as."""
 
 SETTINGS_FILE = ".numba_config.yaml"
 """A file of settings that numba reads in the working directory."""
@@ -68,7 +69,7 @@ def saved_kernels(task: str) -> Kernels | None:
         path = _path(task)
         if path is None or not path.is_file() or intrusion(path.parent, f"*{ENDING}"):
             return None
-        return _loaded(path.read_bytes())
+        return _loaded(read_sealed(path, KIND, _key(task)))
     # A file may be damaged in any way, and llvmlite may be missing or of another version.
     except Exception:
         return None
@@ -81,7 +82,7 @@ def save_kernels(task: str, module: Any) -> None:
     """
     with suppress(Exception):
         path = _path(task)
-        if path is None or path.exists() or has_changed(KERNELS):
+        if path is None or has_changed(KERNELS):
             return
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         if intrusion(path.parent, f"*{ENDING}"):
@@ -89,14 +90,18 @@ def save_kernels(task: str, module: Any) -> None:
         data = _dumped(module)
         # It must load before others rely on it.
         _ = _loaded(data)
-        with whole_file(path) as stream:
-            stream.write(data)
+        write_sealed(path, KIND, _key(task), data)
         _remove_old(path.parent.glob(f"{task}-*{ENDING}"))
 
 
 def _remove_old(paths: Iterable[Path]) -> None:
     """Remove all files but the newest ones, which may be of other checkouts and versions."""
-    for path in sorted(paths, key=lambda each: -each.stat().st_mtime)[MOST_VERSIONS:]:
+    ages: dict[Path, float] = {}
+    for path in paths:
+        # Another process may have removed it.
+        with suppress(OSError):
+            ages[path] = path.stat().st_mtime
+    for path in sorted(ages, key=lambda each: -ages[each])[MOST_VERSIONS:]:
         path.unlink(missing_ok=True)
 
 
@@ -109,6 +114,11 @@ def _path(task: str) -> Path | None:
     return folder.absolute() / f"{task}-{kernel_stamp()[:32]}{ENDING}"
 
 
+def _key(task: str) -> str:
+    """What a file of a task is sealed for."""
+    return f"{task} {kernel_stamp()}"
+
+
 @cache
 def kernel_stamp() -> str:
     """A digest of all that the code of kernels depends on."""
@@ -119,6 +129,7 @@ def kernel_stamp() -> str:
         if name.startswith("NUMBA_") and name != FOLDER_SETTING
     }
     parts = (
+        KIND,
         folder_stamp(KERNELS),
         {name: version(name) for name in ("numba", "llvmlite")},
         binding.get_process_triple(),
@@ -141,14 +152,11 @@ def _binding() -> Any:
 # Files
 
 
-def _loaded(data: bytes) -> Kernels:
-    """The kernels in a file's bytes. Raises an error of some kind if they are damaged."""
-    end = len(MAGIC) + DIGEST_BYTES
-    if data[: len(MAGIC)] != MAGIC or _digest(data[end:]) != data[len(MAGIC) : end]:
-        raise ValueError("damaged")
-    size = int.from_bytes(data[end : end + 8], "little")
-    head = json.loads(data[end + 8 : end + 8 + size])
-    engine = _linked(data[end + 8 + size :])
+def _loaded(data: bytes | memoryview) -> Kernels:
+    """The kernels in a file's contents."""
+    size = int.from_bytes(data[:8], "little")
+    head = json.loads(bytes(data[8 : 8 + size]))
+    engine = _linked(bytes(data[8 + size :]))
     where = {name: engine.get_function_address(symbol) for name, symbol in head["symbols"].items()}
     if not all(where.values()):
         raise ValueError("a kernel without code")
@@ -158,10 +166,6 @@ def _loaded(data: bytes) -> Kernels:
         for name, count in head["functions"].items()
     }
     return Kernels({**constants, **functions}, engine)
-
-
-def _digest(data: bytes) -> bytes:
-    return blake2b(data, digest_size=DIGEST_BYTES).digest()
 
 
 def _linked(code: bytes) -> Any:
@@ -189,8 +193,8 @@ def _callable(code: int, count: int) -> Callable[..., int]:
 
 
 def _dumped(module: Any) -> bytes:
-    """The bytes of a file of a module's kernels. Raises an error of some kind if one needs numba to
-    run."""
+    """The contents of a file of a module's kernels. Raises an error of some kind if one needs numba
+    to run."""
     members = cast("dict[str, Any]", vars(module))
     own = {
         name: each
@@ -220,8 +224,7 @@ def _dumped(module: Any) -> bytes:
     text = json.dumps(head).encode()
     calls = "".join(_call(name, symbols[name], count) for name, count in functions.items())
     code = _object_code(libraries, calls)
-    rest = len(text).to_bytes(8, "little") + text + code
-    return MAGIC + _digest(rest) + rest
+    return len(text).to_bytes(8, "little") + text + code
 
 
 def _is_constant(value: object) -> bool:

@@ -18,7 +18,7 @@ from lark.lexer import TerminalDef
 
 from ..cache_folder import cache_folder
 from ..private_folder import intrusion
-from ..whole_file import whole_file
+from ..sealed_file import Broken, read_sealed, write_sealed
 
 OPTIONS: dict[str, Any] = {
     "parser": "lalr",
@@ -28,7 +28,8 @@ OPTIONS: dict[str, Any] = {
 }
 """Options of the parser. start: what a text may be: a file of rules, one pattern, or conditions."""
 
-_DIGEST_BYTES = sha256().digest_size
+KIND = "parser of rules 1"
+"""What a file is sealed as."""
 
 
 def kept_parser(grammar: str) -> Lark:
@@ -46,21 +47,18 @@ def kept_parser(grammar: str) -> Lark:
         return _made(grammar)
     if intrusion(path.parent, path.name):
         return _made(grammar)
-    return _read(path) or _kept(path, _made(grammar))
+    return _read(path, decisive) or _kept(path, decisive, _made(grammar))
 
 
 def _made(grammar: str) -> Lark:
     return Lark(grammar, **OPTIONS)
 
 
-def _read(path: Path) -> Lark | None:
-    """The parser that a file holds; None if there is no file, or if its digest is wrong."""
+def _read(path: Path, decisive: str) -> Lark | None:
+    """The parser that a file holds; None if there is no file, or if it is broken."""
     try:
-        kept = path.read_bytes()
-    except OSError:
-        return None
-    digest, tables = kept[:_DIGEST_BYTES], kept[_DIGEST_BYTES:]
-    if sha256(tables).digest() != digest:
+        tables = bytes(read_sealed(path, KIND, decisive))
+    except (OSError, Broken):
         return None
     return Lark.load(json.loads(tables, object_hook=_with_numbers))
 
@@ -70,7 +68,7 @@ def _with_numbers(made: dict[str, Any]) -> dict[str | int, Any]:
     return {int(key) if key.isdecimal() else key: each for key, each in made.items()}
 
 
-def _kept(path: Path, parser: Lark) -> Lark:
+def _kept(path: Path, decisive: str, parser: Lark) -> Lark:
     """The parser, after it has been written to its file if that can be written.
 
     The file is what `Lark.save` writes, but as JSON: reading it runs no code.
@@ -78,8 +76,7 @@ def _kept(path: Path, parser: Lark) -> Lark:
     data, memo = parser.memo_serialize([TerminalDef, Rule])
     tables = json.dumps({"data": data, "memo": memo}).encode()
     try:
-        with whole_file(path) as file:
-            file.write(sha256(tables).digest() + tables)
+        write_sealed(path, KIND, decisive, tables)
     except OSError:
         pass
     return parser

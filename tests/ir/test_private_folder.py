@@ -57,6 +57,15 @@ def test_a_group_of_others_may_not_write(folder: Path):
     assert intrusion(folder) == f"others can write to {folder}"
 
 
+def test_a_file_that_vanishes_meanwhile_is_no_problem(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    listed = [folder / "kept.1.nbc", folder / "kept.2.nbc"]
+    listed[1].touch()
+    monkeypatch.setattr(Path, "glob", lambda *_: listed)
+    assert intrusion(folder) == ""
+
+
 def test_a_private_folder_is_created(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ABELE_CACHE", str(folder / "cache"))
     made = private_folder("one")

@@ -21,6 +21,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +32,7 @@ from onnx import helper, numpy_helper
 
 from ...ir.cache_folder import cache_folder
 from ...ir.errors import InputError
-from ...ir.whole_file import whole_file
+from ...ir.sealed_file import Broken, read_sealed, write_sealed
 
 Array = NDArray[np.float32]
 
@@ -56,6 +57,9 @@ LOGIT_DEVIATION = 2.0
 # Part of the cache's key: raise it when a change here changes a weight.
 VERSION = 1
 
+KIND = "figures of a light network 1"
+"""What a file of the cache is sealed as."""
+
 
 def light_names() -> tuple[str, ...]:
     """The names that `seeded` accepts."""
@@ -75,7 +79,7 @@ def seeded(name: str, seed: int = 0) -> onnx.ModelProto:
     Raises InputError.
     """
     graph = _LightGraph(_load(name), name, seed)
-    path = cache_folder() / f"light-{VERSION}-{name}-{seed}.npz"
+    path = cache_folder() / f"light-{VERSION}-{name}-{seed}.figures"
     found = _read_cache(path)
     if found is None or set(found) != set(graph.calibrated):
         found = graph.calibrate()
@@ -445,9 +449,10 @@ EVALUATE: Mapping[str, Callable[[list[Array], Mapping[str, Any]], Array]] = {
 def _read_cache(path: Path) -> dict[str, Array] | None:
     """The cached figures, or None. A damaged file counts as none."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        contents = BytesIO(read_sealed(path, KIND, path.name))
+        with np.load(contents, allow_pickle=False) as stored:
             return {key: cast(Array, stored[key]) for key in stored.files}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile):
+    except (OSError, Broken):
         return None
 
 
@@ -455,9 +460,11 @@ def _write_cache(path: Path, found: Mapping[str, Array]) -> None:
     """Write a file, so that nobody reads half of it. May fail silently."""
     try:
         # Names of tensors contain slashes, and could be np.savez's own arguments.
-        with whole_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+        contents = BytesIO()
+        with zipfile.ZipFile(contents, "w") as archive:
             for key, value in found.items():
                 with archive.open(f"{key}.npy", "w") as entry:
                     np.lib.format.write_array(entry, value, allow_pickle=False)
+        write_sealed(path, KIND, path.name, contents.getvalue())
     except OSError:
         return

@@ -32,10 +32,10 @@ print(found, *(sum(each.stats.cache_hits.values()) for each in (kept.at_once, ke
 
 FULL = """
 import errno
-from numba.core.caching import IndexDataCacheFile
+from abele.backends.host.kernel_cache import SealedFiles
 def full(*_):
     raise OSError(errno.ENOSPC, "No space left on device")
-IndexDataCacheFile._save_data = full
+SealedFiles._save_data = full
 """
 
 
@@ -110,7 +110,8 @@ def test_without_any_folder_to_keep_them_in_kernels_run_with_a_warning(folder: P
     (folder / "file").touch()
     (folder / "__pycache__").touch()
     nowhere = str(folder / "file")
-    printed, said = called(folder, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, ABELE_CACHE=nowhere)
+    homes = {"HOME": nowhere, "XDG_CACHE_HOME": nowhere, "ABELE_CACHE": nowhere}
+    printed, said = called(folder, NUMBA_CACHE_DIR=nowhere, **homes)
     assert printed == "3 0 0"
     assert said.startswith(f"warning: {nowhere}: compiled kernels cannot be kept (no folder")
     assert "NUMBA_CACHE_DIR" in said
@@ -129,6 +130,45 @@ def test_kernels_of_damaged_files_are_compiled_and_kept_again(folder: Path, endi
     assert said.startswith(f"warning: {damaged[0].parent}: compiled kernels cannot be read (")
     assert said.count("\n") == 1
     assert called(folder) == ("3 1 1", "")
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_kernels_whose_files_were_exchanged_are_compiled_and_kept_again(folder: Path, ending: str):
+    called(folder)
+    one, other = files(folder, ending)
+    kept = one.read_bytes()
+    one.write_bytes(other.read_bytes())
+    other.write_bytes(kept)
+    printed, said = called(folder)
+    assert printed == "3 0 0"
+    assert said.startswith(f"warning: {one.parent}: compiled kernels cannot be read (damaged)")
+    assert said.count("\n") == 1
+    assert called(folder) == ("3 1 1", "")
+
+
+@pytest.mark.parametrize("ending", ["nbi", "nbc"])
+def test_what_is_no_file_is_not_waited_for(folder: Path, ending: str):
+    called(folder)
+    for path in files(folder, ending):
+        path.unlink()
+        os.mkfifo(path)
+    printed, said = called(folder)
+    assert printed == "3 0 0"
+    assert said.count("\n") <= 1
+    assert called(folder) == ("3 1 1", "")
+
+
+def test_a_form_that_was_compiled_from_other_sources_is_not_used(folder: Path):
+    """As if a process had ended between writing the index and writing the form."""
+    called(folder)
+    old = {path: path.read_bytes() for path in files(folder, "nbc")}
+    (folder / "kept.py").write_text(SOURCE.replace("n + 1", "n + 3"))
+    assert called(folder) == ("5 0 0", "")
+    for path, data in old.items():
+        path.write_bytes(data)
+    printed, said = called(folder)
+    assert printed == "5 0 0"
+    assert said.count("\n") == 1
 
 
 def test_on_a_full_disk_kernels_run_with_a_warning_that_names_the_folder(folder: Path):

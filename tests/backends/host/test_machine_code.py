@@ -80,6 +80,35 @@ def test_machine_code_that_is_cut_off_is_not_loaded(file: Path):
         assert saved_kernels(TASK) is None
 
 
+def test_machine_code_of_another_task_or_host_is_not_loaded(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+):
+    other = file.with_name(file.name.replace(TASK, "equality"))
+    save_kernels("equality", import_module("abele.backends.host.kernels.equality"))
+    own = file.read_bytes()
+    file.write_bytes(other.read_bytes())
+    assert saved_kernels(TASK) is None
+    monkeypatch.setattr(
+        machine_code, "kernel_stamp", lambda: file.stem.split("-")[1] + "of another"
+    )
+    file.write_bytes(own)
+    assert saved_kernels(TASK) is None
+
+
+def test_what_is_no_file_is_not_waited_for_and_gives_way(file: Path, module: ModuleType):
+    file.unlink()
+    os.mkfifo(file)
+    assert saved_kernels(TASK) is None
+    save_kernels(TASK, module)
+    assert saved_kernels(TASK) is not None
+
+
+def test_a_damaged_file_is_written_again(file: Path, module: ModuleType):
+    file.write_bytes(file.read_bytes()[:-1])
+    save_kernels(TASK, module)
+    assert saved_kernels(TASK) is not None
+
+
 def test_machine_code_that_others_could_have_written_is_not_loaded(file: Path):
     file.parent.chmod(0o777)
     machine_code.intrusion.cache_clear()

@@ -41,7 +41,6 @@ def test_a_damaged_file_is_made_again(
     flipped = whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]
     path.write_bytes(flipped if damage is None else damage)
     assert kept_parser(GRAMMAR).parse("b", start="pattern").data == "pattern"
-    assert module._read(path) is not None
     monkeypatch.setattr(module, "_made", made)
     kept_parser(GRAMMAR)
 
