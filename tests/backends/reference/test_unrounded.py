@@ -7,12 +7,12 @@ from some_tensors import context, module_of
 from abele.backends.codelets.conversion import float_limits
 from abele.backends.faults import IndexFault
 from abele.backends.reference import TooManyTurns, run_reference, unrounded_outputs
+from abele.backends.reference.operand_errors import Errors
 from abele.dialects.levels import NN
 from abele.ir.errors import InputError
 from abele.ir.number_kinds import is_floating
 from abele.tools.driver.arrays import Array
 from abele.tools.testing import Program, programs
-from abele.tools.testing.oracle.bounds import Errors
 from abele.tools.testing.oracle.oracles import BOUNDED
 
 THIRDS = """

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import onnx
 
+from ....backends.reference.operand_errors import Errors
 from ...driver.arrays import Array
-from ..oracle.bounds import Errors
 from ..oracle.oracles import ratios
 
 

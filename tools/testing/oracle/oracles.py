@@ -29,6 +29,13 @@ from ....backends.reference import (
     tensor_kind,
     worst_of,
 )
+from ....backends.reference.operand_errors import (
+    Errors,
+    bounded_structure,
+    moved_error,
+    no_error,
+    structure_error,
+)
 from ....dialects import control, nn, partition
 from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
@@ -41,7 +48,6 @@ from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array
 from ..generators.program import Program
-from .bounds import Errors, bounded_structure, moved_error, no_error, structure_error
 
 TWO_ERRORS = 2.002
 """Two correct runs differ by at most this many times the error of one of them.

@@ -1,7 +1,7 @@
 """Error bounds of one operation whose operands have errors already.
 
-backends/reference bounds the error of one operation on exact operands. Here each operand v has an
-error e: it is at most e away from the exact value. The function is evaluated at the ends of all
+`structure.py` bounds the error of one operation on exact operands. Here each operand v has an error
+e: it is at most e away from the exact value. The function is evaluated at the ends of all
 intervals v - e .. v + e, on whole arrays, and its largest deviation there is added to the error.
 That is an upper bound for functions that are monotone, convex or concave in each operand. Where an
 interval may contain a pole, or nothing is known about the function, the error is infinite: any
@@ -16,21 +16,21 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.codelets.chain import chaining_dtype
-from ....backends.codelets.conversion import Doubles, converted, float_limits
-from ....backends.codelets.scalar import ScalarFunction, scalar_function
-from ....backends.codelets.whole import sequence
-from ....backends.reference import evaluate_moves, evaluate_structure, structure_value
-from ....backends.reference.combiners import combined_deviation
-from ....backends.reference.coordinates import with_coordinates
-from ....backends.reference.gather import gathered, whole_box
-from ....dialects.along import Along
-from ....dialects.dtypes import dtype_named
-from ....dialects.scalar_functions import FUNCTIONS
-from ....dialects.structured import Structure
-from ....ir.geometry.space import AccessMap, Space
-from ....ir.number_kinds import is_floating, is_whole, whole_limits
-from ...driver.arrays import Array
+from ...dialects.along import Along
+from ...dialects.dtypes import dtype_named
+from ...dialects.scalar_functions import FUNCTIONS
+from ...dialects.structured import Structure
+from ...ir.geometry.space import AccessMap, Space
+from ...ir.number_kinds import is_floating, is_whole, whole_limits
+from ..codelets.chain import chaining_dtype
+from ..codelets.conversion import Doubles, converted, float_limits
+from ..codelets.scalar import ScalarFunction, scalar_function
+from ..codelets.whole import sequence
+from .combiners import combined_deviation
+from .coordinates import with_coordinates
+from .gather import Array, gathered, whole_box
+from .moves import evaluate_moves
+from .structure import evaluate_structure, structure_value
 
 LARGEST_EXACT = 2.0**52
 """Integers below this magnitude are exact in float64, and so are their neighbours."""

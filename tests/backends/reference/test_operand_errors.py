@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from abele.backends.reference import evaluate_structure
+from abele.backends.reference.operand_errors import bounded_structure
 from abele.backends.target import resolve_target
 from abele.dialects.nn.elementwise import broadcast_space
 from abele.dialects.structured import Body, Stage, Structure
@@ -11,7 +12,6 @@ from abele.ir.text import parse_module
 from abele.tools.driver.arrays import Array
 from abele.tools.driver.context import new_context
 from abele.tools.testing import Program, bounded_run
-from abele.tools.testing.oracle.bounds import bounded_structure
 from abele.tools.testing.oracle.oracles import Outcome
 
 
