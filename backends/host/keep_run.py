@@ -41,7 +41,7 @@ from .kept_run import (
     ZERO_BLOCK,
     file_of,
 )
-from .load import loaded
+from .load import loaded_kernels
 from .machine_code import kernel_stamp
 
 PLAIN = {
@@ -373,8 +373,7 @@ def _bytes(block: Array) -> Array:
 def code_names() -> dict[int, str]:
     """The names of kernels' codes, by address."""
     found: dict[int, str] = {}
-    # Another thread may load kernels meanwhile.
-    for task, module in loaded.copy().items():
+    for task, module in loaded_kernels().items():
         for name, value in cast("dict[str, Any]", vars(module)).items():
             if not name.isupper():
                 continue

@@ -1,14 +1,14 @@
 """Kernels as machine code in files, which is loaded without numba.
 
-Numba is needed to compile kernels, and takes longer to import than they take to load. So the code
-of a task's kernels is kept once more, in one file for each task, as object code with the names and
-numbers that their callers use. LLVM alone (llvmlite) loads it.
+Numba is needed to compile kernels, and takes longer to import than they take to load. So only the
+process that compiles the kernels of a task imports it (see load). That one keeps their code in a
+file: object code with the names and numbers that callers use. LLVM alone (llvmlite) loads it.
 
-A file's name says what its code depends on: sources, versions, the host's processor, and numba's
-settings. So another host, or another version, looks for another file. The file is sealed for all of
-this and for its task, so one that was damaged, or put in the place of another, is not loaded. A
-folder that others can write to is ignored, because loading code is running it. Whatever is wrong
-with a file, numba's kernels are used instead, and the file is written again.
+A file's name says what its code depends on: sources, versions, the form of the kernels, and the
+processor. So another form, another host or another version looks for another file, and they lie
+beside each other. The file is sealed for all of this and for its task, so one that was damaged, or
+put in the place of another, is not loaded. A folder that others can write to is ignored, because
+loading code is running it. Whatever is wrong with a file, the kernels are compiled again.
 """
 
 from __future__ import annotations
@@ -18,32 +18,31 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
 from ...ir.cache_folder import cache_folder
 from ...ir.private_folder import intrusion
-from ...ir.sealed_file import read_sealed, write_sealed
-from .kernel_sources import KERNELS, folder_stamp, has_changed
+from ...ir.sealed_file import Broken, read_sealed, write_sealed
+from .kernel_sources import KERNELS, folder_stamp
+from .processor import llvm
+from .switch import Choice, choice
 
 ENDING = ".code"
 """How the name of a file ends."""
 
 MOST_VERSIONS = 8
-"""Files that are kept of one task."""
+"""Files that are kept of one task in one form."""
 
 KIND = "kernels 2"
 """What a file is sealed as."""
 
-SETTINGS_FILE = ".numba_config.yaml"
-"""A file of settings that numba reads in the working directory."""
-
 FOLDER_SETTING = "NUMBA_CACHE_DIR"
-"""Numba's environment variable for the folder of kernels, which changes no code."""
+"""Numba's environment variable for the folder of what it compiles, which kernels go to as well."""
 
 CALLED = "called."
 """How the names of functions begin that Python calls."""
@@ -66,52 +65,56 @@ class Kernels:
 def saved_kernels(task: str) -> Kernels | None:
     """The kernels of a task from their file; None if there is none that is good."""
     try:
-        path = _path(task)
-        if path is None or not path.is_file() or intrusion(path.parent, f"*{ENDING}"):
-            return None
-        return _loaded(read_sealed(path, KIND, _key(task)))
-    # A file may be damaged in any way, and llvmlite may be missing or of another version.
+        code = saved_code(task)
+        return None if code is None else loaded_code(code)
+    # llvmlite may be missing or of another version.
     except Exception:
         return None
 
 
-def save_kernels(task: str, module: Any) -> None:
-    """Keep the kernels of a task in their file, if they can be kept.
+def saved_code(task: str) -> bytes | None:
+    """The machine code of a task's kernels from their file; None if there is none that is good."""
+    path = path_of(task)
+    try:
+        if not path.is_file() or intrusion(path.parent, f"*{ENDING}"):
+            return None
+        return bytes(read_sealed(path, KIND, _key(task)))
+    except (OSError, Broken):
+        return None
 
-    module: the task's module, whose kernels numba has compiled.
-    """
-    with suppress(Exception):
-        path = _path(task)
-        if path is None or has_changed(KERNELS):
-            return
+
+def save_code(task: str, code: bytes) -> str:
+    """Keep the machine code of a task's kernels in their file. Returns why it cannot be kept, or
+    ""."""
+    path = path_of(task)
+    try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if intrusion(path.parent, f"*{ENDING}"):
-            return
-        data = _dumped(module)
-        # It must load before others rely on it.
-        _ = _loaded(data)
-        write_sealed(path, KIND, _key(task), data)
-        _remove_old(path.parent.glob(f"{task}-*{ENDING}"))
+        problem = intrusion(path.parent, f"*{ENDING}")
+        if problem:
+            return problem
+        write_sealed(path, KIND, _key(task), code)
+        _remove_old(path.parent.glob(f"{task}-{choice().name}-*{ENDING}"))
+    except OSError as error:
+        return f"{path.parent}: {error.strerror}"
+    return ""
 
 
 def _remove_old(paths: Iterable[Path]) -> None:
     """Remove all files but the newest ones, which may be of other checkouts and versions."""
-    ages: dict[Path, float] = {}
+    times: dict[Path, float] = {}
     for path in paths:
         # Another process may have removed it.
-        with suppress(OSError):
-            ages[path] = path.stat().st_mtime
-    for path in sorted(ages, key=lambda each: -ages[each])[MOST_VERSIONS:]:
+        with suppress(FileNotFoundError):
+            times[path] = path.stat().st_mtime
+    for path in sorted(times, key=lambda each: -times[each])[MOST_VERSIONS:]:
         path.unlink(missing_ok=True)
 
 
-def _path(task: str) -> Path | None:
-    """The file of a task's kernels; None if numba has settings that are not looked into here."""
-    if os.path.exists(SETTINGS_FILE):
-        return None
+def path_of(task: str) -> Path:
+    """The file of a task's kernels in the form that is used now."""
     given = os.environ.get(FOLDER_SETTING)
     folder = Path(given) / "abele" if given else cache_folder() / "kernels" / "code"
-    return folder.absolute() / f"{task}-{kernel_stamp()[:32]}{ENDING}"
+    return folder.absolute() / f"{task}-{choice().name}-{kernel_stamp()[:32]}{ENDING}"
 
 
 def _key(task: str) -> str:
@@ -119,44 +122,34 @@ def _key(task: str) -> str:
     return f"{task} {kernel_stamp()}"
 
 
-@cache
 def kernel_stamp() -> str:
-    """A digest of all that the code of kernels depends on."""
-    binding = _binding()
-    settings = {
-        name: value
-        for name, value in sorted(os.environ.items())
-        if name.startswith("NUMBA_") and name != FOLDER_SETTING
-    }
+    """A digest of all that the code of kernels depends on, in the form that is used now."""
+    return _stamp(choice())
+
+
+@cache
+def _stamp(chosen: Choice) -> str:
+    assert chosen.form is not None
+    assert chosen.processor is not None
     parts = (
         KIND,
         folder_stamp(KERNELS),
         {name: version(name) for name in ("numba", "llvmlite")},
-        binding.get_process_triple(),
-        binding.get_host_cpu_name(),
-        binding.get_host_cpu_features().flatten(),
-        settings,
+        llvm().get_process_triple(),
+        asdict(chosen.processor),
+        asdict(chosen.form),
     )
     return sha256(json.dumps(parts).encode()).hexdigest()
-
-
-@cache
-def _binding() -> Any:
-    """LLVM, ready to load code for this host."""
-    binding = cast(Any, import_module("llvmlite.binding"))
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    return binding
 
 
 # Files
 
 
-def _loaded(data: bytes | memoryview) -> Kernels:
-    """The kernels in a file's contents."""
-    size = int.from_bytes(data[:8], "little")
-    head = json.loads(bytes(data[8 : 8 + size]))
-    engine = _linked(bytes(data[8 + size :]))
+def loaded_code(code: bytes) -> Kernels:
+    """The kernels of machine code, as `code_of` makes it."""
+    size = int.from_bytes(code[:8], "little")
+    head = json.loads(code[8 : 8 + size])
+    engine = _linked(code[8 + size :])
     where = {name: engine.get_function_address(symbol) for name, symbol in head["symbols"].items()}
     if not all(where.values()):
         raise ValueError("a kernel without code")
@@ -170,7 +163,7 @@ def _loaded(data: bytes | memoryview) -> Kernels:
 
 def _linked(code: bytes) -> Any:
     """An engine of LLVM that has loaded object code."""
-    binding = _binding()
+    binding = llvm()
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
     engine.add_object_file(binding.ObjectFileRef.from_data(code))
@@ -192,9 +185,9 @@ def _callable(code: int, count: int) -> Callable[..., int]:
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count)(code)
 
 
-def _dumped(module: Any) -> bytes:
-    """The contents of a file of a module's kernels. Raises an error of some kind if one needs numba
-    to run."""
+def code_of(module: Any) -> bytes:
+    """The machine code of a task's kernels, with what callers need. module: the task's, which numba
+    has compiled. Raises an error of some kind if one of them needs numba to run."""
     members = cast("dict[str, Any]", vars(module))
     own = {
         name: each
@@ -271,7 +264,7 @@ def _object_code(libraries: Mapping[str, Any], calls: str) -> bytes:
 
     The functions by which Python calls numba's are left out: only they need numba.
     """
-    binding = _binding()
+    binding = llvm()
     modules: list[Any] = []
     for name, library in libraries.items():
         module = binding.parse_bitcode(library._get_module_for_linking().as_bitcode())

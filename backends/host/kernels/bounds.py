@@ -15,8 +15,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import (
     ACTUAL,
     ACTUAL_BYTES,

@@ -19,8 +19,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import (
     ACROSS_CODE,
     ADD,

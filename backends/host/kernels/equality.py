@@ -7,8 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import EQUAL_FIELDS, EQUAL_LEFT, EQUAL_RANK, EQUAL_RIGHT, EQUAL_UNIT
 from .vectors import I64, intrinsic, read1, read2, read4, read_long, write_long
 

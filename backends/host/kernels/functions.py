@@ -13,8 +13,7 @@ from numba.core import cgutils
 
 from ...codelets.functions import SEQUENCES
 from ...codelets.sequences import BITS, MASK, NUMBER, OPERATIONS
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import CHAIN_VECTORS, LANES
 from .vectors import F32, I1, I32, I64, code_address, intrinsic, load, plus, put, splat
 

@@ -1,30 +1,34 @@
 # pyright: basic
-"""What the host's vector units can do, and how kernels are compiled for them. Needs numba."""
+"""The shape of kernels, and how they are compiled. Needs numba."""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
-from llvmlite import binding
-from numba import config
+import numba
 
+from ..switch import FORMS, choice
 from .tables import LANES
+
+FORM = choice().form or FORMS["narrow"]
+"""The form that this process compiles. It is chosen once: another form needs another process."""
 
 OPTIONS = {"error_model": "numpy", "boundscheck": False, "nogil": True}
 """Options of every kernel. They release Python's lock, and `Threads` makes one call at a time."""
 
-
-def _has_wide_vectors():
-    """Whether kernels may use vectors of 512 bits: by numba's settings, else by the host."""
-    set_ = cast(Any, config)
-    if set_.CPU_FEATURES is None and set_.CPU_NAME in (None, "host"):
-        return bool(binding.get_host_cpu_features().get("avx512f"))
-    return "+avx512f" in (set_.CPU_FEATURES or "").split(",")
-
-
-WIDE = _has_wide_vectors()
-
-ROWS, VECTORS = (12, 2) if WIDE else (6, 1)
+ROWS, VECTORS = FORM.rows, FORM.vectors
 """The tile of results that stays in registers: its rows, and the vectors of each row."""
 
 COLUMNS = VECTORS * LANES
+
+
+def compiled(signature, **options):
+    """Numba's decorator `njit`, for a kernel of one signature, which is compiled at once."""
+
+    def decorate(function):
+        dispatcher = cast(Any, numba.njit(**options)(function))
+        dispatcher.compile(signature)
+        dispatcher.disable_compile()
+        return dispatcher
+
+    return decorate

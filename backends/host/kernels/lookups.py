@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import (
     AXIS_SIZE,
     INDEX_BYTES,

@@ -12,8 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from ..kernel_cache import compiled
-from .hardware import COLUMNS, OPTIONS, ROWS, VECTORS, WIDE
+from .hardware import COLUMNS, FORM, OPTIONS, ROWS, VECTORS, compiled
 from .rows import (
     gathered_widened,
     gathered_words,
@@ -97,7 +96,7 @@ TAILS = 1, 4, 9
 so many. A row of more is cheaper as one more vector. The square of a whole number, such as the
 pixels of a square image, is one of these or 0 modulo LANES."""
 
-ROW_LANES = 16 if WIDE else 8
+ROW_LANES = FORM.row_lanes
 """Elements of a vector that holds the rows of a panel."""
 
 TAIL_BEGIN = ROWS * COLUMNS * 4

@@ -8,8 +8,7 @@ int64, which says how they are made, the first one, and the end.
 
 from __future__ import annotations
 
-from ..kernel_cache import compiled
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .rows import (
     gathered_bytes,
     gathered_halves,

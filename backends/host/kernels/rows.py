@@ -7,7 +7,7 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 
-from .hardware import WIDE
+from .hardware import FORM
 from .tables import LANES, LEAST_SIDE
 from .vectors import (
     F16,
@@ -218,7 +218,7 @@ def _transposer(element):
                             put(builder, vector, builder.add(on, end))
 
             shorter = builder.select(builder.icmp_signed("<", count, n), count, n)
-            widest = (64 if WIDE else 32) // size
+            widest = FORM.vector_bytes // size
             sides = [side for side in _halves(widest) if side >= LEAST_SIDE]
             _by_widest(builder, shorter, sides, by_blocks)
             return context.get_dummy_value()

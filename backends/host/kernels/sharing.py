@@ -9,9 +9,8 @@ thread that comes too late finds the job closed and leaves.
 
 from __future__ import annotations
 
-from ..kernel_cache import compiled
 from .atomics import atomic_add, atomic_read, atomic_swap, atomic_write, call_system, pause
-from .hardware import OPTIONS
+from .hardware import OPTIONS, compiled
 from .tables import (
     CALL_CODE,
     CALL_END,

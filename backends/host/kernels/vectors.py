@@ -1,9 +1,9 @@
 # pyright: basic
 """Intrinsics that load, store and combine vectors at addresses. Needs numba.
 
-A loop goes by vectors of LANES elements, and its last vector has fewer. With AVX-512 that one is
-loaded and stored under a mask. Elsewhere masked stores and gathers are slow or missing, so the
-store is done in halves, and elements at a stride are taken one by one.
+A loop goes by vectors of LANES elements, and its last vector has fewer. In a form with masks, for
+AVX-512, that one is loaded and stored under a mask. Elsewhere masked stores are slow or missing, so
+the store is done in halves. Elements at a stride are taken one by one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 
-from .hardware import WIDE
+from .hardware import FORM
 from .tables import LANES
 
 intrinsic = cast(Any, _intrinsic)
@@ -154,7 +154,7 @@ class FirstLanes:
         vector = ir.VectorType(element, LANES)
         if self.is_whole:
             return load(self.builder, vector, address)
-        if WIDE or byte_count(element) == 4:
+        if FORM.has_masks or byte_count(element) == 4:
             return _masked(self.builder, "load", address, self.mask, vector)
         return self._load_in_parts(vector, address)
 
@@ -188,7 +188,7 @@ class FirstLanes:
         if self.is_whole:
             put(builder, value, address)
             return
-        if WIDE:
+        if FORM.has_masks:
             _masked(builder, "store", address, self.mask, value)
             return
         with builder.if_else(self._has(LANES)) as (whole, parts):

@@ -3,23 +3,18 @@
 import pytest
 
 from abele.backends.evaluate.binder import Binder
-from abele.backends.host import switch
 from abele.backends.host.binders import best_binder
 from abele.backends.host.fast import FastBinder
 from abele.backends.host.fusion import FusedBinder
-
-
-def test_without_numba_there_are_no_kernels(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(switch, "find_spec", lambda name: None)
-    assert best_binder() is Binder
-    assert best_binder(is_watched=True) is Binder
+from abele.backends.host.switch import PLAIN, VARIABLE
 
 
 def test_the_switch_turns_kernels_off(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("numba")
-    monkeypatch.setenv(switch.SWITCH, "0")
+    monkeypatch.setenv(VARIABLE, PLAIN)
     assert best_binder() is Binder
-    monkeypatch.setenv(switch.SWITCH, "1")
+    assert best_binder(is_watched=True) is Binder
+    monkeypatch.setenv(VARIABLE, "narrow")
     assert best_binder() is FusedBinder
 
 

@@ -69,7 +69,7 @@ def test_equal_zeros_of_other_signs_differ_and_the_same_nan_does_not():
 
 def test_without_kernels_numpy_judges(monkeypatch: pytest.MonkeyPatch):
     assert type(best_judge()) is FastJudge
-    monkeypatch.setenv("ABELE_FAST", "0")
+    monkeypatch.setenv("ABELE_KERNELS", "plain")
     assert type(best_judge()) is Judge
 
 

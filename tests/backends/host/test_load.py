@@ -1,17 +1,22 @@
 """Kernels are loaded by need, with a message if they are compiled first."""
 
+import ast
 import io
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from importlib import import_module
 from pathlib import Path
 from time import sleep
 
 import pytest
 
 from abele.backends.host import load
+from abele.backends.host.kernel_sources import KERNELS
+from abele.backends.host.machine_code import path_of
+from abele.backends.host.switch import choice
+from abele.ir.errors import InputError
 
 TASKS = (
     "sharing",
@@ -25,60 +30,6 @@ TASKS = (
     "equality",
 )
 
-LOAD = f"from abele.backends.host import load; [load.kernels(t) for t in {TASKS * 2}]"
-
-
-def loaded(cache: Path, **environment: str) -> str:
-    """What a process that loads kernels says on stderr."""
-    known = {**os.environ, "NUMBA_CACHE_DIR": str(cache), **environment}
-    done = subprocess.run(
-        [sys.executable, "-c", LOAD], env=known, capture_output=True, text=True, check=True
-    )
-    return done.stderr
-
-
-def told(script: str) -> list[str]:
-    """What a script prints, by words, in a Python of its own that knows `load_all` and `np`.
-
-    `load_all` loads the kernels as numba compiles them.
-    """
-    imports = "import sys, numpy as np; from abele.backends.host import load\n"
-    imports += "def nothing(): pass\n"
-    imports += f"def load_all(): [load._imported(t, nothing, nothing) for t in {TASKS}]\n"
-    command = [sys.executable, "-c", imports + script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.split()
-
-
-def test_kernels_load_without_the_linear_algebra_of_scipy_which_numba_finds_later():
-    pytest.importorskip("scipy")
-    script = (
-        "load_all(); print('scipy.linalg' in sys.modules); import numba; eye = np.eye(3)\n"
-        "print((numba.njit(lambda a: a @ a)(eye) == eye).all(), 'scipy.linalg' in sys.modules)"
-    )
-    assert told(script) == ["False", "True", "True"]
-
-
-def test_a_scipy_without_linear_algebra_is_numbas_to_find(tmp_path: Path):
-    (tmp_path / "scipy").mkdir()
-    (tmp_path / "scipy" / "__init__.py").write_text("__version__ = '1.0'")
-    script = (
-        f"sys.path.insert(0, {str(tmp_path)!r}); load_all(); import numba\n"
-        "print(numba.njit(lambda a, b: np.correlate(a, b))(np.ones(4), np.ones(4)))"
-    )
-    assert told(script) == ["[4.]"]
-
-
-def test_two_threads_that_load_kernels_leave_numba_as_it_was():
-    script = (
-        "import numba.np.linalg as numbas; from threading import Thread\n"
-        "before = numbas.ensure_blas; both = [Thread(target=load_all) for _ in range(2)]\n"
-        "[each.start() for each in both]; [each.join() for each in both]\n"
-        "from numba.np import arraymath\n"
-        "print(numbas.ensure_blas is before, arraymath.ensure_blas is before)"
-    )
-    assert told(script) == ["True", "True"]
-
 
 def test_threads_that_load_a_task_at_once_get_the_same_code(monkeypatch: pytest.MonkeyPatch):
     def saved(task: str) -> object:
@@ -86,7 +37,7 @@ def test_threads_that_load_a_task_at_once_get_the_same_code(monkeypatch: pytest.
         return object()
 
     monkeypatch.setattr(load, "saved_kernels", saved)
-    monkeypatch.setattr(load, "loaded", {})
+    monkeypatch.setattr(load, "_loaded", {})
     with ThreadPoolExecutor(4) as pool:
         assert len({*pool.map(load.kernels, ["equality"] * 4)}) == 1
 
@@ -94,6 +45,7 @@ def test_threads_that_load_a_task_at_once_get_the_same_code(monkeypatch: pytest.
 def test_a_process_that_is_forked_while_a_thread_loads_kernels_can_load_them():
     script = (
         "import os, signal; from threading import Event, Thread; from time import sleep\n"
+        "from abele.backends.host import load\n"
         "begun, saved = Event(), load.saved_kernels\n"
         "def slowly(task): begun.set(); sleep(0.2); return saved(task)\n"
         "load.saved_kernels = slowly\n"
@@ -102,42 +54,22 @@ def test_a_process_that_is_forked_while_a_thread_loads_kernels_can_load_them():
         "if not child: signal.alarm(20); load.kernels('equality'); os._exit(7)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); other.join()"
     )
-    assert told(script) == ["7"]
-
-
-@pytest.mark.slow
-def test_a_host_without_wide_vectors_has_kernels_of_its_own_that_write_the_same(tmp_path: Path):
-    host = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+f16c"}
-    # One line says that kernels are compiled, and none if they are cached.
-    assert loaded(tmp_path, **host) == load.COMPILING + "\n"
-    known = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), **host}
-    tests = [str(Path(__file__).with_name("test_fast.py")), "-k", "change_no_byte"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-s", "-p", "no:cacheprovider", *tests],
-        env=known,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    assert load.COMPILING not in done.stderr
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == "7\n"
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_all_kernels_of_a_task_are_counted(task: str):
-    module = import_module(f"abele.backends.host.kernels.{task}")
-    own = [
-        each
-        for each in vars(module).values()
-        if getattr(each, "__module__", "") == module.__name__ and hasattr(each, "overloads")
-    ]
-    assert load.kernel_count(task) == len(own) > 0
+    module = ast.parse((KERNELS / f"{task}.py").read_text())
+    calls = [each for each in ast.walk(module) if isinstance(each, ast.Call)]
+    compiled = [each for each in calls if isinstance(each.func, ast.Name)]
+    assert load.kernel_count(task) == sum(each.func.id == "compiled" for each in compiled) > 0
 
 
 def test_two_processes_compile_different_tasks():
-    first, second = load.SHARES
-    assert not {*first} & {*second}
-    assert {*first, *second} <= {*TASKS}
+    tasks = [task for share in load.SHARES for task in share]
+    assert sorted(tasks) == sorted(TASKS)
 
 
 class Terminal(io.StringIO):
@@ -166,3 +98,104 @@ def test_nothing_is_erased_where_nothing_was_shown():
     stream = Terminal()
     load._Line("routes", stream).erase()
     assert stream.getvalue() == ""
+
+
+TASK = "equality"
+"""A task that is compiled in a second."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of kernels, for a process that has loaded and compiled none."""
+    pytest.importorskip("numba")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(load, "SHARES", ((TASK,),))
+    monkeypatch.setattr(load, "_loaded", {})
+    monkeypatch.setattr(load, "_said", [])
+    yield tmp_path
+    for each in list(load._children):
+        each.end()
+
+
+def test_kernels_are_compiled_with_one_line_and_kept(folder: Path, capfd: pytest.CaptureFixture):
+    assert callable(load.kernels(TASK).differ)
+    assert capfd.readouterr().err == load.COMPILING + "\n"
+    load._loaded.clear()
+    assert callable(load.kernels(TASK).differ)
+    assert capfd.readouterr().err == ""
+
+
+def test_forms_are_kept_beside_each_other(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    found = {}
+    for form in ("wide", "narrow"):
+        monkeypatch.setenv("ABELE_KERNELS", form)
+        found[form] = load.kernels(TASK)
+    assert found["wide"] is not found["narrow"]
+    assert sorted(p.name.split("-")[1] for p in folder.glob("abele/*")) == ["narrow", "wide"]
+    assert load.kernels(TASK) is found["narrow"]
+    assert load.loaded_kernels() == {TASK: found["narrow"]}
+
+
+def test_settings_of_numba_change_no_kernel(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    (folder / ".numba_config.yaml").write_text("disable_jit: 1")
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    before = path_of(TASK)
+    assert callable(load.kernels(TASK).differ)
+    assert before.is_file()
+
+
+def test_kernels_that_cannot_be_kept_are_used_with_one_warning(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+):
+    (folder / "abele").touch()
+    assert callable(load.kernels(TASK).differ)
+    said, warned = capfd.readouterr().err.splitlines()
+    assert said == load.COMPILING
+    assert warned.startswith(f"warning: {folder}/abele: ")
+    assert "ABELE_CACHE" in warned
+
+
+def test_kernels_of_damaged_files_are_compiled_and_kept_again(folder: Path):
+    load.kernels(TASK)
+    (path,) = folder.glob("abele/*")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    load._loaded.clear()
+    load._children.clear()
+    load.kernels(TASK)
+    assert len(path.read_bytes()) == len(whole)
+
+
+def test_a_process_that_compiles_and_dies_is_one_message(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    dies = "import sys, os; print('LLVM ERROR: no such symbol', file=sys.stderr); os.abort()"
+    monkeypatch.setattr(load, "CHILD", dies)
+    with pytest.raises(InputError, match="equality cannot be compiled: LLVM ERROR: no such symbol"):
+        load.kernels(TASK)
+
+
+def test_kernels_of_other_sources_than_those_of_this_process_are_not_used(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(load, "folder_stamp", lambda _: "of yesterday")
+    with pytest.raises(InputError, match="sources have changed since this process began"):
+        load.kernels(TASK)
+
+
+def test_without_another_process_this_one_compiles(folder: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "executable", "")
+    assert callable(load.kernels(TASK).differ)
+
+
+def test_a_fork_leaves_the_processes_that_compile_to_its_parent(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(load, "CHILD", "import time; time.sleep(60)")
+    running = load._begin(choice(), TASK)
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(load._children))
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert load._children == [running]

@@ -10,13 +10,17 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 import pytest
 
-from abele.backends.host import kernel_sources, machine_code
+from abele.backends.host import machine_code
 from abele.backends.host.kernels.tables import JOB_STOPS
-from abele.backends.host.machine_code import save_kernels, saved_kernels
+from abele.backends.host.machine_code import code_of, save_code, saved_kernels
+from abele.backends.host.switch import FORMS, choice
 
 pytest.importorskip("numba")
 
 TASK = "sharing"
+
+FORM = choice().name
+(OTHER,) = {*FORMS} - {FORM}
 
 
 @pytest.fixture
@@ -29,7 +33,7 @@ def module() -> ModuleType:
 def file(tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the task's kernels."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    save_kernels(TASK, module)
+    assert save_code(TASK, code_of(module)) == ""
     (path,) = tmp_path.glob("abele/*")
     return path
 
@@ -84,12 +88,12 @@ def test_machine_code_of_another_task_or_host_is_not_loaded(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ):
     other = file.with_name(file.name.replace(TASK, "equality"))
-    save_kernels("equality", import_module("abele.backends.host.kernels.equality"))
+    save_code("equality", b"its code")
     own = file.read_bytes()
     file.write_bytes(other.read_bytes())
     assert saved_kernels(TASK) is None
     monkeypatch.setattr(
-        machine_code, "kernel_stamp", lambda: file.stem.split("-")[1] + "of another"
+        machine_code, "kernel_stamp", lambda: file.stem.split("-")[2] + "of another"
     )
     file.write_bytes(own)
     assert saved_kernels(TASK) is None
@@ -99,13 +103,13 @@ def test_what_is_no_file_is_not_waited_for_and_gives_way(file: Path, module: Mod
     file.unlink()
     os.mkfifo(file)
     assert saved_kernels(TASK) is None
-    save_kernels(TASK, module)
+    save_code(TASK, code_of(module))
     assert saved_kernels(TASK) is not None
 
 
 def test_a_damaged_file_is_written_again(file: Path, module: ModuleType):
     file.write_bytes(file.read_bytes()[:-1])
-    save_kernels(TASK, module)
+    save_code(TASK, code_of(module))
     assert saved_kernels(TASK) is not None
 
 
@@ -119,62 +123,38 @@ def test_machine_code_that_others_could_have_written_is_not_loaded(file: Path):
 
 
 @pytest.mark.usefixtures("file")
-def test_machine_code_for_other_settings_of_numba_is_not_loaded(monkeypatch: pytest.MonkeyPatch):
-    machine_code.kernel_stamp.cache_clear()
-    monkeypatch.setenv("NUMBA_CPU_NAME", "haswell")
-    assert saved_kernels(TASK) is None
-    monkeypatch.delenv("NUMBA_CPU_NAME")
-    machine_code.kernel_stamp.cache_clear()
-    assert saved_kernels(TASK) is not None
+def test_machine_code_of_another_form_or_processor_is_not_loaded(monkeypatch: pytest.MonkeyPatch):
+    for name, value in {"NUMBA_CPU_NAME": "haswell", "ABELE_KERNELS": OTHER}.items():
+        monkeypatch.setenv(name, value)
+        assert saved_kernels(TASK) is None
+        monkeypatch.delenv(name)
+        assert saved_kernels(TASK) is not None
 
 
-def test_a_file_of_settings_of_numba_turns_machine_code_off(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.chdir(file.parent)
-    Path(machine_code.SETTINGS_FILE).touch()
-    assert saved_kernels(TASK) is None
-
-
-def test_kernels_whose_sources_have_changed_meanwhile_are_not_kept(
-    file: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch
-):
-    file.unlink()
-    monkeypatch.setattr(kernel_sources, "SEQUENCES", [])
-    save_kernels(TASK, module)
-    assert not file.exists()
-
-
-def test_kernels_that_take_more_than_integers_are_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_kernels_that_take_more_than_integers_are_not_kept():
     numba = import_module("numba")
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
 
     def half(x: float) -> float:
         return x / 2
 
     compiled = numba.njit("float64(float64)")(half)
-    save_kernels("halves", SimpleNamespace(__name__=__name__, half=compiled))
-    assert saved_kernels("halves") is None
-    assert not list(tmp_path.rglob("halves*"))
+    with pytest.raises(ValueError, match="half takes or returns more than integers"):
+        code_of(SimpleNamespace(__name__=__name__, half=compiled))
 
 
 def test_few_versions_of_a_task_are_kept(file: Path, module: ModuleType):
     for i in range(12):
-        old = file.with_name(f"{TASK}-{i:032}{machine_code.ENDING}")
+        old = file.with_name(f"{TASK}-{FORM}-{i:032}{machine_code.ENDING}")
         old.touch()
         os.utime(old, (i, i))
+    other = file.with_name(f"{TASK}-{OTHER}-{0:032}{machine_code.ENDING}")
+    other.touch()
+    os.utime(other, (0, 0))
     file.unlink()
-    save_kernels(TASK, module)
+    save_code(TASK, code_of(module))
+    assert other.is_file()
+    other.unlink()
     kept = {path.name for path in file.parent.glob("*")}
     assert len(kept) == machine_code.MOST_VERSIONS
     assert file.name in kept
-    assert f"{TASK}-{11:032}{machine_code.ENDING}" in kept
-
-
-@pytest.mark.parametrize("task", ["bounds", "equality"])
-def test_kernels_of_checks_are_kept(task: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    save_kernels(task, import_module(f"abele.backends.host.kernels.{task}"))
-    assert saved_kernels(task) is not None
+    assert f"{TASK}-{FORM}-{11:032}{machine_code.ENDING}" in kept

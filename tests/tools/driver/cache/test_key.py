@@ -195,7 +195,7 @@ def test_a_changed_limit_counts_and_its_default_does_not(
 
 def test_nothing_of_the_host_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch):
     before = parts()
-    for name, text in {"HOME": "/nowhere", "USER": "other", "ABELE_FAST": "0"}.items():
+    for name, text in {"HOME": "/nowhere", "USER": "other", "ABELE_KERNELS": "plain"}.items():
         monkeypatch.setenv(name, text)
     monkeypatch.setattr(os, "uname", lambda: ("other",) * 5)
     assert parts() == before

@@ -135,7 +135,7 @@ def test_a_flipped_byte_of_a_weight_is_compiled_again(folder: Path, expected: li
 def test_without_kernels_it_is_not_used(
     folder: Path, expected: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setenv("ABELE_FAST", "0")
+    monkeypatch.setenv("ABELE_KERNELS", "plain")
     flipped(run_file(folder), 0)
     damaged = run_file(folder).read_bytes()
     assert results(compile_model("net.onnx", TARGET)) == expected
