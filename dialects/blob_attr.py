@@ -1,11 +1,12 @@
-"""The attribute that names an array by its digest."""
+"""The attribute that holds an array: its text is a digest, or the numbers of a small array."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,11 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
+from ..ir.number_kinds import is_unsigned, is_whole
+from ..ir.printer import TextPrinter
+from ..ir.tensor_type import tensor_type
 from ..ir.upstream import AttrParser, Printer
-from .dtypes import numpy_dtype
+from .dtypes import element_type, numpy_dtype
 
 _LARGEST_SAMPLE = 1 << 14
 
@@ -24,6 +28,8 @@ _LARGEST_SAMPLE = 1 << 14
 @irdl_attr_definition
 class BlobAttr(Data[Blob]):
     """An array, printed as its digest and found again in the parsing context's blob store.
+
+    A small array can also be written as its numbers, row by row, and its type.
 
     Example: #abele.blob<"8f14e45fceea167a5a36dedd">
     """
@@ -58,9 +64,14 @@ class BlobAttr(Data[Blob]):
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> Blob:
-        """Look the digest up; an unknown one is a ParseError that names it."""
+        """Look a digest up, or read numbers. An unknown digest is a ParseError that names it."""
         with parser.in_angle_brackets():
             start = parser.pos
+            numbers = parser.parse_optional_comma_separated_list(
+                parser.Delimiter.SQUARE, partial(_number, parser)
+            )
+            if numbers is not None:
+                return _blob_of(numbers, parser, start)
             digest = parser.parse_str_literal("the digest of a blob")
             end = parser.pos
         blobs = parser.ctx.blobs if isinstance(parser.ctx, AbeleContext) else None
@@ -71,6 +82,78 @@ class BlobAttr(Data[Blob]):
         return blob
 
     def print_parameter(self, printer: Printer) -> None:
-        """Print the digest, never the contents."""
+        """Print the digest, or the numbers of an array that is small enough for the printer."""
+        most = printer.numbers if isinstance(printer, TextPrinter) else 0
+        numbers = _numbers(self.array) if self.array.size <= most else None
         with printer.in_angle_brackets():
-            printer.print_string_literal(self.data.digest)
+            if numbers is None:
+                printer.print_string_literal(self.data.digest)
+                return
+            printer.print_string(f"[{', '.join(numbers)}] : ")
+            kind = element_type(self.array.dtype)
+            printer.print_attribute(tensor_type(kind, self.array.shape))
+
+
+# Numbers
+
+_SPECIAL = ("nan", "inf")
+
+
+def _number(parser: AttrParser) -> int | float:
+    """A number; nan and inf are numbers too."""
+    negative = parser.parse_optional_punctuation("-") is not None
+    special = parser.parse_optional_keyword_in(_SPECIAL)
+    found = parser.parse_number(allow_boolean=True) if special is None else float(special)
+    return -found if negative else found
+
+
+def _blob_of(numbers: Sequence[int | float], parser: AttrParser, start: int) -> Blob:
+    """The array of some numbers and the type that follows them."""
+    parser.parse_punctuation(":")
+    type_ = parser.parse_type()
+    try:
+        if not isinstance(type_, TensorType):
+            raise ValueError(f"numbers of type {type_}; need a tensor")
+        kind = cast("TensorType[Attribute]", type_)
+        shape, dtype = kind.get_shape(), numpy_dtype(kind.element_type)
+        if prod(shape) != len(numbers) or min(shape, default=0) < 0:
+            raise ValueError(f"{len(numbers)} numbers of type {type_}")
+        return Blob(_array(numbers, dtype).reshape(shape))
+    except (ValueError, OverflowError) as error:
+        parser.raise_error(str(error), start, parser.pos)
+
+
+def _array(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Numbers as an array of a dtype. Raises ValueError for one that the dtype does not have."""
+    if not is_whole(dtype) and dtype != np.bool_:
+        with np.errstate(over="ignore"):
+            return np.array(numbers, np.float64).astype(dtype)
+    low = 0 if is_unsigned(dtype) else -(1 << 63)
+    wide = [n if isinstance(n, int) and low <= n < low + (1 << 64) else None for n in numbers]
+    if None not in wide:
+        found = np.array(wide, np.uint64 if is_unsigned(dtype) else np.int64).astype(dtype)
+        wide = [n if int(e) == n else None for n, e in zip(numbers, found, strict=True)]
+        if None not in wide:
+            return found
+    raise ValueError(f"{numbers[wide.index(None)]} is no {element_type(dtype)}")
+
+
+def _numbers(array: NDArray[Any]) -> list[str] | None:
+    """The texts of an array's numbers; None if they would read as other bits, as some NaN do."""
+    flat = array.ravel()
+    whole = is_whole(array.dtype)
+    if whole or array.dtype == np.bool_:
+        return [str(int(each)) for each in flat] if whole else [str(bool(e)).lower() for e in flat]
+    # NumPy knows the shortest text that reads as the same number for its own dtypes.
+    texts = [_float_text(each if array.dtype.kind == "f" else float(each)) for each in flat]
+    again = _array([float(each) for each in texts], array.dtype)
+    return texts if again.tobytes() == flat.tobytes() else None
+
+
+def _float_text(value: Any) -> str:
+    """The text of a float, which has a point: MLIR's numbers have one before the exponent."""
+    text = str(value)
+    mantissa, e, exponent = text.partition("e")
+    if mantissa.strip("-") not in _SPECIAL and "." not in mantissa:
+        mantissa += ".0"
+    return f"{mantissa}{e}{exponent}"

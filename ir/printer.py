@@ -21,16 +21,26 @@ _ESCAPES = {
 
 
 def module_text(
-    module: ModuleOp, *, locations: bool, generic: bool = False, folders: bool = True
+    module: ModuleOp,
+    *,
+    locations: bool,
+    generic: bool = False,
+    folders: bool = True,
+    numbers: int = 0,
 ) -> str:
     """The text of a module, ending in a newline. Aliases come first, and long lines are broken.
 
     locations: whether to print loc(...). generic: whether to print operations in generic form.
-    folders: whether locations name files with their folders.
+    folders: whether locations name files with their folders. numbers: arrays of at most so many
+    elements are printed as numbers.
     """
     stream = StringIO()
     printer = TextPrinter(
-        stream, print_debuginfo=locations, print_generic_format=generic, folders=folders
+        stream,
+        print_debuginfo=locations,
+        print_generic_format=generic,
+        folders=folders,
+        numbers=numbers,
     )
     printer.print_op(module)
     return "".join(f"{part}\n" for part in (*printer.definitions(), wrapped(stream.getvalue())))
@@ -48,7 +58,8 @@ class TextPrinter(Printer):
     """Prints what xDSL's printer prints, to a stream, except that long attributes become aliases.
 
     The caller must print the definitions above the text that uses them. aliases: those assigned so
-    far. folders: whether locations name files with their folders.
+    far. folders: whether locations name files with their folders. numbers: arrays of at most so
+    many elements are printed as numbers.
     """
 
     def __init__(
@@ -59,6 +70,7 @@ class TextPrinter(Printer):
         print_generic_format: bool = False,
         aliases: Aliases | None = None,
         folders: bool = True,
+        numbers: int = 0,
     ) -> None:
         super().__init__(
             stream, print_debuginfo=print_debuginfo, print_generic_format=print_generic_format
@@ -67,6 +79,7 @@ class TextPrinter(Printer):
         self._used: set[str] = set()
         self._types: dict[Attribute, str] = {}
         self._folders = folders
+        self.numbers = numbers
 
     def print_attribute(self, attribute: Attribute) -> None:
         """Print an attribute, or its alias."""

@@ -39,12 +39,15 @@ BLOBS = "blobs"
 """The folder, beside a module's file, that holds the blobs its text names."""
 
 
-def print_module(module: ModuleOp, locations: bool = True, *, folders: bool = True) -> str:
+def print_module(
+    module: ModuleOp, locations: bool = True, *, folders: bool = True, numbers: int = 0
+) -> str:
     """The text of a module, ending in a newline. Aliases for long attributes come first.
 
-    Blobs are printed as digests only. folders: whether locations name files with their folders.
+    folders: whether locations name files with their folders. numbers: blobs of at most so many
+    elements are printed as numbers, all others as digests.
     """
-    return module_text(module, locations=locations, folders=folders)
+    return module_text(module, locations=locations, folders=folders, numbers=numbers)
 
 
 def print_inline(module: ModuleOp) -> str:
@@ -109,11 +112,13 @@ def _check_aliases(text: str, path: str) -> None:
             raise InputError(ALIAS_PARTS.refusal(what))
 
 
-def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = "") -> None:
+def write_module(
+    module: ModuleOp, path: str | os.PathLike[str], heading: str = "", *, numbers: int = 0
+) -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
-    heading: comment lines for the top of the file. Blobs are written first. Each file is complete
-    or absent.
+    heading: comment lines for the top of the file. numbers: as print_module. Blobs are written
+    first. Each file is complete or absent.
     """
     target = Path(path)
     blobs = blobs_of(module)
@@ -121,7 +126,7 @@ def write_module(module: ModuleOp, path: str | os.PathLike[str], heading: str = 
         blobs.save(target.parent / BLOBS)
     with whole_file(target) as stream:
         stream.write(heading.encode())
-        stream.write(print_module(module).encode())
+        stream.write(print_module(module, numbers=numbers).encode())
 
 
 def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp:
