@@ -13,6 +13,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, FunctionType, StringAttr, SymbolRefAttr, TensorType
 from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.irdl import IRDLOperation, OptionalDef
 from xdsl.traits import IsTerminator, SymbolOpInterface
 
 from ...dialects.blob_attr import BlobAttr
@@ -28,6 +29,11 @@ Predicate = Callable[[ModuleOp], bool]
 """Whether a module still fails. It may modify the module."""
 
 SECONDS = 20.0
+
+MOST_STARTS = 120
+"""In a module of more operations, halves are cut off first."""
+DISTANCES = (0, 1, 2, 4)
+"""How many operations away what is kept with an operation may be."""
 
 HOST_NAME, TENSOR = "host_name", "tensor"
 """Properties of operations that exchange data with the host, and of variables."""
@@ -46,50 +52,93 @@ class Reduced:
     complete: bool
 
 
-def reduced(module: ModuleOp, still_fails: Predicate, seconds: float = SECONDS) -> Reduced:
+def reduced(
+    module: ModuleOp,
+    still_fails: Predicate,
+    seconds: float = SECONDS,
+    better: Callable[[ModuleOp], None] | None = None,
+) -> Reduced:
     """A smaller module that still fails. The given module does not change.
 
-    Reduction cuts the program before and after operations: a value that is read across a cut
-    becomes an argument or a result of the function, or a variable that the host writes or reads. It
-    replaces operations by one of their operands, by the contents of one of their regions, or, if
-    they fill one variable from another, by either variable. It makes axes shorter. It removes
-    results of functions, and everything unused. It tries to remove many at a time first, then fewer
+    Reduction first looks for the failure near one operation: it keeps this operation alone, then
+    with those that it reads, then with more. Then it cuts the program before and after operations:
+    a value that is read across a cut becomes an argument or a result of the function, or a variable
+    that the host writes or reads. It replaces operations by one of their operands, by the contents
+    of one of their regions, or, if they fill one variable from another, by either variable. It
+    makes axes shorter. It removes results of functions, everything unused, and in the end the
+    attributes that the failure does not need. It tries to remove many at a time first, then fewer
     (delta debugging). It knows no operation by name, so it reduces modules of any level, and the
     same module always in the same way. still_fails sees only modules that verify.
 
-    seconds: CPU time after which no new question is asked.
+    seconds: CPU time after which no new question is asked. better: is shown each smaller module
+    that fails, and must not change it.
     Raises ValueError if the module does not fail, and any error of still_fails.
     """
     if not still_fails(module.clone()):
         raise ValueError("the module does not fail; there is nothing to reduce")
-    search = _Search(module.clone(), still_fails, process_time() + seconds)
+    search = _Search(module.clone(), still_fails, process_time() + seconds, better)
     search.run()
     return Reduced(search.best, process_time() < search.end)
 
 
 @dataclass
 class _Search:
-    """A search for a smaller module. tried: the digests of the texts of all modules tried."""
+    """A search for a smaller module.
+
+    tried: the digests of the texts of all modules tried. spent: the smallest module when a way last
+    found nothing to remove, by the number of the way.
+    """
 
     best: ModuleOp
     still_fails: Predicate
     end: float
+    better: Callable[[ModuleOp], None] | None = None
     tidies: bool = True
     tried: set[bytes] = field(default_factory=set[bytes])
+    spent: dict[int, ModuleOp] = field(default_factory=dict[int, ModuleOp])
+
+    @property
+    def has_time(self) -> bool:
+        return process_time() < self.end
 
     def run(self) -> None:
         """Try all ways to remove something, until none helps."""
         # Removing unused operations comes last, in case the failure needs them.
         self.tidies = self._try(_nothing)
-        while any([self._sweep(way) for way in _WAYS]):
+        before = None
+        while before is not self.best:
+            before = self.best
+            self._keep_few()
+            for number, way in enumerate(_WAYS):
+                if self.spent.get(number) is not self.best and not self._sweep(way):
+                    self.spent[number] = self.best
+        # Last: the names of arguments keep their values apart while others go.
+        while self._sweep(_OF_ATTRIBUTES):
             pass
+
+    def _keep_few(self) -> None:
+        """Keep one operation and what it reads, directly or through so many others."""
+        graph = _Graph(self.best)
+        if not 1 < len(graph.starts) <= MOST_STARTS:
+            return
+        tried: set[frozenset[int]] = set()
+        for distance in DISTANCES:
+            for start in graph.starts:
+                kept = graph.near(start, distance)
+                if kept in tried or 2 * len(kept) > len(graph.starts) + 1:
+                    continue
+                tried.add(kept)
+                if not self.has_time:
+                    return
+                if self._try(lambda module, kept=kept: _keep_only(module, kept)):
+                    return
 
     def _sweep(self, way: _Way) -> bool:
         """Remove runs of places, halving their length again and again; true if any was removed."""
         size, changed = way.places(self.best), False
-        while size > 0 and process_time() < self.end:
+        while size > 0 and self.has_time:
             last = way.places(self.best)
-            while last > 0 and process_time() < self.end:
+            while last > 0 and self.has_time:
                 run = range(max(0, last - size), last)
                 changed |= self._try(lambda module, run=run: way.leave_out(module, run))
                 last = min(run.start, way.places(self.best))
@@ -117,6 +166,8 @@ class _Search:
         if not self.still_fails(candidate.clone()):
             return False
         self.best = candidate
+        if self.better is not None:
+            self.better(candidate)
         return True
 
 
@@ -192,7 +243,10 @@ def _operations(module: ModuleOp) -> list[Operation]:
 
 def _cut(module: ModuleOp, run: range) -> bool:
     """Erase operations, and return the values that only they have read."""
-    ops = _operations(module)[run.start : run.stop]
+    return _cut_off(module, _operations(module)[run.start : run.stop])
+
+
+def _cut_off(module: ModuleOp, ops: Sequence[Operation]) -> bool:
     read = {value: None for op in ops for inner in op.walk() for value in inner.operands}
     if not _erase(module, ops):
         return False
@@ -206,7 +260,11 @@ def _cut_variables(module: ModuleOp, run: range) -> bool:
     The host writes the variables that others still read, and reads the variables that only the
     erased operations read. Copies of the existing host operations do that.
     """
-    ops = [op for op in _operations(module)[run.start : run.stop] if not _in_host(op, "writes")]
+    return _cut_off_variables(module, _operations(module)[run.start : run.stop])
+
+
+def _cut_off_variables(module: ModuleOp, cut: Sequence[Operation]) -> bool:
+    ops = [op for op in cut if not _in_host(op, "writes")]
     written, read = (
         {name: None for op in ops for inner in op.walk() for name in _in(inner, key)}
         for key in ("writes", "reads")
@@ -230,6 +288,65 @@ def _cut_variables(module: ModuleOp, run: range) -> bool:
             assert like is not None
             _for_host(module, like, key, name, DEFAULTS[default])
     return True
+
+
+class _Graph:
+    """Which operations of a module read what others make: results, and variables by their names.
+
+    Operations are numbered as `_operations` lists them. starts: those that are no leaf, such as a
+    constant or a load, those without regions first. What encloses an operation stays with it.
+    """
+
+    def __init__(self, module: ModuleOp) -> None:
+        ops = _operations(module)
+        self.number = {op: i for i, op in enumerate(ops)}
+        writers: dict[str, list[Operation]] = {}
+        for op in ops:
+            for name in _in(op, "writes"):
+                writers.setdefault(name, []).append(op)
+        self.read: list[set[int]] = []
+        for op in ops:
+            made = [v.owner for inner in op.walk() for v in inner.operands]
+            made += [
+                w for inner in op.walk() for n in _in(inner, "reads") for w in writers.get(n, ())
+            ]
+            known = [each for each in made if isinstance(each, Operation) and each in self.number]
+            self.read.append({self.number[each] for each in known})
+        self.leaves = {i for i, op in enumerate(ops) if not (op.operands or op.regions)} - {
+            self.number[op] for each in writers.values() for op in each
+        }
+        inner = [i for i, op in enumerate(ops) if i not in self.leaves and _is_inner(op)]
+        self.starts = sorted(inner, key=lambda i: bool(ops[i].regions))
+
+    def near(self, start: int, distance: int) -> frozenset[int]:
+        """An operation and those that it reads, up to a distance, without leaves."""
+        found, last = {start}, {start}
+        for _ in range(distance):
+            last = {i for each in last for i in self.read[each]} - found - self.leaves
+            found |= last
+        return frozenset(found)
+
+
+def _is_inner(op: Operation) -> bool:
+    """Whether an operation is no function, and defines no name."""
+    return symbol_of(op) is None and not isinstance(op, FuncOp)
+
+
+def _keep_only(module: ModuleOp, numbers: frozenset[int]) -> bool:
+    """Erase all operations but some, what is around them and in them, and leaves."""
+    graph = _Graph(module)
+    ops = list(graph.number)
+    kept = {inner for i in numbers for inner in ops[i].walk()}
+    for i in numbers:
+        outer = ops[i].parent_op()
+        while outer is not None:
+            kept.add(outer)
+            outer = outer.parent_op()
+    cut = [ops[i] for i in graph.starts if ops[i] not in kept]
+    cut.sort(key=lambda op: graph.number[op])
+    if any(True for op in ops for _ in _in(op, "writes")):
+        return _cut_off_variables(module, cut)
+    return _cut_off(module, cut)
 
 
 def _in(op: Operation, key: str) -> Iterator[str]:
@@ -497,6 +614,48 @@ _WAYS = (
     _Way(lambda module: len(_axes(module)), partial(_shorten, length=1)),
     _Way(lambda module: len(_axes(module)), partial(_shorten, length=2)),
 )
+
+
+# Attributes
+
+
+def _attributes(module: ModuleOp) -> list[tuple[Operation, str]]:
+    """The attributes of operations, and the properties that may be missing, by their names.
+
+    The names for the host stay, because inputs and outputs are found by them.
+    """
+    return [
+        (op, name)
+        for op in module.walk()
+        for name in (*op.attributes, *(each for each in op.properties if _may_miss(op, each)))
+        if name not in DEFAULTS
+    ]
+
+
+def _may_miss(op: Operation, name: str) -> bool:
+    if not isinstance(op, IRDLOperation):
+        return False
+    found = op.get_irdl_definition().properties.get(name)
+    if found is None or op.properties[name] == found.default_value:
+        return False
+    return isinstance(found, OptionalDef) or found.default_value is not None
+
+
+def _drop_attributes(module: ModuleOp, run: range) -> bool:
+    for op, name in _attributes(module)[run.start : run.stop]:
+        if name in op.attributes:
+            del op.attributes[name]
+            continue
+        assert isinstance(op, IRDLOperation)
+        default = op.get_irdl_definition().properties[name].default_value
+        if default is None:
+            del op.properties[name]
+        else:
+            op.properties[name] = default
+    return True
+
+
+_OF_ATTRIBUTES = _Way(lambda module: len(_attributes(module)), _drop_attributes)
 
 
 # What nobody uses

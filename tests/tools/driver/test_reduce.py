@@ -6,7 +6,7 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
@@ -230,3 +230,40 @@ def test_axes_become_shorter():
 
 def test_a_reduction_that_ran_out_of_time_says_so():
     assert not reduced(main(CHAIN, more=STATE), has(nn.AddOp), seconds=0).complete
+
+
+def test_one_operation_among_many_is_found_with_few_questions():
+    ops = "".join(
+        f"%{i + 1} = nn.{'exp' if i == 23 else 'neg'} %{i} : (tensor<4xf32>) -> tensor<4xf32>\n"
+        for i in range(40)
+    ).replace("%0 ", "%x ")
+    module = main(f"{ops} func.return %40 : tensor<4xf32>")
+    asked = list[int]()
+
+    def fails(candidate: ModuleOp) -> bool:
+        asked.append(count(candidate))
+        return count_of(candidate, nn.ExpOp) > 0
+
+    assert count(reduce_module(module, fails)) == BARE
+    assert len(asked) < 60
+    assert sum(asked) < 10 * count(module)
+
+
+def test_attributes_that_the_failure_does_not_need_are_removed():
+    module = main(CHAIN, more=STATE)
+    for op in module.walk():
+        op.attributes["note"] = StringAttr(op.name)
+
+    def fails(candidate: ModuleOp) -> bool:
+        return any(isinstance(op, nn.SubOp) and "note" in op.attributes for op in candidate.walk())
+
+    found = reduce_module(module, fails)
+    assert [op.name for op in found.walk() if "note" in op.attributes] == ["nn.sub"]
+
+
+def test_each_smaller_module_is_shown():
+    shown = list[int]()
+    module = main(CHAIN, more=STATE)
+    found = reduced(module, has(nn.AbsOp), better=lambda each: shown.append(count(each)))
+    assert shown == sorted(shown, reverse=True)
+    assert shown[-1] == count(found.module)
