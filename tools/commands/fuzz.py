@@ -49,9 +49,30 @@ def fuzz_command(
             "names operations of, or where it changes programs.",
         ),
     ] = None,
+    operator: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="Make half of the programs of this operator. May be repeated."
+        ),
+    ] = None,
+    decision: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Make most random plans with this decision, such as ring. May be repeated.",
+        ),
+    ] = None,
     output: Annotated[
         Path, typer.Option("-o", metavar="DIR", help="Save failing programs here.")
     ] = Path("fuzz"),
+    reduce_seconds: Annotated[
+        float | None,
+        typer.Option(
+            min=0.0,
+            help="CPU seconds for making each failing program smaller. Default: 60. Ctrl-C ends it "
+            "with the smallest program so far.",
+        ),
+    ] = None,
     jobs: Annotated[
         int, typer.Option(min=1, help="How many passes, or hostile inputs, to test at once.")
     ] = 1,
@@ -110,21 +131,28 @@ def fuzz_command(
         if kind or examples is not None:
             raise InputError("--kind and --examples: need --hostile")
         check_folder(output)
-        checks = fuzzing.jobs(passes or (), errors.load(load).passes, level)
+        registry = errors.load(load).passes
+        checks = fuzzing.jobs(passes or (), registry, level, operator or (), decision or ())
         number = Random().randrange(1 << 32) if seed is None else seed
         each_seconds = DEFAULT_SECONDS if seconds is None else seconds
         terminal = console()
         terminal.print(f"seed {number}; {len(checks)} jobs of {each_seconds:g} s, {jobs} at once")
         done: list[Fuzzed] = []
-        for each in fuzzing.fuzz(checks, each_seconds, number, output, jobs):
-            done.append(each)
-            terminal.print(f"{each.name}: {_short(each)}", highlight=False)
+        interrupted = False
+        try:
+            for each in fuzzing.fuzz(checks, each_seconds, number, output, jobs, reduce_seconds):
+                done.append(each)
+                terminal.print(f"{each.name}: {_short(each)}", highlight=False)
+        except KeyboardInterrupt:
+            interrupted = True
         terminal.print(_table(done))
         failed = [each for each in done if each.failure]
         for each in failed:
             terminal.print(f"\n{each.name}: {each.failure}", highlight=False)
         if failed:
             raise typer.Exit(CHECK_FAILED)
+        if interrupted:
+            raise KeyboardInterrupt
 
 
 def _short(each: Fuzzed) -> str:

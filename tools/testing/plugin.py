@@ -14,6 +14,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -49,6 +50,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--abele-seconds", type=float, metavar="S", help="seconds per check")
     group.addoption("--abele-seed", type=int, metavar="N", help="seed of the programs")
     group.addoption(
+        "--abele-reduce-seconds",
+        type=float,
+        metavar="S",
+        help="CPU seconds for making a failing program smaller; default 60, and Ctrl-C ends it",
+    )
+    group.addoption(
         "--abele-replay",
         type=Path,
         metavar="FOLDER",
@@ -81,9 +88,25 @@ def _budget(config: pytest.Config) -> dict[str, Any]:
         "examples": config.getoption("--abele-examples"),
         "seconds": config.getoption("--abele-seconds"),
         "seed": config.getoption("--abele-seed"),
+        "reduce_seconds": config.getoption("--abele-reduce-seconds"),
         "replay": config.getoption("--abele-replay"),
     }
     return {name: value for name, value in given.items() if value is not None}
+
+
+def _teller(config: pytest.Config) -> Callable[[str], None] | None:
+    """Writes to the terminal while a test runs; None where there is none, as in a worker."""
+    terminal: Any = config.pluginmanager.getplugin("terminalreporter")
+    capture: Any = config.pluginmanager.getplugin("capturemanager")
+    if terminal is None:
+        return None
+
+    def tell(text: str) -> None:
+        with nullcontext() if capture is None else capture.global_and_fixture_disabled():
+            terminal.ensure_newline()
+            terminal.write_line(text)
+
+    return tell
 
 
 # Fixtures
@@ -105,7 +128,7 @@ def _checker(
         # A time on the command line replaces the test's own number of programs.
         if "seconds" in budget and "examples" not in budget:
             options.pop("examples", None)
-        options = {"command": command, **options, **budget}
+        options = {"command": command, "tell": _teller(config), **options, **budget}
         filled = options.setdefault("report", report())
         filled.name = request.node.nodeid
         reports = config.stash.setdefault(REPORTS, [])
@@ -240,7 +263,11 @@ class RuleItem(pytest.Item):
         what: Property = self.name  # pyright: ignore[reportAssignmentType]
         report = RuleReport(name=self.nodeid)
         self.config.stash.setdefault(REPORTS, []).append(report)
-        budget: dict[str, Any] = {"report": report, **_budget(self.config)}
+        budget: dict[str, Any] = {
+            "report": report,
+            "tell": _teller(self.config),
+            **_budget(self.config),
+        }
         check_rule(
             self.law,
             rules=rules,

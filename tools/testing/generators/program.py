@@ -23,6 +23,9 @@ from .sketch import Sketch
 
 KIND = "a failing program that abele saved"
 
+SHOWN = 16
+"""The text of a program shows the numbers of constants of at most so many elements."""
+
 MODULE = "program.mlir"
 INPUTS = "inputs.npz"
 ABOUT = "replay.json"
@@ -80,7 +83,7 @@ class Program:
     @property
     def text(self) -> str:
         """The module as people read it, without locations."""
-        return print_module(self.module, locations=False)
+        return print_module(self.module, locations=False, numbers=SHOWN)
 
     def source_program(self) -> Program:
         """The program that this one was lowered from, or itself if it was not lowered."""
@@ -124,7 +127,7 @@ class Program:
         """
         record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
         with whole_folder(folder, KIND) as made:
-            write_module(self.module, made / MODULE)
+            write_module(self.module, made / MODULE, numbers=SHOWN)
             write_npz(made / INPUTS, self.inputs)
             (made / ABOUT).write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 

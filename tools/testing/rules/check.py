@@ -234,7 +234,12 @@ class _Check:
                 return False
             return found is not None and found.way == wrong.way
 
-        shrunk = smallest(program, judge.level.name, alike) if alike(program) else Shrunk(program)
+        seconds = self.settings.reduce_seconds
+        shrunk = (
+            smallest(program, judge.level.name, alike, seconds)
+            if alike(program)
+            else Shrunk(program)
+        )
         small = shrunk.program
         wrong = judge.wrong(small, must=True) or wrong
         folder, command = self._saved(small, wrong.kind)
@@ -270,7 +275,8 @@ class _Check:
 
         # A rule that hangs would use up the time limit at every step of shrinking.
         hangs = isinstance(failed.__cause__, TooLong)
-        shrunk = Shrunk(program) if hangs else smallest(program, self.judge.level.name, alike)
+        seconds, level = self.settings.reduce_seconds, self.judge.level.name
+        shrunk = Shrunk(program) if hangs else smallest(program, level, alike, seconds)
         small = shrunk.program
         folder, command = self._saved(small, "rule")
         return RuleFailed(self.law, small, failed.problem, folder, command, note=shrunk.note)

@@ -17,12 +17,12 @@ from ....dialects.levels import NN
 from ....ir.errors import InputError
 from ....ir.garbage import heap_frozen
 from ....ir.level import Level
-from ....ir.upstream import ModulePass
 from ..generators.levels import level_before
 from ..generators.program import Program
 from ..generators.training import is_step
 from ..oracle.relations import name_of
 from . import shrink
+from .aim import Aim
 from .blame import (
     FirstWrong,
     fewest_passes,
@@ -32,23 +32,26 @@ from .blame import (
 )
 from .culprit import culprit
 from .draw import drawn, generated
-from .failures import AtFault, Miscompiled, StrategyFailed, Wrong
+from .failures import AtFault, Miscompiled, PassFailed, StrategyFailed, Wrong
 from .judge import Judge
 from .pass_level import FoundLevel, level_for, level_given
+from .progress import Progress
+from .reached import Reached
 from .report import Report, exercised
 from .run import Passes, PassList, Refused, is_abeles
-from .save import save_failure
+from .save import Saved, save_failure
 from .settings import UNLIMITED, CheckOptions, CheckSettings
-from .shrink import SHARE, Shrunk, both, fails_alike, fails_with, smallest
+from .shrink import SHARE, Fails, Shrunk, fails_alike, fails_with, smallest
 from .untested import refuse_untested
 from .valid import valid_like
 
-HURRIED, SLOWER = 0.25, 4
-"""A smaller program may take this many seconds, plus this many times what the failing one took."""
+HURRIED, SLOWER = 0.1, 4
+"""A smaller program may take this many CPU seconds, plus this many times what the smallest failing
+one took."""
+LEAD = 2.0
+"""The passes before the wrong one may take at least so many CPU seconds."""
 MOST_LINES = 60
 """A message shows a program after the passes of at most this many lines."""
-FEW_PASSES = 3
-"""If at most this many passes are under test, generate programs around the operators they name."""
 OF_RESULTS = ("value", "narrow", "fault")
 """Kinds of failures that a codelet or a layout may be to blame for."""
 REFUSALS = 50
@@ -63,9 +66,9 @@ def check_pass(
     tested: the pass or its name, or several. level: the level of the programs, or a stage between
     levels (see programs); if None, the level of the first pass: the one that it declares to take,
     or else the one that its code names operations of, or else the one where it changes programs.
-    options: the fields of CheckSettings, among them examples, seconds, seed, programs, relation,
-    results, expect_changes, rounded_once, limit, folder and report. If neither examples nor seconds
-    is given, the check runs for 10 s.
+    options: the fields of CheckSettings, among them examples, seconds, seed, operators, decisions,
+    programs, relation, results, expect_changes, rounded_once, limit, folder and report. If neither
+    examples nor seconds is given, the check runs for 10 s.
     A pass that declares `rounds = True` may change results by as much as the casts that it adds,
     and may round on the way. All other passes may change them only within the error bound of the
     program's own operations.
@@ -110,7 +113,9 @@ class _Enough(BaseException):
 class _Check:
     """A search for a program on which passes fail.
 
-    found_level: the level of the programs. refusal: why the last program was refused.
+    found_level: the level of the programs. refusal: why the last program was refused. _place: the
+    settings with the folder that a failure has been saved in. _counted: how many rules and answers
+    of guards have been seen.
     """
 
     found_level: FoundLevel
@@ -118,6 +123,8 @@ class _Check:
     judge: Judge
     report: Report
     refusal: str = ""
+    _place: CheckSettings | None = None
+    _counted: int = 0
 
     @property
     def level(self) -> str:
@@ -167,18 +174,27 @@ class _Check:
         return self.report
 
     def _draw(self, look: Callable[[Program], bool]) -> None:
-        count, seed = self.settings.count(UNLIMITED), self.settings.any_seed()
-        if self.settings.programs is not None:
-            drawn(self.settings.programs, count, seed, look)
-        else:
-            generated(self.level, count, seed, self._aims(), look)
-
-    def _aims(self) -> tuple[ModulePass, ...]:
-        """The passes that programs are aimed at; a long pipeline would name all operators."""
+        settings = self.settings
+        count, seed = settings.count(UNLIMITED), settings.any_seed()
         passes = self.judge.passes.on()
-        # abele's own passes around a user's need no test here.
-        passes = tuple(each for each in passes if not is_abeles(each)) or passes
-        return passes if self.level == NN.name and len(passes) <= FEW_PASSES else ()
+        if settings.programs is not None:
+            if settings.operators or settings.decisions:
+                raise InputError("give programs, or operators and decisions, but not both")
+            drawn(settings.programs, count, seed, look)
+            return
+        aim = Aim.of(passes, self.level, settings.operators, settings.decisions)
+        users = [each for each in passes if not is_abeles(each)]
+        reached = Reached(users or passes)
+        self.judge.watching = reached.watching
+
+        def has_news() -> bool:
+            counts = len(self.report.fired) + len(self.report.guards)
+            news = reached.has_news() or counts > self._counted
+            self._counted = counts
+            return news
+
+        with reached.session():
+            generated(self.level, count, seed, aim, look, has_news)
 
     def _look(self, program: Program, end: float | None) -> bool:
         """Judge one program; returns whether the passes change it."""
@@ -217,9 +233,7 @@ class _Check:
         shrunk, alone = self._small(program, first, wrong)
         small = shrunk.program
         wrong = alone.wrong(small) or wrong
-        folder, command = save_failure(
-            small, alone.passes, alone.settings.relations, wrong.kind, self.settings
-        )
+        folder, command = self._saved(small, alone, wrong.kind)
         return Miscompiled(
             small,
             wrong,
@@ -242,34 +256,86 @@ class _Check:
             return ""
         return text if text.count("\n") < MOST_LINES else ""
 
+    @property
+    def _reducing(self) -> float:
+        """CPU seconds for making a failing program smaller."""
+        given = self.settings.reduce_seconds
+        return shrink.SHRINKING if given is None else given
+
     def _small(self, program: Program, first: FirstWrong, wrong: Wrong) -> tuple[Shrunk, Judge]:
         """The program before the first wrong pass, made small, and a judge of that pass.
 
         A program that further passes come before is made small before them, and then after them.
         """
+        end = process_time() + self._reducing
         begin = process_time()
         wrong = first.alone.wrong(first.before) or wrong
-        limit = _limit_for(self.settings.limit, wrong, process_time() - begin)
+        kind = "" if wrong.kind == "hang" else wrong.kind
+        limit = self.settings.limit
+        limit = _limit_for(limit, wrong, process_time() - begin, limit)
         valid = valid_like(first.before, self.settings.limit)
-        hurried = self.judge.only(limit=limit)
+
+        def hurried(least: float = 0.0) -> Judge:
+            return self.judge.only(limit=max(limit, least), looks_for=kind)
 
         def fails(before: Program) -> bool:
-            alone = first.alone_on(before, hurried)
-            return fails_with(alone.only(limit=limit), wrong)(before) and valid(before)
+            nonlocal limit
+            progress.pause()
+            alone = first.alone_on(before, hurried()).only(limit=limit, looks_for=kind)
+            begin = process_time()
+            found = fails_with(alone, wrong)(before)
+            if found:
+                limit = _limit_for(self.settings.limit, wrong, process_time() - begin, limit)
+            return found
 
-        def fails_below(candidate: Program) -> bool:
+        def reached(program: Program) -> Program | None:
             try:
-                return fails(first.reached(candidate, hurried))
+                return first.reached(program, hurried(LEAD))
             except (Refused, AtFault):
-                return False
+                return None
 
-        before, complete = first.before, True
+        def both_below(holds: Fails) -> Fails:
+            def below(candidate: Program) -> bool:
+                before = reached(candidate)
+                return before is not None and holds(before)
+
+            return below
+
+        def save(before: Program) -> str:
+            return str(self._saved(before, first.alone_on(before, self.judge), wrong.kind).folder)
+
+        progress = Progress(
+            lambda each: save(each) if valid(each) else "", self.settings.tell, self._reducing
+        )
+        before, complete, stopped = first.before, True, False
         if first.index:
-            above = smallest(program, self.level, fails_below, SHARE * shrink.SHRINKING)
+            above = smallest(
+                program,
+                self.level,
+                both_below(fails),
+                SHARE * self._reducing,
+                valid=both_below(valid),
+                better=lambda each: progress.better(reached(each) or first.before),
+            )
             before, complete = first.reached(above.program, self.judge), above.complete
-        found = smallest(before, self.level, fails)
-        shrunk = Shrunk(found.program, found.complete and complete)
+            stopped = above.stopped
+        left = 0.0 if stopped else max(0.0, end - process_time())
+        found = smallest(before, self.level, fails, left, valid=valid, better=progress.better)
+        shrunk = replace(
+            found,
+            complete=found.complete and complete,
+            stopped=found.stopped or stopped,
+            seconds=self._reducing,
+        )
         return shrunk, first.alone_on(shrunk.program, self.judge)
+
+    def _saved(self, program: Program, judge: Judge, kind: str) -> Saved:
+        """Save a failing program, in the same folder each time."""
+        saved = save_failure(
+            program, judge.passes, judge.settings.relations, kind, self._place or self.settings
+        )
+        self._place = replace(self.settings, folder=saved.folder)
+        return saved
 
     def _fault(self, program: Program, failed: AtFault) -> AtFault | Miscompiled:
         """The failure of a pass or relation to raise: on a small program, which is saved.
@@ -280,16 +346,29 @@ class _Check:
         if earlier is not None:
             return self._miscompiled(program, earlier)
         judge = self.judge.only()
+        if isinstance(failed, PassFailed):
+            # A pass that raises does so before anything is compared.
+            judge = self.judge.only(looks_for="raised", relation=None, results=False)
+        alike = fails_alike(judge, failed)
         valid = valid_like(program, self.settings.limit)
-        fails = both(fails_alike(judge, failed), valid)
-        shrunk = smallest(program, self.level, fails)
+
+        def fails(candidate: Program) -> bool:
+            progress.pause()
+            return alike(candidate)
+
+        progress = Progress(
+            lambda each: str(self._saved(each, judge, failed.what).folder) if valid(each) else "",
+            self.settings.tell,
+            self._reducing,
+        )
+        shrunk = smallest(
+            program, self.level, fails, self._reducing, valid=valid, better=progress.better
+        )
         small = shrunk.program
-        if not fails(small):
+        if not alike(small):
             return failed
         rewrite = interrupted_rewrite(small, judge, failed.name)
-        folder, command = save_failure(
-            small, judge.passes, self.settings.relations, failed.what, self.settings
-        )
+        folder, command = self._saved(small, self.judge, failed.what)
         found = type(failed)(
             small, failed.name, failed.problem, folder, command, rewrite, note=shrunk.note
         )
@@ -324,9 +403,10 @@ def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
     return level_for(passes[0], settings)
 
 
-def _limit_for(limit: float, wrong: Wrong, seconds: float) -> float:
+def _limit_for(limit: float, wrong: Wrong, seconds: float, before: float) -> float:
     """The CPU seconds for a smaller program, given those that the failing one took.
 
-    A change that makes a program smaller can make a loop endless, so the limit is lower.
+    before: the limit for the failing one. A change that makes a program smaller can make a loop
+    endless, so the limit is low.
     """
-    return limit if wrong.kind == "hang" else min(limit, HURRIED + SLOWER * seconds)
+    return limit if wrong.kind == "hang" else min(before, HURRIED + SLOWER * seconds)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from ....ir.errors import one_line_with_notes
-from ....ir.upstream import ModulePass
-from ..generators.build import build, default_operators
+from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program
 from ..generators.sketch import MOST_KINDS, random_sketch
+from .aim import Aim
 from .failures import StrategyFailed
-from .focus import about, named_operators, programs_of_rules
+from .focus import about, programs_of_rules
 from .judge import invalid
 from .learned import Learned
 from .settings import LIMIT
@@ -29,35 +29,40 @@ Look = Callable[[Program], bool]
 """Checks one program, and returns whether the passes change it. What it raises ends the drawing."""
 
 
-def generated(level: str, count: int, seed: int, passes: Sequence[ModulePass], look: Look) -> None:
+def generated(
+    level: str, count: int, seed: int, aim: Aim, look: Look, news: Callable[[], bool] = bool
+) -> None:
     """Show generated programs of a level to a function.
 
-    passes: half of the programs are aimed at these: they contain the left sides of their rules, or
-    the operators that their code names. Others resemble programs that the passes changed. If the
-    code names nothing, or nothing that helps, half of the programs do.
+    aim: what programs are about. Half of the programs contain the left sides of rules, or are made
+    of the operators that the aim names. Others resemble programs that the passes changed, or that
+    reached new code of them. If the aim names nothing, or nothing that helps, half of the programs
+    resemble changed ones. news: whether the program that was shown last reached new code.
     """
-    operators = default_operators()
-    learned = Learned()
-    named = named_operators(passes, operators)
-    fitting = programs_of_rules(passes, operators, seed, LIMIT)
+    operators = aim.vocabulary()
+    named = aim.numbers(operators)
+    learned = Learned(bool(named), bool(aim.operators))
+    fitting = programs_of_rules(aim.passes, operators, seed, LIMIT)
     for number in range(count):
         random = Random(f"{seed} {number}")
         made = next(fitting, None) if number % 4 == 3 else None
         if made is not None:
             made.key = f"{seed} {number}"
-            look(made)
+            look(aim.planned(made))
+            news()
             continue
         sketch = random_sketch(random)
-        aimed = bool(named) and number % 2 == 1 and learned.aim_helps
+        aimed = learned.is_aimed(number)
         if aimed:
             sketch = about(sketch, named)
-        elif learned.sketches and number % 4 in learned.turns(bool(named)):
-            sketch = learned.like(sketch, random)
+        elif known := learned.resembles(number):
+            sketch = learned.like(known, sketch, random)
         if number % STEPS == STEPS // 2 + 1:
             sketch = replace(sketch, training=random.randint(1, MOST_KINDS))
+        sketch = aim.decided(sketch, operators, random)
         program = at_level(build(sketch, operators), level)
-        changed = program is not None and look(program)
-        learned.add(sketch, aimed, changed)
+        changed = program is not None and look(aim.planned(program))
+        learned.add(sketch, aimed, changed, news())
 
 
 def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) -> None:

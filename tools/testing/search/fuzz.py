@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
-from ....dialects.levels import LEVELS, PLANNED
+from ....dialects.levels import LEVELS, NN, PLANNED
 from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import KNOWN
+from .aim import Aim
 from .check import check_pass, check_pipeline
 from .failures import Miscompiled, PassFailed, Untested
 from .pass_level import level_given
@@ -29,8 +32,8 @@ Check = Callable[..., Report]
 """A check with the keywords seconds, seed, folder and report, as of check_pass."""
 
 ADVICE = (
-    f"give --level, one of {', '.join(KNOWN)}, or more --seconds; in a test, check_pass takes "
-    "programs of the operations that a pass looks for"
+    f"give --level, one of {', '.join(KNOWN)}; or --operator for each operator that the pass looks "
+    "for; or more --seconds"
 )
 """What to do if a pass changed hardly any program."""
 
@@ -48,14 +51,26 @@ def jobs(
     passes: Sequence[str] = (),
     registry: Mapping[str, PassEntry] = PASSES,
     level: str | None = None,
+    operators: Sequence[str] = (),
+    decisions: Sequence[str] = (),
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
     passes: pipelines, each checked by itself. level: the level of their programs; if None, each
-    check finds it as check_pass does. Raises InputError for an unknown pass or level.
+    check finds it as check_pass does. operators, decisions: what programs are about, as check_pass
+    takes them. Raises InputError for an unknown pass, level, operator or decision.
     """
     if level is not None:
         level_given(level)
+    Aim.of((), NN.name, operators, decisions)
+    found = _jobs(passes, registry, level)
+    about = {"operators": tuple(operators), "decisions": tuple(decisions)}
+    return {name: partial(check, **about) for name, check in found.items()}
+
+
+def _jobs(
+    passes: Sequence[str], registry: Mapping[str, PassEntry], level: str | None
+) -> dict[str, Check]:
     if passes:
         return {spec: _of_pass(spec, registry, level) for spec in passes}
     own = [name for name in PASSES if name != "plan-splits"]
@@ -77,33 +92,62 @@ def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) ->
 
 
 def fuzz(
-    checks: Mapping[str, Check], seconds: float, seed: int, folder: Path, processes: int = 1
+    checks: Mapping[str, Check],
+    seconds: float,
+    seed: int,
+    folder: Path,
+    processes: int = 1,
+    reduce_seconds: float | None = None,
 ) -> Iterator[Fuzzed]:
     """Run each check for so many seconds, and yield the result of each as it ends.
 
     seed: the seed of every check. folder: each failure is saved in a folder below it, named after
     its job. processes: how many checks run at once, in forks of this process, so that modules are
-    loaded once.
+    loaded once. reduce_seconds: CPU seconds for making each failing program smaller. A
+    KeyboardInterrupt, which all forks get too, ends the checks that run: a check that makes a
+    program smaller returns the smallest one so far.
     """
     fork = get_context("fork")
     # Forks inherit the checks. Passes made of a user's rules could not be sent to them.
     with ProcessPoolExecutor(processes, fork, _CHECKS.update, (checks,)) as pool:
         running = [
-            pool.submit(_run, name, seconds, seed, folder / _file_name(name)) for name in checks
+            pool.submit(_run, name, seconds, seed, folder / _file_name(name), reduce_seconds)
+            for name in checks
         ]
-        for each in as_completed(running):
-            yield each.result()
+        left = set(running)
+        try:
+            for each in as_completed(running):
+                left.discard(each)
+                yield each.result()
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # A fork that was between two checks has ended by itself.
+            with suppress(BrokenProcessPool):
+                for each in as_completed(each for each in left if not each.cancelled()):
+                    yield each.result()
+            raise
 
 
 _CHECKS: dict[str, Check] = {}
 """The checks by name, in the processes that run them."""
 
 
-def _run(name: str, seconds: float, seed: int, folder: Path) -> Fuzzed:
+def _run(
+    name: str, seconds: float, seed: int, folder: Path, reduce_seconds: float | None
+) -> Fuzzed:
     report = Report()
     try:
         check = _CHECKS[name]
-        return Fuzzed(name, check(seconds=seconds, seed=seed, folder=folder, report=report))
+        check(
+            seconds=seconds,
+            seed=seed,
+            folder=folder,
+            report=report,
+            reduce_seconds=reduce_seconds,
+        )
+        return Fuzzed(name, report)
+    except KeyboardInterrupt:
+        return Fuzzed(name, report)
     except Untested as untested:
         return Fuzzed(name, report, f"{untested.problem}\n{ADVICE}")
     except (Miscompiled, PassFailed, InputError) as failure:

@@ -35,7 +35,7 @@ from .failures import (
 )
 from .refusals import broken_before
 from .report import Report
-from .run import PassList, Refused, apply
+from .run import PassList, Refused, Watching, apply, unwatched
 from .save import save_failure
 from .settings import CheckSettings
 
@@ -51,18 +51,29 @@ READ_BACK = 6
 class Judge:
     """Runs passes on one program after another, and says what is wrong with each.
 
-    doing: the current step, to be named if it takes too long.
+    doing: the current step, to be named if it takes too long. looks_for: the kind of failure that
+    the judge looks for; any if "". It leaves out some steps that cannot show this kind.
+    watching: a block around each pass, when it runs on a program for the first time.
     """
 
     passes: PassList
     settings: CheckSettings
     report: Report = field(default_factory=Report)
     doing: str = ""
+    looks_for: str = ""
+    watching: Watching = unwatched
 
-    def only(self, *, passes: PassList | None = None, **settings: Any) -> Judge:
+    def only(
+        self, *, passes: PassList | None = None, looks_for: str | None = None, **settings: Any
+    ) -> Judge:
         """A judge of fewer passes or with other settings. It counts by itself and saves nothing."""
         less = replace(self.settings, **{"folder": None, "command": "", **settings})
-        return Judge(passes or self.passes, less)
+        kind = self.looks_for if looks_for is None else looks_for
+        return Judge(passes or self.passes, less, looks_for=kind)
+
+    def _may_show(self, step: str) -> bool:
+        """Whether a step that shows one kind of failure is of use."""
+        return self.looks_for in ("", step)
 
     def wrong(self, program: Program) -> Wrong | None:
         """What is wrong with a program after the passes; None if nothing is.
@@ -88,7 +99,7 @@ class Judge:
         return "\n".join([*lines, *ending(program, *saved)])
 
     def _problem(self, program: Program) -> Wrong | None:
-        twice = _is_nth(program, COMPILED_TWICE)
+        twice = self._may_show("random") and _is_nth(program, COMPILED_TWICE)
         self.doing = "compiling the program"
         try:
             after = self._compiled_first(program)
@@ -100,7 +111,7 @@ class Judge:
             return problem
         self.doing = "printing and reading the program"
         problem = invalid(after.module)
-        if problem is None and _is_nth(program, READ_BACK):
+        if problem is None and self._may_show("text") and _is_nth(program, READ_BACK):
             problem = unreadable(after)
         if problem is not None:
             return problem
@@ -171,7 +182,8 @@ class Judge:
         """The program after all passes, counting which of several passes change it."""
         several = len(self.passes.for_program(program)) > 1
         changed_by = self.report.changed_by if several else None
-        return self.passes.compiled(program, self.settings.limit, self.report, changed_by)
+        limit = self.settings.limit
+        return self.passes.compiled(program, limit, self.report, changed_by, self.watching)
 
     def _lowered(self, program: Program) -> Program:
         """The program that defines the results: the first that can run, before or after a pass.

@@ -9,47 +9,72 @@ from random import Random
 from ..generators.sketch import MOST_KINDS, Sketch, Step
 
 AIMED = 30
-"""If so many programs of the operators that a pass names are unchanged, the aim is wrong."""
+"""If so many programs of the operators that a pass names are unchanged, fewer are made of them."""
 MOST_STEPS = 6
-"""A program made from a changed one has at most so many steps."""
+"""A program made from another one has at most so many steps."""
+LATEST = 8
+"""Half of the programs that resemble promising ones resemble one of the latest few."""
 
 
 @dataclass
 class Learned:
-    """The sketches of programs that passes changed.
+    """The sketches of programs that passes changed, and of those that reached new code in them.
 
-    aimed, hits: how many programs were made of the operators that the passes name, and how many of
-    these the passes changed.
+    named: whether passes name operators, or the caller does. given: whether the caller does.
+    aimed, hits: how many programs were made of these operators, and how many of those the passes
+    changed. sketches: of programs that passes changed. promising: of programs that reached code of
+    the passes which no program before reached.
     """
 
+    named: bool = False
+    given: bool = False
     sketches: list[Sketch] = field(default_factory=list[Sketch])
+    promising: list[Sketch] = field(default_factory=list[Sketch])
     aimed: int = 0
     hits: int = 0
 
     @property
     def aim_helps(self) -> bool:
-        """Whether programs of the operators that the passes name are worth making."""
-        return self.aimed < AIMED or self.hits > 0
+        """Whether programs of the named operators are worth making as often as others."""
+        return self.given or self.aimed < AIMED or self.hits > 0
 
-    def turns(self, named: bool) -> Sequence[int]:
-        """Which of four programs in a row resemble changed ones.
+    def is_aimed(self, number: int) -> bool:
+        """Whether a program, by its number, is made of the named operators alone.
 
-        named: whether passes name operators, so that others are aimed.
+        The aim is never given up: a pattern of several operators may fit one in a thousand.
         """
-        return (0,) if named and self.aim_helps else (1, 3)
+        if not self.named:
+            return False
+        return number % 2 == 1 if self.aim_helps else number % 4 == 1
 
-    def add(self, sketch: Sketch, aimed: bool, changed: bool) -> None:
-        """Record whether passes changed the program of a sketch, and whether it was aimed."""
+    def resembles(self, number: int) -> Sequence[Sketch]:
+        """The sketches that a program, by its number, may resemble; () for none."""
+        if number % 8 in (2, 6) and self.promising:
+            return self.promising
+        turns = (0,) if self.named and self.aim_helps else (0, 3) if self.named else (1, 3)
+        return self.sketches if number % 4 in turns else ()
+
+    def add(self, sketch: Sketch, aimed: bool, changed: bool, news: bool = False) -> None:
+        """Record whether passes changed the program of a sketch, and whether it was aimed.
+
+        news: whether it reached code that no program before did.
+        """
         self.aimed += aimed
         self.hits += aimed and changed
         if changed:
             self.sketches.append(sketch)
+        if news:
+            self.promising.append(sketch)
 
-    def like(self, fresh: Sketch, random: Random) -> Sketch:
-        """A sketch that resembles those of changed programs. fresh: a random sketch."""
+    def like(self, sketches: Sequence[Sketch], fresh: Sketch, random: Random) -> Sketch:
+        """A sketch that resembles one of some sketches. fresh: a random sketch."""
+        if sketches is self.promising:
+            latest = sketches[-LATEST:] if random.random() < 0.5 else sketches
+            return _varied(random.choice(latest), fresh, random, keep=0.6)
+        old = random.choice(sketches)
         if random.random() < 0.5:
-            return _mixed(fresh, random.choice(self.sketches).steps, random)
-        return _varied(random.choice(self.sketches), fresh, random)
+            return _mixed(fresh, old.steps, random)
+        return _varied(old, fresh, random, keep=0.0)
 
 
 def _mixed(fresh: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
@@ -61,10 +86,11 @@ def _mixed(fresh: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
     return replace(fresh, steps=tuple(mixed))
 
 
-def _varied(old: Sketch, fresh: Sketch, random: Random) -> Sketch:
+def _varied(old: Sketch, fresh: Sketch, random: Random, keep: float) -> Sketch:
     """A sketch with most of the steps of an old one, and with other sizes, values or machine.
 
     What a pass looks for, say an operator on the result of another, stays most of the time.
+    keep: how often the seed stays, so that leaves are the same.
     """
     steps = list(old.steps)
     at = random.randrange(len(steps))
@@ -83,6 +109,6 @@ def _varied(old: Sketch, fresh: Sketch, random: Random) -> Sketch:
         steps=tuple(steps),
         sizes=sizes.sizes,
         data=data.data,
-        seed=fresh.seed,
+        seed=old.seed if random.random() < keep else fresh.seed,
         target=target.target,
     )

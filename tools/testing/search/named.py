@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import get_annotations
 from pathlib import Path
@@ -56,14 +57,25 @@ def classes_named_by(tested: ModulePass) -> Iterator[type]:
     yield from _Reader(type(tested)).read(tested)
 
 
+def words_of(tested: ModulePass) -> set[str]:
+    """The names of variables and attributes that the code of a pass uses."""
+    reader = _Reader(type(tested))
+    for _ in reader.read(tested):
+        pass
+    return reader.words
+
+
 class _Reader:
-    """Reads values one after another. home: the class of the pass."""
+    """Reads values one after another. home: the class of the pass.
+
+    words: the names that the functions read so far use.
+    """
 
     def __init__(self, home: type) -> None:
-        self.home = home.__module__
-        self.folder = _folder(home)
+        self.home = Home.of(home)
         self.left: list[object] = []
         self.seen: set[int] = set()
+        self.words: set[str] = set()
 
     def read(self, tested: ModulePass) -> Iterator[type]:
         """The classes that a pass names."""
@@ -122,6 +134,7 @@ class _Reader:
         if not self._is_own(function):
             return
         names, texts = _mentioned(function.__code__)
+        self.words |= names
         scope: dict[str, Any] = function.__globals__
         for hint in get_annotations(function).values():
             if isinstance(hint, str):
@@ -134,26 +147,44 @@ class _Reader:
 
     def _is_own(self, value: type | FunctionType) -> bool:
         """Whether a class or function is of the same module, package or folder as the pass."""
-        module = value.__module__
-        if module == self.home:
+        return self.home.has(value.__module__, _file_of(value))
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the code of a pass is: a module, and the package or folder around it."""
+
+    module: str
+    folder: Path | None
+
+    @staticmethod
+    def of(defined: type) -> Home:
+        """The home of a class."""
+        return Home(defined.__module__, _folder(_file_of(defined)))
+
+    def has(self, module: str, file: object) -> bool:
+        """Whether a module, in this file, belongs to the pass."""
+        if module == self.module:
             return True
-        top = self.home.partition(".")[0]
+        top = self.module.partition(".")[0]
         if top in LIBRARIES or module.partition(".")[0] in (*LIBRARIES, "builtins"):
             return False
-        if "." in self.home and module.partition(".")[0] == top:
+        if "." in self.module and module.partition(".")[0] == top:
             return True
-        folder = _folder(value)
+        folder = _folder(file)
         if self.folder is None or folder is None or not folder.is_relative_to(self.folder):
             return False
         return not set(INSTALLED) & {self.folder.name, *folder.relative_to(self.folder).parts}
 
 
-def _folder(value: type | FunctionType) -> Path | None:
-    """The folder of the file that defines a class or function; None if it is in no file."""
+def _file_of(value: type | FunctionType) -> object:
+    """The file that defines a class or function; None if it is in no file."""
     if isinstance(value, FunctionType):
-        file = value.__globals__.get("__file__")
-    else:
-        file = getattr(sys.modules.get(value.__module__), "__file__", None)
+        return value.__globals__.get("__file__")
+    return getattr(sys.modules.get(value.__module__), "__file__", None)
+
+
+def _folder(file: object) -> Path | None:
     return Path(file).resolve().parent if isinstance(file, str) else None
 
 

@@ -15,6 +15,7 @@ from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from ..generators.program import Program
 from ..limits import TooLong, guarded
+from .aim import Aim
 from .draw import generated
 from .failures import PassFailed
 from .judge import STUCK, Judge
@@ -109,7 +110,7 @@ def changed_of_some(tested: ModulePass, level: str, settings: CheckSettings) -> 
         return changed
 
     try:
-        generated(level, TRIED, settings.any_seed(), (tested,) if level == NN.name else (), look)
+        generated(level, TRIED, settings.any_seed(), Aim.of((tested,), level), look)
     except _Hangs:
         return count
     return count

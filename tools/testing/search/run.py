@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -30,6 +30,15 @@ from .watch import Counts, watching_rules
 
 Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
 """A pass, a pipeline as abele opt -p takes it, or several of them: ("nn", MyPass(), "tile")."""
+
+
+Watching: TypeAlias = "Callable[[ModulePass], AbstractContextManager[None]]"
+"""Makes a block around a pass that runs."""
+
+
+def unwatched(_: ModulePass) -> AbstractContextManager[None]:
+    """A block that watches nothing."""
+    return nullcontext()
 
 
 class Refused(Exception):
@@ -87,17 +96,19 @@ class PassList:
         limit: float,
         counts: Counts,
         changed_by: Counter[str] | None = None,
+        watching: Watching = unwatched,
     ) -> Program:
         """A copy of the program after all passes.
 
         limit: CPU seconds, as for `apply`. counts: counts what rules do. changed_by: counts the
-        programs that each user's pass changes. Raises Refused and PassFailed.
+        programs that each user's pass changes. watching: a block around each pass. Raises Refused
+        and PassFailed.
         """
         after = program.clone()
         for at, each in enumerate(self.for_program(program)):
             watched = changed_by is not None and not is_abeles(each)
             before = after.module.clone() if watched else None
-            with nullcontext() if self.rewrites is None else limited(self.rewrites):
+            with watching(each), nullcontext() if self.rewrites is None else limited(self.rewrites):
                 try:
                     apply(each, after, program, limit, counts)
                 except Refused as refused:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+from xdsl.ir import Operation
 
 from ..generators.program import Program
 from ..oracle.relations import Relation
@@ -34,15 +36,19 @@ class BudgetOptions(TypedDict, total=False):
     seconds: float | None
     seed: int | None
     limit: float
+    reduce_seconds: float | None
     folder: Path | None
     command: str
     replay: Path | None
+    tell: Callable[[str], None] | None
 
 
 class CheckOptions(BudgetOptions, total=False):
     """The keywords of check_pass and check_pipeline: the fields of CheckSettings."""
 
     programs: SearchStrategy[Program] | None
+    operators: Sequence[type[Operation] | str]
+    decisions: Sequence[str]
     relation: Relations
     results: bool
     expect_changes: bool
@@ -58,19 +64,24 @@ class Budget:
     seconds: time after which the check starts no more programs.
     seed: seed of the programs. None means any, or 0 where the environment sets CI.
     limit: CPU seconds for one program.
+    reduce_seconds: CPU seconds for making a failing program smaller; 60 if None.
     folder: where to save a failing program; a new temporary folder if None.
     command: the command that replays the failure, with FOLDER for the folder; the check works it
     out if "".
     replay: a folder with a saved program, which the check runs instead of generated ones.
+    tell: is given the first small program that fails, as text, if reducing it takes long; None
+    writes it to standard error.
     """
 
     examples: int | None = None
     seconds: float | None = None
     seed: int | None = None
     limit: float = LIMIT
+    reduce_seconds: float | None = None
     folder: Path | None = None
     command: str = ""
     replay: Path | None = None
+    tell: Callable[[str], None] | None = None
 
     def count(self, default: int) -> int:
         """The number of programs; the default if neither it nor the time is set."""
@@ -90,6 +101,11 @@ class CheckSettings(Budget):
     If neither examples nor seconds is set, the check runs for SECONDS. The n-th program depends on
     the seed and the passes alone, so time only limits how many programs run.
     programs: a Hypothesis strategy of programs; any programs of the level if None.
+    operators: what half of the programs are made of: operators of nn, as classes or by name. If
+    none are given, the code of the passes tells what they look for.
+    decisions: what most plans decide, if programs are planned at random or are of a lower level:
+    some of split, order, first_tile, method, workers, combine, steps, ring and groups. If none are
+    given, the code of a user's pass tells.
     relation: one or several relations that must hold in addition to the results.
     results: whether to compare results. False checks the relations alone.
     expect_changes: whether the check fails if the passes change hardly any program, because then
@@ -100,6 +116,8 @@ class CheckSettings(Budget):
     """
 
     programs: SearchStrategy[Program] | None = None
+    operators: Sequence[type[Operation] | str] = ()
+    decisions: Sequence[str] = ()
     relation: Relations = None
     results: bool = True
     expect_changes: bool = True

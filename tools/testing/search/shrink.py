@@ -33,51 +33,143 @@ from .run import Refused
 SHRINKING = 60.0
 """CPU seconds for making one failing program smaller. Most programs take a few."""
 
-SHARE = 0.5
-"""The share of the time that simpler sketches, and then simpler sources, may use."""
+SKETCHED, SHARE = 0.3, 0.5
+"""The shares of the time that simpler sketches, and then simpler sources, may use."""
 
 Fails = Callable[[Program], bool]
 """Whether a program still shows the failure. It does not change the program."""
 
+Better = Callable[[Program], None]
+"""Is shown each smaller program that fails."""
+
+
+def _all_valid(program: Program) -> bool:
+    return True
+
+
+def _not_shown(program: Program) -> None:
+    pass
+
 
 @dataclass(frozen=True)
 class Shrunk:
-    """A small program that fails. complete: False if time ran out before all ways were tried."""
+    """A small program that fails.
+
+    complete: False if time ran out before all ways were tried. stopped: whether the user ended it.
+    seconds: the CPU seconds that there were.
+    """
 
     program: Program
     complete: bool = True
+    stopped: bool = False
+    seconds: float = SHRINKING
 
     @property
     def note(self) -> str:
         """What to tell the user if the program may still be too large; "" otherwise."""
-        if self.complete:
+        if self.stopped:
+            why = "reducing it was stopped"
+        elif not self.complete:
+            why = f"{self.seconds:g} s of CPU time were not enough"
+        else:
             return ""
         return (
-            f"This program is not fully reduced: {SHRINKING:g} s of CPU time were not enough. "
+            f"This program is not fully reduced: {why}. "
             "Replay it to see whether a smaller one fails too."
         )
 
 
-def smallest(program: Program, level: str, fails: Fails, seconds: float | None = None) -> Shrunk:
+def smallest(
+    program: Program,
+    level: str,
+    fails: Fails,
+    seconds: float | None = None,
+    *,
+    valid: Fails = _all_valid,
+    better: Better = _not_shown,
+) -> Shrunk:
     """A small program that fails like a given one.
 
-    level: what the program was generated for. seconds: of CPU time; SHRINKING if None.
+    level: what the program was generated for. seconds: of CPU time; SHRINKING if None. valid:
+    whether a program is fit to be a reproducer, which takes longer to say than whether it fails.
+    better: is shown each smaller program that fails, valid or not. A KeyboardInterrupt ends the
+    search with the smallest program so far.
     Returns the program itself if it does not fail again, as one that fails only now and then.
     """
     limit = SHRINKING if seconds is None else seconds
-    begin = process_time()
-    best = Shrunk(program)
+    search = _Shrinking(program, level, fails, valid, better, process_time() + limit)
+    complete = stopped = False
     try:
-        if program.sketch is not None:
-            best = _of_sketch(program, level, fails, begin + SHARE * limit)
-        if best.program.source is not None and best.program.sketch is not None:
-            half = SHARE * (begin + limit - process_time())
-            best = _of_source(best.program, level, fails, half)
-        end = begin + limit
-        best = _of_module(best, fails, max(0.0, end - process_time()))
-        return _of_values(best, fails, end)
-    except ValueError:
-        return best
+        complete = search.run()
+    except KeyboardInterrupt:
+        stopped = True
+        search.settle()
+    return Shrunk(search.sure, complete, stopped, limit)
+
+
+@dataclass
+class _Shrinking:
+    """A search for a small program.
+
+    best: the smallest program that fails. sure: the smallest one that is known to be valid too.
+    """
+
+    sure: Program
+    level: str
+    fails: Fails
+    valid: Fails
+    better: Better
+    end: float
+
+    def __post_init__(self) -> None:
+        self.best = self.sure
+
+    @property
+    def left(self) -> float:
+        """CPU seconds until the end."""
+        return max(0.0, self.end - process_time())
+
+    def show(self, program: Program) -> None:
+        """Take note of a smaller program that fails."""
+        self.best = program
+        self.better(program)
+
+    def settle(self) -> bool:
+        """Make sure of the smallest program, if it is valid; false if it is not."""
+        if self.best is not self.sure and not self.valid(self.best):
+            self.best = self.sure
+            return False
+        self.sure = self.best
+        return True
+
+    def run(self) -> bool:
+        """Take one way after another; returns whether there was time enough."""
+        if self.sure.sketch is not None:
+            self._take(_of_sketch, SKETCHED)
+            if self.sure.source is not None:
+                self._take(_of_source, SHARE)
+        # What remains has no part that can be left out, however little time there was before.
+        complete = self._take(_of_module, 1.0)
+        self._take(_of_values, 1.0)
+        return complete
+
+    def _take(self, way: Way, share: float) -> bool:
+        """Take a way with a share of the time that is left; returns whether it had enough.
+
+        Most smaller programs are valid, so only the smallest is asked about; if it is not valid,
+        the way is taken again, and each program is asked about.
+        """
+        seconds = share * self.left
+        complete = way(self, self.fails, seconds)
+        if not self.settle():
+            complete = way(self, both(self.fails, self.valid), share * self.left)
+            self.settle()
+        return complete
+
+
+Way = Callable[[_Shrinking, Fails, float], bool]
+"""A way to make the best program of a search smaller, with a number of CPU seconds. Returns whether
+they were enough."""
 
 
 def fails_with(judge: Judge, wrong: Wrong) -> Fails:
@@ -122,24 +214,32 @@ def both(fails: Fails, valid: Fails) -> Fails:
 # Sketches
 
 
-def _of_sketch(program: Program, level: str, fails: Fails, end: float) -> Shrunk:
+def _of_sketch(search: _Shrinking, fails: Fails, seconds: float) -> bool:
     """Build programs from simpler sketches, as long as one of them fails."""
-    best, changed, operators = program, True, default_operators()
+    changed, operators, end = True, default_operators(), process_time() + seconds
+    # Where operations can be left out of the program itself, that takes less time.
+    is_lowered = search.best.source is not None
     tried: set[Sketch] = set()
     while changed:
         changed = False
-        assert best.sketch is not None
-        for sketch in simpler(best.sketch):
+        assert search.best.sketch is not None
+        sketch = search.best.sketch
+        for simple in (*fewer_steps(sketch), *(simpler(sketch) if is_lowered else ())):
             if process_time() > end:
-                return Shrunk(best, complete=False)
-            if sketch in tried:
+                return False
+            if simple in tried:
                 continue
-            tried.add(sketch)
-            candidate = at_level(build(sketch, operators), level)
-            if candidate is not None and _weight(candidate) < _weight(best) and fails(candidate):
-                best, changed = candidate, True
+            tried.add(simple)
+            candidate = at_level(build(simple, operators), search.level)
+            if (
+                candidate is not None
+                and _weight(candidate) < _weight(search.best)
+                and fails(candidate)
+            ):
+                search.show(candidate)
+                changed = True
                 break
-    return Shrunk(best)
+    return True
 
 
 def _weight(program: Program) -> tuple[int, int, int, int, int]:
@@ -155,8 +255,8 @@ FEW = (1, 2, 3)
 """Sizes, numbers of tiles and seeds to try in place of larger ones."""
 
 
-def simpler(sketch: Sketch) -> Iterator[Sketch]:
-    """Simpler sketches, the most promising first."""
+def fewer_steps(sketch: Sketch) -> Iterator[Sketch]:
+    """Sketches with fewer steps, the shortest first."""
     steps = sketch.steps
     if sketch.training:
         yield replace(sketch, training=0)
@@ -165,6 +265,11 @@ def simpler(sketch: Sketch) -> Iterator[Sketch]:
         yield replace(sketch, steps=steps[keep : keep + 1])
     for gone in range(len(steps)):
         yield replace(sketch, steps=steps[:gone] + steps[gone + 1 :])
+
+
+def simpler(sketch: Sketch) -> Iterator[Sketch]:
+    """Sketches of the same steps that are simpler, the most promising first."""
+    steps = sketch.steps
     for i, step in enumerate(steps):
         if step.within:
             plain = Step(step.kind, step.operand, step.seed)
@@ -206,53 +311,68 @@ def smaller_machines(spelling: str) -> Iterator[str]:
 # The source of a program of a lower level
 
 
-def _of_source(program: Program, level: str, fails: Fails, seconds: float) -> Shrunk:
+def _of_source(search: _Shrinking, fails: Fails, seconds: float) -> bool:
     """Leave out operations of nn, and lower what remains by the same decisions."""
+    program = search.best
     assert program.sketch is not None
     source = program.source_program()
     named = source.with_module(_with_names(source.module.clone()))
     seed = program.sketch.seed
-
-    def below(module: ModuleOp) -> Program | None:
-        try:
-            return lowered(named.with_module(module), level, Random(seed))
-        except (InputError, DoesNotFit, ValueError, VerifyException):
-            return None
+    latest = program
 
     def still_fails(module: ModuleOp) -> bool:
-        candidate = below(module)
-        return candidate is not None and fails(candidate)
+        nonlocal latest
+        try:
+            latest = lowered(named.with_module(module), search.level, Random(seed))
+        except (InputError, DoesNotFit, ValueError, VerifyException):
+            return False
+        return fails(latest)
 
-    if seconds <= 0 or not still_fails(named.module.clone()):
-        return Shrunk(program)
-    found = reduced(named.module, still_fails, seconds)
-    small = below(found.module.clone())
-    if small is None or _weight(small) > _weight(program):
-        return Shrunk(program)
-    return Shrunk(small, found.complete)
+    def better(module: ModuleOp) -> None:
+        if _weight(latest) <= _weight(search.best):
+            search.show(latest)
+
+    return _reduced(named.module, still_fails, seconds, better)
+
+
+def _reduced(
+    module: ModuleOp,
+    fails: Callable[[ModuleOp], bool],
+    seconds: float,
+    better: Callable[[ModuleOp], None],
+) -> bool:
+    """Reduce a module, and return whether the time was enough."""
+    if seconds <= 0:
+        return False
+    try:
+        return reduced(module, fails, seconds, better).complete
+    except ValueError:
+        # It does not fail: the program before may be wrong only compared with its source.
+        return True
 
 
 # The program itself
 
 
-def _of_module(best: Shrunk, fails: Fails, seconds: float) -> Shrunk:
+def _of_module(search: _Shrinking, fails: Fails, seconds: float) -> bool:
     """Leave out operations, as long as the program fails."""
-    program = best.program
+    program = search.best
     named = program.with_module(_with_names(program.module.clone()))
-    # A program may be wrong only compared with its source, which the copy does not have.
-    if not fails(named):
-        return best
+    latest = program
 
     def still_fails(module: ModuleOp) -> bool:
+        nonlocal latest
         try:
-            candidate = named.with_module(module)
+            latest = named.with_module(module)
         except InputError:
             # Without this operation the program cannot start.
             return False
-        return fails(candidate)
+        return fails(latest)
 
-    found = reduced(named.module, still_fails, seconds)
-    return Shrunk(named.with_module(found.module), found.complete)
+    def better(_: ModuleOp) -> None:
+        search.show(latest)
+
+    return _reduced(named.module, still_fails, seconds, better)
 
 
 def _with_names(module: ModuleOp) -> ModuleOp:
@@ -271,22 +391,22 @@ def _with_names(module: ModuleOp) -> ModuleOp:
 # Values and machine
 
 
-def _of_values(shrunk: Shrunk, fails: Fails, end: float) -> Shrunk:
+def _of_values(search: _Shrinking, fails: Fails, seconds: float) -> bool:
     """Make the machine smaller, and weights and inputs simple, as long as the program fails.
 
     The program has no more parts to leave out, so this is complete whenever it stops.
     """
-    best, complete = shrunk.program, shrunk.complete
-    if best.source is not None:
+    end = process_time() + seconds
+    if search.best.source is not None:
         # Its source would have to change with it.
-        return shrunk
-    for change in _simpler_values(best):
+        return True
+    for change in _simpler_values(search.best):
         if process_time() > end:
             break
-        candidate = change(best)
+        candidate = change(search.best)
         if candidate is not None and fails(candidate):
-            best = candidate
-    return Shrunk(best, complete)
+            search.show(candidate)
+    return True
 
 
 Change = Callable[[Program], Program | None]

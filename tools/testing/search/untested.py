@@ -36,8 +36,8 @@ def refuse_untested(
         )
     raise Untested(
         f"{problem} of {found.level}, so hardly anything was tested\nthe level: {found.why}",
-        f"give level=..., one of {', '.join(KNOWN)}; or the operations that it looks for, "
-        f"programs=programs(operators=[nn.ReluOp, ...]); or {RIGHT}",
+        f"give level=..., one of {', '.join(KNOWN)}; or the operators that it looks for, "
+        f"operators=[nn.ReluOp, ...]; or {RIGHT}",
     )
 
 

@@ -53,7 +53,8 @@ def _runs(program: Program, limit: float) -> bool:
 
 def _compiles(program: Program, limit: float) -> bool:
     """Whether abele's own passes compile a program to the machine, with the same results."""
-    judge = Judge(PassList(passes_to_the_machine(program)), CheckSettings(limit=limit))
+    passes = PassList(passes_to_the_machine(program))
+    judge = Judge(passes, CheckSettings(limit=limit), looks_for="value")
     try:
         return judge.wrong(program) is None
     except (Refused, AtFault, StrategyFailed, InputError, DoesNotFit, VerifyException):

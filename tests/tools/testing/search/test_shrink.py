@@ -19,7 +19,7 @@ from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.sketch import Sketch, Step
 from abele.tools.testing.mutation.trial import operators
-from abele.tools.testing.search import shrink
+from abele.tools.testing.search import progress, shrink
 from abele.tools.testing.search.valid import passes_to_the_machine, valid_like
 
 from ..wrong_passes import SwapSub
@@ -153,3 +153,50 @@ def test_values_become_whole_numbers_where_ones_do_not_fail():
 
     found = shrink.smallest(program, "nn", fails).program
     assert all(np.array_equal(array, np.rint(array)) for array in found.inputs.values())
+
+
+def test_ctrl_c_leaves_the_smallest_program_so_far():
+    program = of_operators(nn.AddOp, nn.ExpOp, nn.SubOp, nn.AbsOp)
+    seen = list[Program]()
+
+    def fails(candidate: Program) -> bool:
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+        return has(nn.SubOp)(candidate)
+
+    found = shrink.smallest(program, "nn", fails, better=seen.append)
+    assert found.program is seen[1]
+    assert operators(found.program.module) < operators(program.module)
+    assert "not fully reduced: reducing it was stopped" in found.note
+
+
+def test_a_reproducer_is_valid_where_smaller_programs_are_not():
+    program = of_operators(nn.AddOp, nn.ExpOp, nn.SubOp, nn.AbsOp)
+    small = shrink.smallest(program, "nn", has(nn.SubOp), valid=has(nn.ExpOp)).program
+    assert has(nn.SubOp)(small)
+    assert has(nn.ExpOp)(small)
+    assert operators(small.module) == 2
+
+
+def test_the_first_small_program_is_saved_and_shown_while_it_becomes_smaller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(progress, "FIRST", 0.0)
+    told = list[str]()
+
+    def tell(text: str) -> None:
+        told.append(text)
+        Program.load(tmp_path)
+
+    with pytest.raises(Miscompiled) as caught:
+        check_pass(SwapSub(), examples=200, seed=1, folder=tmp_path, tell=tell)
+    assert caught.value.folder == tmp_path
+    (text,) = told
+    assert f"saved in {tmp_path}" in text
+    assert "nn.sub" in text
+    assert "Ctrl-C" in text
+
+
+def test_reducing_takes_as_long_as_the_caller_gives_it(tmp_path: Path):
+    with pytest.raises(Miscompiled, match="not fully reduced: 0 s of CPU time"):
+        check_pass(SwapSub(), examples=200, seed=1, folder=tmp_path, reduce_seconds=0.0)

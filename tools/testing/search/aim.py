@@ -1,0 +1,181 @@
+"""What the programs of a check are about: operators and decisions.
+
+A caller names those that a change touches. Otherwise the code of a user's pass tells: it names
+operators, and, if it reads plans, the decisions in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import TypeAlias, TypeVar
+
+from xdsl.ir import Operation
+
+from ....dialects.abele import Plan, PlanAttr
+from ....dialects.levels import NN, PLANNED, USERS_DIALECTS
+from ....dialects.nn.group import GROUP
+from ....ir.errors import DoesNotFit, InputError
+from ....ir.upstream import ModuleOp, ModulePass
+from ....passes.decompose import Decompose
+from ...driver.context import new_context
+from ..generators.build import Operators, build, default_operators, is_users
+from ..generators.decisions import PlanAtRandom
+from ..generators.levels import lowered
+from ..generators.program import Program
+from ..generators.sketch import Sketch
+from .focus import named_operators
+from .named import classes_named_by, words_of
+from .run import is_abeles
+
+T = TypeVar("T")
+
+OperatorsGiven: TypeAlias = "Sequence[type[Operation] | str]"
+"""Classes of operators, or their names."""
+
+FEW_PASSES = 3
+"""If at most this many passes are under test, programs are about the operators that they name."""
+SEEDS = 4
+"""How many seeds are tried for a program that is to have some decisions."""
+AIMED_PLANS = 0.75
+"""The share of programs that are to have some decisions."""
+
+DECISIONS: Mapping[str, Callable[[Plan], bool]] = {
+    "split": lambda plan: max(plan.split, default=1) > 1,
+    "order": lambda plan: bool(plan.order),
+    "first_tile": lambda plan: plan.first_tile > 0,
+    "method": lambda plan: bool(plan.method),
+    "workers": lambda plan: bool(plan.workers),
+    "combine": lambda plan: plan.combine is not None,
+    "steps": lambda plan: max(plan.steps, default=1) > 1,
+    "ring": lambda plan: max(plan.ring, default=-1) >= 0,
+}
+"""The decisions of a plan, named after its fields, and whether a plan makes them."""
+
+GROUPS = "groups"
+"""The decision that operations are computed together."""
+
+ALL_DECISIONS = (*DECISIONS, GROUPS)
+
+
+def decisions_in(module: ModuleOp) -> set[str]:
+    """The decisions that the plans of a module make."""
+    found: set[str] = set()
+    for op in module.walk():
+        attribute = op.attributes.get("plan")
+        if isinstance(attribute, PlanAttr):
+            plan = attribute.data
+            found.update(name for name, made in DECISIONS.items() if made(plan))
+        if GROUP in op.attributes:
+            found.add(GROUPS)
+    return found
+
+
+def decisions_named_by(tested: ModulePass) -> tuple[str, ...]:
+    """The decisions that the code of a pass names, if it reads plans."""
+    words = words_of(tested)
+    reads_plans = any(each.startswith("plan") for each in words)
+    if not reads_plans and not {Plan, PlanAttr} & set(classes_named_by(tested)):
+        return ()
+    return tuple(name for name in ALL_DECISIONS if name in words)
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What programs are about.
+
+    level: of the programs. passes: those whose code, or rules, tell what they look for. operators:
+    the names that the caller gives. decisions: those that plans are to make.
+    """
+
+    level: str = NN.name
+    passes: tuple[ModulePass, ...] = ()
+    operators: tuple[str, ...] = ()
+    decisions: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        passes: Iterable[ModulePass],
+        level: str,
+        operators: OperatorsGiven = (),
+        decisions: Sequence[str] = (),
+    ) -> Aim:
+        """The aim of a check. Raises InputError for an operator or a decision that is not known."""
+        unknown = [each for each in decisions if each not in ALL_DECISIONS]
+        if unknown:
+            raise InputError(f"decision '{unknown[0]}'; need some of {', '.join(ALL_DECISIONS)}")
+        names = tuple(each if isinstance(each, str) else each.name for each in operators)
+        tested = tuple(passes)
+        # abele's own passes around a user's need no test here.
+        users = tuple(each for each in tested if not is_abeles(each))
+        found = users or (tested if level == NN.name else ())
+        aim = Aim(level, found if len(found) <= FEW_PASSES else (), names, tuple(decisions))
+        known = {cls.name for cls in aim.vocabulary().classes}
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise InputError(
+                f"operator '{missing[0]}': no operator of nn that can run has this name"
+            )
+        if not decisions:
+            named = (name for each in users for name in decisions_named_by(each))
+            aim = replace(aim, decisions=tuple(dict.fromkeys(named)))
+        return aim
+
+    def vocabulary(self) -> Operators:
+        """The operators that programs are made of."""
+        if not any(map(is_users, self.operators)):
+            return default_operators()
+        own = (cls.name for cls in default_operators().classes)
+        return Operators(new_context(USERS_DIALECTS.values()), (*own, *self.operators))
+
+    def numbers(self, operators: Operators) -> tuple[int, ...]:
+        """The numbers of the operators that programs are about; () for any."""
+        if self.operators:
+            names = [cls.name for cls in operators.classes]
+            return tuple(sorted(names.index(name) for name in self.operators))
+        return named_operators(self.passes, operators)
+
+    def decided(self, sketch: Sketch, operators: Operators, random: Random) -> Sketch:
+        """The sketch, with a seed that gives its program the decisions, if its level has any."""
+        if not self.decisions or self.level == NN.name or random.random() >= AIMED_PLANS:
+            return sketch
+        some = [replace(sketch, seed=random.randrange(1 << 16)) for _ in range(SEEDS - 1)]
+
+        def planned(each: Sketch) -> ModuleOp:
+            return lowered(build(each, operators), PLANNED, Random(each.seed)).module
+
+        return self._best((sketch, *some), planned)
+
+    def planned(self, program: Program) -> Program:
+        """The program of nn, with the seed of random plans that make the decisions."""
+        sketch = program.sketch
+        if not self.decisions or self.level != NN.name or sketch is None:
+            return program
+        random = Random(f"{sketch.seed} decisions")
+        if random.random() >= AIMED_PLANS:
+            return program
+
+        def planned(seed: int) -> ModuleOp:
+            module = program.module.clone()
+            Decompose().apply(program.context, module)
+            PlanAtRandom(program.target.spelling(), seed).apply(program.context, module)
+            return module
+
+        seeds = [random.randrange(1 << 16) for _ in range(SEEDS)]
+        program.plans = self._best(seeds, planned)
+        return program
+
+    def _best(self, some: Sequence[T], planned: Callable[[T], ModuleOp]) -> T:
+        """The first of some that makes all decisions, or else the one that makes most."""
+        wanted, best, most = set(self.decisions), some[0], -1
+        for each in some:
+            try:
+                made = len(wanted & decisions_in(planned(each)))
+            except (DoesNotFit, InputError):
+                continue
+            if made > most:
+                best, most = each, made
+            if made == len(wanted):
+                break
+        return best
