@@ -101,7 +101,7 @@ def bounded_structure(
     with np.errstate(all="ignore"):
         if not any(error.any() for error in errors):
             value, local = evaluated or evaluate_structure(structure, operands, dtype, shape)
-            if _is_exact(structure, operands, value, local, result):
+            if is_exact(structure, operands, value, local, result):
                 return Bounded(np.zeros(shape))
             bound = _infinite_outside_domain(structure, operands, local, dtype, shape)
             certain = _is_certain(structure, value) | _is_cast_to_infinity(structure, value, dtype)
@@ -200,11 +200,12 @@ def _infinite_outside_domain(
     return np.where(np.isnan(local) & np.isfinite(before), np.inf, local)
 
 
-def _is_exact(
+def is_exact(
     structure: Structure, operands: Sequence[Array], value: Array, local: Errors, result: Array
 ) -> bool:
     """Whether every order of summation gives the same bits, because all numbers are small integers.
 
+    value, local: what evaluate_structure returns for the operands. result: the value, rounded.
     The error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the
     unit roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
     exactly.

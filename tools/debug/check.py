@@ -41,6 +41,7 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.host_memory import refuse_too_little_memory
 from ..driver.keep_levels import kept_after
 from ..driver.program import signature
+from .followed import follow, has_steps
 from .kernel_problem import kernel_problem
 from .machine_results import Results, states_of
 from .made_not_finite import Traced, traced_reference
@@ -51,6 +52,9 @@ WIDE = 4
 
 QUANTISED_BITS = 16
 """Bits of the widest integers that quantised numbers are stored in."""
+
+MANY_STEPS = 0.25
+"""The share of integers that may be one step off without further proof that the run is right."""
 
 TOLERANCE = 2e-3
 """The largest allowed error of an output, relative to the output's largest value. A dtype whose
@@ -75,6 +79,8 @@ class Verdict:
     how many elements of the outputs are not finite, and what makes them so; "" if all are. problem:
     what is outside its bound, or "". after: the pass after which the references begin; "" for the
     program as it was read. proof: what was proved of the program's addresses when it was loaded.
+    followed: what a reference says that follows the run, if that decides; else "". stepped: which
+    output of integers has many elements that are one step off; else "".
     """
 
     error: float | None
@@ -85,6 +91,8 @@ class Verdict:
     after: str = ""
     rounded: float | None = None
     proof: AddressProof | None = None
+    followed: str = ""
+    stepped: str = ""
 
     @property
     def passed(self) -> bool:
@@ -99,6 +107,8 @@ class Verdict:
             compared.append(f"{_in_words(self.error)}, against exact arithmetic (float64)")
         if self.rounded is not None:
             compared.append(f"{_in_words(self.rounded)}, against float64 rounded per operation")
+        if self.followed:
+            compared.append(self.followed)
         if self.after:
             compared.append(f"compared with the program after {self.after}")
         rows = [("largest error", "; ".join(compared or ["no reference for the outputs"]))]
@@ -123,6 +133,12 @@ def tolerance(module: ModuleOp) -> float:
     """The largest error that outputs of a program may have, relative to their largest value."""
     roundoffs = [float_limits(each).roundoff for each in _floats_of(module)]
     return max([TOLERANCE, *(ROUNDOFFS * each for each in roundoffs)])
+
+
+def allowed_error(exe: Executable) -> float:
+    """The largest error that outputs of a compiled program may have, relative to their largest
+    value: a pass may have made it compute in narrower floats."""
+    return max(tolerance(exe.module_at(level)) for level in (NN.name, MACHINE))
 
 
 def _floats_of(module: ModuleOp) -> set[np.dtype[Any]]:
@@ -176,6 +192,8 @@ def check_run(
         verdict = compared.result() if compared else _compared(exe, inputs, outputs, is_over)
         if at != MACHINE:
             return verdict
+        if (verdict.problem or verdict.stepped) and look.first is None:
+            verdict = _followed(exe, inputs, outputs, verdict)
         problem = verdict.problem
         if problem and verdict.not_finite and look.overflow is not None:
             problem = f"{problem}. {look.overflow}"
@@ -200,6 +218,22 @@ def _watched(exe: Executable, inputs: Mapping[str, Array], look: OpCheck) -> Res
         # The plain run has ended with results.
         return Results({}, fault=one_line(fault))
     return Results(outputs, states_of(machine))
+
+
+def _followed(
+    exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], verdict: Verdict
+) -> Verdict:
+    """The verdict on a run whose outputs are too far off although each operation is right.
+
+    If a program rounds numbers to integers, one that is near a step may come out on either side.
+    """
+    if (verdict.error, verdict.rounded) == (None, None):
+        return verdict
+    if has_steps(exe.module_at(NN.name)):
+        found = follow(exe, inputs, outputs, allowed_error(exe))
+        if found.is_right:
+            return replace(verdict, problem="", followed=str(found))
+    return replace(verdict, problem=verdict.problem or verdict.stepped)
 
 
 @contextmanager
@@ -227,13 +261,13 @@ def _compared(
         if is_over.is_set():
             raise CancelledError
 
-    error, rounded, problem, after = None, None, "", ""
+    error, rounded, problem, after, stepped = None, None, "", "", ""
     lost = not_finite(outputs)
     is_made = bool(lost) and not not_finite(inputs)
     if NN.name in exe.levels and first_meaningless(exe.module_at(NN.name)) is None:
         came = exe.module_at(NN.name)
         after = kept_after(came)
-        allowed = max(tolerance(came), tolerance(exe.module_at(MACHINE)))
+        allowed = allowed_error(exe)
         exact = _unrounded(came, inputs, go_on)
         error = None if exact is None else _worst_output(outputs, exact)[1]
         if is_made or error is None or not error <= allowed:
@@ -248,9 +282,24 @@ def _compared(
                 problem = _too_far(exe, inputs, outputs, reference, allowed)
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
+        if not problem and exact is not None and _stepped(outputs, exact):
+            reference = signature(came).trimmed(run_reference(came, inputs).outputs)
+            stepped = _stepped(outputs, reference)
     elif is_made:
         problem = f"{lost}, although all inputs are, and no reference has them"
-    return Verdict(error, 0, 0.0, problem, lost, after, rounded, exe.addresses)
+    return Verdict(error, 0, 0.0, problem, lost, after, rounded, exe.addresses, stepped=stepped)
+
+
+def _stepped(outputs: Mapping[str, Array], reference: Mapping[str, Array]) -> str:
+    """An output of integers with many elements that are not those of the reference, in words; "" if
+    there is none."""
+    for name, right in reference.items():
+        found = outputs[name]
+        if is_whole(right.dtype) and found.shape == right.shape:
+            apart = int(np.count_nonzero(found != right))
+            if apart > MANY_STEPS * right.size:
+                return f"output {name!r}: {apart} of {right.size} integers are one step off"
+    return ""
 
 
 def _made_by(traced: Traced) -> str:
