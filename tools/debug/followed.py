@@ -11,9 +11,9 @@ outside of its bound, and so is all that is computed from it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
 
 import numpy as np
 from xdsl.ir import Operation
@@ -35,8 +35,9 @@ from ...backends.reference.operand_errors import (
 )
 from ...dialects import nn
 from ...dialects.control import IfOp, WhileOp
+from ...dialects.levels import NN
 from ...dialects.structured import Movement, Structured
-from ...dialects.tile import VerticesOp
+from ...dialects.tile import CopyOp, VerticesOp
 from ...ir.number_kinds import is_floating, is_whole
 from ...ir.upstream import Context, ModuleOp
 from ...passes.decompose import Decompose
@@ -44,6 +45,7 @@ from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.program import signature
 from .bisect.made_from import made_from
+from .run_level import Value
 
 STEPS = (nn.RoundOp, nn.FloorOp, nn.CeilOp)
 """Operations whose results are whole numbers, in floats. Others have integers as their results."""
@@ -104,6 +106,43 @@ def _makes_integers(op: Operation) -> bool:
     return any(map(is_floating, before)) and any(map(is_whole, after))
 
 
+@dataclass
+class KeptValues:
+    """The values of a run in order, by the last node that each comes from."""
+
+    values: dict[Key, list[Array]] = field(default_factory=dict[Key, "list[Array]"])
+    _left: int = MOST_BYTES
+    _seen: Counter[Operation] = field(default_factory=Counter[Operation])
+
+    def watch(self, value: Value) -> None:
+        """Keep a value of a run at any level. Results of one operation come one after another."""
+        op = value.op
+        count = len(op.destinations if isinstance(op, CopyOp | VerticesOp) else op.results)
+        number = self._seen[op] % max(count, 1)
+        self._seen[op] += 1
+        if not isinstance(op, CopyOp):
+            self.keep(op, number, value.values)
+
+    def keep(self, op: Operation, result: int, values: Array) -> None:
+        """Keep a result of an operation, if not too much has been kept."""
+        names = made_from(op)
+        if names and values.nbytes <= self._left:
+            self._left -= values.nbytes
+            self.values.setdefault((names[-1], result), []).append(values)
+
+
+class _OnMachine(Observer):
+    """Keeps the values that a machine computes."""
+
+    def __init__(self) -> None:
+        self.kept = KeptValues()
+
+    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
+        """Keep the results of a vertex set."""
+        for result, variable in enumerate(op.destinations):
+            self.kept.keep(op, result, machine.read(variable))
+
+
 def follow(
     exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], allowed: float
 ) -> Followed:
@@ -111,19 +150,34 @@ def follow(
 
     allowed: how far an output may be off where no step explains it, relative to its largest value.
     """
-    kept = _Kept()
+    look = _OnMachine()
     module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
-    Machine(module, exe.target, observers=[kept], binder=binder).run(inputs)
-    came = exe.module_at("nn").clone()
-    Decompose().apply(Context(), came)
+    Machine(module, exe.target, observers=[look], binder=binder).run(inputs)
+    return follow_values(exe.module_at(NN.name), inputs, outputs, look.kept, allowed)
+
+
+def follow_values(
+    module: ModuleOp,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    kept: KeptValues,
+    allowed: float,
+) -> Followed:
+    """Whether outputs of a run are within the bounds of a reference that follows it.
+
+    module: of nn; it defines the right results. kept: the values of the run, which may be that of
+    another module, made from this one. allowed: as for follow.
+    """
+    module = module.clone()
+    Decompose().apply(Context(), module)
     follower = _Follower(kept.values, allowed)
     try:
         with np.errstate(all="ignore"):
-            results = run_reference(came, inputs, evaluate=follower.evaluate).outputs
+            results = run_reference(module, inputs, evaluate=follower.evaluate).outputs
     except _Undecided:
         return Followed(False)
     errors = {name: follower.error(array) for name, array in results.items()}
-    shape = signature(came)
+    shape = signature(module)
     trimmed, bounds = shape.trimmed(results), shape.trimmed({**results, **errors})
     is_right = all(
         outputs[name].shape == array.shape
@@ -132,24 +186,6 @@ def follow(
         for name, array in trimmed.items()
     )
     return Followed(is_right, follower.followed)
-
-
-class _Kept(Observer):
-    """Keeps the values that a machine computes, in order, by the last node they come from."""
-
-    def __init__(self) -> None:
-        self.values: dict[Key, list[Array]] = {}
-        self._left = MOST_BYTES
-
-    def on_compute(self, op: VerticesOp, machine: Machine) -> None:
-        """Keep the results of a vertex set."""
-        names = made_from(op)
-        for i, variable in enumerate(op.destinations):
-            size = prod(machine.variables[variable].tensor.get_shape()) if names else 0
-            if size * machine.variables[variable].dtype.itemsize <= self._left and names:
-                values = machine.read(variable)
-                self._left -= values.nbytes
-                self.values.setdefault((names[-1], i), []).append(values)
 
 
 @dataclass
@@ -227,7 +263,8 @@ def _bounded(
         made = operation_value(op, operands)
         return made, moved_error(op.moves(), errors, made.shape)
     if not isinstance(op, Structured):
-        return operation_value(op, operands, result), errors[0].reshape(operands[0].shape)
+        made = operation_value(op, operands, result)
+        return made, errors[0].reshape(made.shape)
     structure = op.structure()
     if any(errors[each.operand].any() for each in structure.space.relations):
         raise _Undecided

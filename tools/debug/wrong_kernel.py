@@ -18,6 +18,7 @@ from xdsl.ir import Operation
 from ...backends.check import Finding
 from ...backends.host.kernel_names import kernels_in
 from ...backends.host.mixed import Way, WayOf, mixed_binder
+from ...backends.host.switch import PLAIN, VARIABLE
 from ...backends.machine import Machine
 from ...backends.target import Target
 from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
@@ -36,7 +37,7 @@ FUSED_STEPS = 2
 """Fused calls reach so far back: from vertices to the move that they read, and to its writers."""
 
 REPORT = (
-    "Please report this line with what `abele doctor` prints. ABELE_KERNELS=plain runs the program "
+    f"Please report this line with what `abele doctor` prints. {VARIABLE}={PLAIN} runs the program "
     "without compiled kernels"
 )
 """What a user can do about a wrong kernel."""
