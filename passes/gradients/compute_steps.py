@@ -2,7 +2,8 @@
 
     nn.compute(%x, %b) body <identity sum then add, relu>
 
-becomes a sum, an addition and a relu. A scan or a sort becomes the operation of its name.
+becomes a sum, an addition and a relu. A scan or a sort becomes the operation of its name. The
+values in between are float32 where the result is narrower, as they are in a chain.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from xdsl.dialects.builtin import i1
+from xdsl.dialects.builtin import bf16, f16, f32, i1
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ...dialects import nn
@@ -21,6 +22,8 @@ from ...ir.edit import source_at
 from ...ir.geometry.space import AccessMap, Dim, Position, Space
 from ...ir.upstream import Builder
 from ..decompose import replace_by_built
+
+_NARROW = (f16, bf16)
 
 Given = tuple[SSAValue, AccessMap] | Position
 """What an operand of a function is: a value, with where each point reads it, or a coordinate."""
@@ -64,16 +67,21 @@ class _Steps:
         for stage in structure.body.then:
             given, further = further[: stage.extras], further[stage.extras :]
             self.made.append(self._stage(stage, given))
-        element = self._element if structure.body.then else nn.element_of(self.made[0])
+        result = nn.element_of(self.op.result)
+        element = result if structure.body.then else nn.element_of(self.made[0])
         return self._reshaped(self._cast(self.made[-1], element), nn.shape_of(self.op.result))
 
     @property
     def _element(self) -> Attribute:
         """The type that the chain computes in."""
-        return nn.element_of(self.op.result)
+        element, body = nn.element_of(self.op.result), self.op.body.data
+        return f32 if body.then and not body.narrow and element in _NARROW else element
 
     def _begin(self, core: Structure, inputs: Sequence[SSAValue]) -> SSAValue:
         boolean = core.body.combiner is None and FUNCTIONS[core.body.function].boolean
+        if self._element != nn.element_of(self.op.result):
+            narrow = (nn.element_of(value) in _NARROW for value in inputs)
+            inputs = [self._cast(v, f32) if n else v for v, n in zip(inputs, narrow, strict=True)]
         made = nn.ComputeOp(inputs, core, elements=[i1 if boolean else self._element])
         return self.builder.insert(made).result
 
