@@ -380,6 +380,11 @@ def verify_chain(body: Body, element: Attribute) -> None:
     """Check that a chain gives elements of a type. Raises VerifyException."""
     if not body.then:
         return
+    if body.function == "bitcast":
+        raise VerifyException(
+            f"chain {stages_text(body.then)} of a bitcast, whose bits have the type of the result; "
+            "need an operation of its own for each"
+        )
     made = body.chained_elements[-1]
     if made not in ("?", "" if isinstance(element, AnyFloat) else str(element)):
         raise VerifyException(

@@ -112,6 +112,8 @@ class ComputeOp(IRDLOperation, Followed):
     def is_of_one_type(self) -> bool:
         """Whether all operands that are numbers have elements of the result's type."""
         body = self.body.data
+        if body.function == "bitcast":
+            return False
         numbers = self._function_inputs[FUNCTIONS[body.function].values :]
         known = [element_of(value) for value in numbers]
         return bool(known) and all(each == element_of(self.result) for each in known)
