@@ -43,6 +43,8 @@ TRIES = 24
 """Operations to try per call of Instances.make."""
 MOST_ELEMENTS = 1024
 """The largest number of elements of a generated operand."""
+THIN = 12
+"""Elements beside a long axis. A tensor with a long axis may have so many times its length."""
 RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
@@ -363,7 +365,7 @@ def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType):
             shape = cast("TensorType[Attribute]", value.type).get_shape()
-            if prod(shape) > 4 * MOST_ELEMENTS:
+            if prod(shape) > max(4 * MOST_ELEMENTS, THIN * max(shape, default=1)):
                 return False
     asked = (*elements, i1)
     return not elements or all(

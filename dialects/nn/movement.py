@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
+from random import Random
 
-from xdsl.dialects.builtin import StringAttr, TensorType
-from xdsl.ir import Attribute, SSAValue
+from xdsl.dialects.builtin import StringAttr, TensorType, f32
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, var_operand_def
 
 from ...ir.geometry.space import AccessMap, Dim, Outside, Space
@@ -138,6 +139,34 @@ class ConcatOp(PureTensorOp, Movement):
         return tuple(moves)
 
 
+ONE_AXIS = 0.6
+"""How often a random slice cuts one axis and keeps the others whole."""
+
+
+def _some(random: Random, n: int) -> tuple[int, int, int]:
+    """Any elements of an axis of n: the first, the step and the number."""
+    step = random.choice((1, 1, 2, 3, -1, -2))
+    count = random.randint(0, -(-n // abs(step)))
+    room = n - (count - 1) * abs(step) - 1 if count else n - 1
+    low = random.randint(0, max(room, 0))
+    return (low if step > 0 else low + max(count - 1, 0) * -step), step, count
+
+
+CUTS: tuple[Callable[[Random, int], tuple[int, int, int]], ...] = (
+    lambda _, n: (0, 1, n),
+    lambda _, n: (max(n - 1, 0), -1, n),
+    lambda _, n: (max(n - 1, 0), 1, min(n, 1)),
+    lambda _, n: (0, 1, min(n, 1)),
+    lambda random, n: (0, 1, random.randint(0, n)),
+    lambda random, n: (k := random.randint(0, max(n - 1, 0)), 1, n - k),
+    lambda _, n: (0, 2, -(-n // 2)),
+    _some,
+    _some,
+)
+"""Ways to cut an axis of n elements: all of it, backwards, the last element, the first one, a
+beginning, an end, every other element, anything."""
+
+
 @irdl_op_definition
 class SliceOp(PureTensorOp, Movement):
     """Every step-th element from a start, on each axis; steps may be negative.
@@ -185,6 +214,28 @@ class SliceOp(PureTensorOp, Movement):
                     f"axis {i}: elements {start} to {last} of {n}; need 0..{n - 1}"
                 )
         return tensor(sizes, element_of(self.operand))
+
+    @classmethod
+    def sample(
+        cls,
+        random: Random,
+        sizes: Sequence[int],
+        first: TensorType[Attribute] | None,
+        elements: Sequence[Attribute],
+    ) -> SliceOp:
+        """A random slice: see Instances. Often only one axis is cut, as rewrites look for it."""
+        if first is None:
+            rank = random.choice((0, 1, 1, 2, 2, 3))
+            shape = [random.choice(sizes or (1, 2, 3, 5)) for _ in range(rank)]
+            first = tensor(shape, random.choice(elements or (f32,)))
+        shape = first.get_shape()
+        only = random.randrange(len(shape)) if shape and random.random() < ONE_AXIS else None
+        cuts = [
+            (0, 1, n) if only not in (None, i) else random.choice(CUTS)(random, n)
+            for i, n in enumerate(shape)
+        ]
+        starts, steps, counts = zip(*cuts, strict=True) if cuts else ((), (), ())
+        return cls(Block(arg_types=[first]).args[0], starts, steps, counts)
 
     def moves(self) -> tuple[Space, ...]:
         """One dimension per result axis."""

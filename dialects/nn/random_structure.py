@@ -86,7 +86,7 @@ class _Drawing:
         if size is None:
             # An axis that no rule is needed for, or a shorter or longer one.
             offset -= min(low, 0)
-            size = max(0, (high - min(low, 0)) // divisor + random.choice((1, 1, 1, 0, 2, -1)))
+            size = max(0, (high - min(low, 0)) // divisor + random.choice((1, 1, 1, 0, 2, 3, -1)))
             size = min(size, 64) or 1
             low, high = low - min(low, 0), high - min(low, 0)
         inside = low >= 0 and high // divisor < size
@@ -191,6 +191,9 @@ def _merging(drawing: _Drawing) -> Structure:
     drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
     drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
     combiner = drawing.random.choice(ARITHMETIC)
+    if drawing.chance(0.5):
+        drawing.operand(drawing.element, range(len(drawing.dims)))
+        return _structure(drawing, Body("identity", combiner, (), drawing.stages()))
     body = drawing.function()
     stages = () if FUNCTIONS[body.function].boolean else drawing.stages()
     return _structure(drawing, Body(body.function, combiner, body.parameters, stages))

@@ -12,13 +12,13 @@ from typing import cast
 
 import numpy as np
 from xdsl.dialects import func
-from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
+from xdsl.dialects.builtin import TensorType, f16, f32, i1, i8, i16, i32, i64
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from ....dialects import control, nn
 from ....dialects.dtypes import ELEMENTS as EVERY_ELEMENT
 from ....dialects.dtypes import STORED as ONLY_STORED
-from ....dialects.dtypes import numpy_dtype
+from ....dialects.dtypes import element_type, numpy_dtype
 from ....dialects.levels import USERS_DIALECTS
 from ....dialects.nn.elementwise import ElementwiseOp
 from ....dialects.structured import (
@@ -33,17 +33,19 @@ from ....ir.instances import Instances
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
-from ....ir.upstream import ModuleOp
+from ....ir.upstream import ModuleOp, VerifyException
 from ...driver.arrays import Array
 from ...driver.context import new_context
 from .program import Program
-from .sketch import Data, Sketch, Step
+from .sketch import Data, Sketch, Step, is_long
 from .training import as_step
 from .values import values_of
 
 MOST_POINTS = 20_000
 """The most points that an operation's iteration space may have."""
 MOST_RESULTS = 16
+MOST_ELEMENTS = 512
+"""The most elements of a program's first value, if no axis is long."""
 SHARED = 0.6
 """How often an operand is an existing value, if there is one of its type."""
 CHANGES = 8
@@ -54,10 +56,18 @@ CHAINED = 0.2
 FOLLOWERS_TRIED = 3
 ENDS = 0.4
 """How often a program returns only the values that no operation reads, instead of all values."""
+LATEST_FIRST = 0.5
+"""How often the results come in the other order, so that the first, which gradients are taken of,
+depends on most operations."""
 UNIFORM = 0.4
 """How often all elements of a constant are one number, as many rules need it."""
 STORED = 0.12
 """How often a program stores a value after an operation, and once more at its end."""
+RUNS, MOST_OF_RUNS = 0.15, 4
+"""How often a program that stores values becomes the turns of a loop of runs, and how many results
+it may have."""
+VIEWED = 0.3
+"""How often a program reads what a state held before through a reshape."""
 READ_AGAIN = 0.6
 """How often a program reads a state after it has stored a value there."""
 CONSTANT = 0.06
@@ -72,14 +82,25 @@ NUMBERED = 0.4
 """How often a loop of a known count reads the numbers of its turns."""
 CARRIED = (1, 1, 2, 2, 3)
 """How many values a loop carries or a branch yields."""
+OUTSIDE = 0.2
+"""How often a turn or a branch yields a value that is defined outside of it."""
 ALL_OUTPUTS = 0.5
 """How often a program may use all results of a loop or branch, instead of only one."""
 
 ANY_INDICES = 0.2
 """How often indices are any integers, so that one may be out of range."""
 
-PLANNED_AT_RANDOM = 0.3
+OTHER_INDICES = 0.3
+"""How often indices that an axis has are integers of any width, instead of those drawn."""
+INDICES: tuple[Attribute, ...] = (i8, i8, i16, i64, element_type(np.dtype(np.uint8)))
+
+PLANNED_AT_RANDOM = 0.4
 """How often check_pipeline plans a program at random, instead of by the planner."""
+MAPPED, GENERAL = 0.6, 0.4
+"""How often an operation of such a program has something to plan: dimensions that are merged, or
+access maps of its own. And how often the operation is then nn.compute, which has any map, or one
+of these where axes are long."""
+SUMMING = (nn.ReduceOp, nn.ReduceOp, nn.MatMulOp, nn.ComputeOp)
 
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 """The element types of programs by default."""
@@ -88,6 +109,9 @@ RARE: tuple[Attribute, ...] = tuple(each for each in EVERY_ELEMENT if each not i
 """All other element types. A program has at most one of them."""
 
 _RUNS = (Structured, Movement, Reinterpretation, Composite)
+_NOT_MAPPED = (ElementwiseOp, nn.CastOp, nn.BitCastOp, nn.ExpandOp, nn.IotaOp, nn.ComputeOp)
+"""Operations of which each computes an element from one, so that plans decide little; and
+nn.compute, which is drawn by itself."""
 
 
 def is_users(name: str) -> bool:
@@ -116,6 +140,11 @@ class Operators:
         )
         self.functions = tuple(
             cls for cls in self.classes if issubclass(cls, ElementwiseOp | nn.CastOp)
+        )
+        self.mapped = tuple(
+            cls
+            for cls in self.classes
+            if issubclass(cls, Structured) and not issubclass(cls, _NOT_MAPPED)
         )
         if wanted is not None and not self.classes:
             raise ValueError(f"operators {sorted(wanted)}: none of them is known and can be run")
@@ -158,6 +187,7 @@ class _Builder:
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     made: int = 0
     is_chain: bool = False
+    is_planned: bool = False
 
     def program(self) -> Program:
         """Build the program."""
@@ -165,6 +195,7 @@ class _Builder:
         self.context.blobs = BlobStore()
         random = Random(f"{self.sketch.seed}")
         self.is_chain = random.random() < CHAINS
+        self.is_planned = Random(f"{self.sketch.seed} plans").random() < PLANNED_AT_RANDOM
         if random.random() < 0.5:
             self.values.append(self._first_leaf(random))
         for step in self.sketch.steps:
@@ -186,34 +217,66 @@ class _Builder:
         if random.random() < ENDS:
             # An operation can be fused with its reader only if nothing else reads its result.
             results = [v for v in results if v.first_use is None] or results[-1:]
+        if Random(f"{self.sketch.seed} latest first").random() < LATEST_FIRST:
+            results.reverse()
         if random.random() < STORED:
             self._store(random.choice(self.values), random)
+        if self._has_runs():
+            results = self._in_runs(results[:MOST_OF_RUNS], random)
         block.add_ops([*self.head, *self.ops])
         block.add_op(func.ReturnOp(*results))
         types = ([a.type for a in block.args], [v.type for v in results])
         main = func.FuncOp("main", types, Region(block))
         module = ModuleOp([*self.states, main])
         sketch = self.sketch
-        at_random = Random(f"{sketch.seed} plans").random() < PLANNED_AT_RANDOM
         return Program(
             module,
             self.context,
             self.inputs,
             sketch.machine,
             sketch=sketch,
-            plans=sketch.seed if at_random else None,
+            plans=sketch.seed if self.is_planned else None,
         )
+
+    def _has_runs(self) -> bool:
+        """Whether the program becomes the turns of a loop of runs."""
+        stores = any(isinstance(op, nn.StoreOp) for op in self.ops)
+        random = Random(f"{self.sketch.seed} runs")
+        return stores and not self.sketch.training and random.random() < RUNS
+
+    def _in_runs(self, results: Sequence[SSAValue], random: Random) -> list[SSAValue]:
+        """Make all operations the body of a loop, of which each turn is a run for the states."""
+        body = Block(arg_types=[*(v.type for v in results), control.TURN])
+        inside = [op for op in self.head if not isinstance(op, nn.ConstantOp)] + self.ops
+        self.head = [op for op in self.head if isinstance(op, nn.ConstantOp)]
+        initial = [self._constant(v.type, random) for v in results]
+        body.add_ops([*inside, control.YieldOp(*results)])
+        loop = control.RepeatOp(random.choice((1, 2, 2, 3)), initial, Region(body), runs=True)
+        loop.location = named("runs")
+        self.ops = [loop]
+        return list(loop.outputs)
 
     def _store(self, value: SSAValue, random: Random) -> None:
         """Store a value, and read its state after that, which still gives the value before."""
         alike = [s for s in self.states if s.elements == value.type]
         state = random.choice(alike) if alike and random.random() < 0.7 else None
         name = state.sym_name.data if state else self._state(value.type, random)
+        if nn.ReshapeOp in self.operators.classes and random.random() < VIEWED:
+            self._view_of(name, cast("TensorType[Attribute]", value.type), random)
         self.ops.append(nn.StoreOp(value, name))
         if random.random() < READ_AGAIN:
             load = nn.LoadOp(name, cast("TensorType[Attribute]", value.type))
             self.ops.append(load)
             self.values.append(load.result)
+
+    def _view_of(self, state: str, type_: TensorType[Attribute], random: Random) -> None:
+        """Begin the program with a reshape of what a state holds, for operations to read later."""
+        old, shape = nn.LoadOp(state, type_), list(type_.get_shape())
+        at = random.randint(0, len(shape))
+        flat = [*shape[:at], prod(shape[at:])] if random.random() < 0.5 else [1, *shape]
+        view = nn.ReshapeOp(old.result, flat)
+        self.head += [old, view]
+        self.values.append(view.result)
 
     # Leaves
 
@@ -230,9 +293,10 @@ class _Builder:
         element = self.elements[self.sketch.element % len(self.elements)]
         rank = random.choice((0, 1, 2, 2, 3, 3, 4))
         shape: list[int] = []
+        most = max(MOST_ELEMENTS, 4 * max(self.sketch.sizes))
         for _ in range(rank):
             size = random.choice(self.sketch.sizes)
-            shape.append(size if size * prod(shape) <= 512 else 1)
+            shape.append(size if size * prod(shape) <= most else 1)
         return self._leaf(tensor_type(element, shape), random)
 
     def _leaf(self, type_: Attribute, random: Random) -> SSAValue:
@@ -274,8 +338,7 @@ class _Builder:
     def _step(self, step: Step) -> SSAValue | None:
         """Add one operation and return its result; None if no operation can be made."""
         random = Random(f"{step.seed} {step.kind}")
-        classes = self.operators.classes
-        cls = classes[step.kind % len(classes)]
+        cls = self._class(step)
         if random.random() < CONSTANT:
             op = self._on_constants(cls, random)
         else:
@@ -294,6 +357,23 @@ class _Builder:
         if twin is not None:
             self._append(twin)
         return last.results[0]
+
+    def _class(self, step: Step) -> type[Operation]:
+        """The class of a step. In programs with random plans or long axes, it often has much to
+        plan, or sums along the axis."""
+        operators = self.operators
+        drawn = operators.classes[step.kind % len(operators.classes)]
+        often = self.is_planned or is_long(self.sketch)
+        if not often or self.sketch.kinds or not operators.mapped:
+            return drawn
+        random = Random(f"{step.seed} {step.kind} mapped")
+        if random.random() >= MAPPED:
+            return drawn
+        if random.random() < GENERAL:
+            some = SUMMING if is_long(self.sketch) else (nn.ComputeOp,)
+            known = [cls for cls in some if cls in operators.classes]
+            return random.choice(known or operators.mapped)
+        return random.choice(operators.mapped)
 
     def _followed(self, op: Operation, random: Random) -> Operation:
         """Add functions that may be computed in an operation, and return the last of them."""
@@ -322,23 +402,40 @@ class _Builder:
         assert isinstance(op, Structured)
         random = Random(f"{self.sketch.seed} {self.made} indices")
         for relation in op.structure().space.relations:
-            size, old = relation.axis.size, op.operands[relation.operand]
+            size = relation.axis.size
             if random.random() < ANY_INDICES or not size:
                 continue
-            element = cast("TensorType[Attribute]", old.type).element_type
-            dtype, shape = numpy_dtype(element), nn.shape_of(old)
-            low, high = max(-size, np.iinfo(dtype).min), min(size, np.iinfo(dtype).max)
+            type_ = self._index_type(op, relation.operand, random)
+            dtype, shape = numpy_dtype(type_.element_type), type_.get_shape()
+            limits = np.iinfo(dtype)
+            low, high = max(-size, limits.min), min(size, limits.max + 1)
             seed = random.randrange(1 << 30)
             held = np.random.default_rng(seed).integers(low, high, shape).astype(dtype)
             if random.random() < 0.6:
                 name = f"arg{len(self.arguments.args)}"
                 self.inputs[name] = held
-                new = self.arguments.insert_arg(old.type, len(self.arguments.args))
+                new = self.arguments.insert_arg(type_, len(self.arguments.args))
             else:
                 constant = nn.ConstantOp(self.context.blobs.add(held))
                 self.head.append(constant)
                 new = constant.result
             op.operands[relation.operand] = new
+
+    def _index_type(self, op: Operation, number: int, random: Random) -> TensorType[Attribute]:
+        """The type of an operand that holds indices, now and then of integers of another width."""
+        old = op.operands[number]
+        type_ = cast("TensorType[Attribute]", old.type)
+        if random.random() >= OTHER_INDICES:
+            return type_
+        other = tensor_type(random.choice(INDICES), type_.get_shape())
+        op.operands[number] = Block(arg_types=[other]).args[0]
+        try:
+            op.verify(verify_nested_ops=False)
+        except VerifyException:
+            return type_
+        finally:
+            op.operands[number] = old
+        return other
 
     def _instance(self, cls: type[Operation], step: Step, random: Random) -> Operation | None:
         instances = self.operators.instances
@@ -477,9 +574,20 @@ class _Builder:
         random.shuffle(others)
         yielded = [chosen, *others, *[chosen] * count][:count]
         random.shuffle(yielded)
+        yielded = self._with_outside(yielded, [v for v in outer_values if v.type == wanted], step)
         block.add_ops(self.ops)
         self.ops, self.values = outer_ops, outer_values
         return block, yielded
+
+    def _with_outside(
+        self, yielded: list[SSAValue], outside: Sequence[SSAValue], step: Step
+    ) -> list[SSAValue]:
+        """The values to yield, at times with one from outside of the body in the place of one."""
+        random = Random(f"{step.seed} {step.kind} outside")
+        if random.random() < OUTSIDE:
+            value = self._leaf(yielded[0].type, random) if not outside else random.choice(outside)
+            yielded[random.randrange(len(yielded))] = value
+        return yielded
 
     def _with_turn(self, turn: SSAValue, value: SSAValue) -> list[SSAValue]:
         """The number of a turn plus a value, or as it is if the value is no number."""

@@ -61,6 +61,16 @@ REHOMED = 0.3
 STEPPED = 0.25
 """How often a plan computes in several steps, where that is legal."""
 
+RINGED = 0.3
+"""How often a plan passes operands round a ring of tiles, where that is legal."""
+
+ROUNDS = 0.7
+"""How often such a ring has several rounds: parts that are a multiple of the steps."""
+RINGS_TRIED = 4
+
+PADDED = 0.4
+"""How often a reduction is cut into parts of which the last one is padded, where that is legal."""
+
 MOST_STEPS = 6
 
 GROUPED = 0.7
@@ -128,6 +138,10 @@ def random_plan(
     the plan, and each plan to combine its partials, takes one step.
     """
     dims = structure.space.dims
+    if not in_one_step and random.random() < RINGED:
+        ringed = _in_a_ring(structure, element, target, random)
+        if ringed is not None:
+            return _with_combine(structure, ringed, element, target, random, in_one_step)
     split = _split(dims, target.tiles, structure, random)
     order, first = _order(len(dims), random), _first_tile(split, target, random)
     method = ""
@@ -199,6 +213,33 @@ def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: 
     return plan
 
 
+def _in_a_ring(
+    structure: Structure, element: np.dtype[Any], target: Target, random: Random
+) -> Plan | None:
+    """A plan whose operands go round a ring of tiles, often in several rounds; None if none is
+    found. The parts of a random split seldom are a multiple of the steps."""
+    dims = structure.space.dims
+    one, none = (1,) * len(dims), (-1,) * len(dims)
+    ways = [
+        (d, r, steps, parts)
+        for d, r in permutations(range(len(dims)), 2)
+        if dims[d].kind == "reduction" and dims[r].kind == "parallel"
+        for steps in range(2, MOST_STEPS + 1)
+        if dims[d].size % steps == 0
+        for parts in range(steps, min(target.tiles, dims[r].size) + 1, steps)
+        if dims[r].size % parts == 0
+    ]
+    several = [way for way in ways if way[3] > way[2]]
+    ways = several if several and random.random() < ROUNDS else ways
+    for d, r, steps, parts in random.sample(ways, min(len(ways), RINGS_TRIED)):
+        split = _with(one, r, parts)
+        plan = Plan(split, _order(len(dims), random), _first_tile(split, target, random))
+        plan = replace(plan, steps=_with(one, d, steps), ring=_with(none, d, r))
+        if is_legal_in_steps(structure, plan, element):
+            return plan
+    return None
+
+
 def _with(numbers: tuple[int, ...], at: int, number: int) -> tuple[int, ...]:
     return (*numbers[:at], number, *numbers[at + 1 :])
 
@@ -219,8 +260,12 @@ def _split(
     for d in order:
         dim, room = dims[d], tiles // prod(split)
         parts = [p for p in range(1, min(room, dim.size) + 1) if _may_cut(dim, d, p, structure)]
-        # The largest number of parts is as likely as one part.
-        split[d] = random.choice((1, parts[-1], random.choice(parts))) if parts else 1
+        padded = [p for p in parts if dim.kind == "reduction" and dim.size % p]
+        if padded and random.random() < PADDED:
+            split[d] = random.choice(padded)
+        elif parts:
+            # The largest number of parts is as likely as one part.
+            split[d] = random.choice((1, parts[-1], random.choice(parts)))
     return tuple(split)
 
 

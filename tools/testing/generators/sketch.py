@@ -6,7 +6,7 @@ Sketches, not operations, are drawn, printed and shrunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from random import Random
 from typing import Literal, TypeAlias
@@ -113,6 +113,18 @@ MEETING: tuple[tuple[Shape, ...], ...] = (WITHIN, ("if",))
 """The control flow to choose from if that share is OFTEN: any, or only branches, which have a
 predicate each."""
 
+LENGTHS = (65, 129, 257, 601, 700)
+"""Long axes: behind each of these lengths some kernel, codelet or planner does something else."""
+
+LONG = 0.08
+"""How often a program has a long axis. Its other axes are short, so that it costs little."""
+
+SHORT_BESIDE = 9
+"""The other axes of such a program are at most so long."""
+
+FEW_TILES = (1, 1, 2, 3, 5)
+"""Tiles of such a program; with more, its parts would be short again."""
+
 MOST_TILES = 16
 MOST_KINDS = 1 << 10
 
@@ -138,4 +150,21 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
     )
     rare = 4 + random.randrange(RARE_ELEMENTS)
     element = random.choice((0, 0, 0, 0, 1, 1, 2, 3, rare))
-    return Sketch(steps, sizes, element, random.choice(DATA), random.randrange(1 << 16), spelling)
+    data = random.choice(DATA)
+    found = Sketch(steps, sizes, element, data, random.randrange(1 << 16), spelling)
+    return _with_a_long_axis(found, random) if random.random() < LONG else found
+
+
+def _with_a_long_axis(sketch: Sketch, random: Random) -> Sketch:
+    """The sketch with thin tensors: one long axis, and short ones beside it."""
+    tiles = random.choice(FEW_TILES)
+    short = [n for n in edges(tiles) if n <= SHORT_BESIDE]
+    long = random.choice(LENGTHS)
+    sizes = (1, random.choice(short), long, long)
+    _, comma, settings = sketch.target.partition(",")
+    return replace(sketch, sizes=sizes, target=f"tiny:{tiles}{comma}{settings}")
+
+
+def is_long(sketch: Sketch) -> bool:
+    """Whether the program of a sketch may have a long axis."""
+    return max(sketch.sizes, default=0) >= LENGTHS[0]

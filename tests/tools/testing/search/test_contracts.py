@@ -45,7 +45,7 @@ def test_work_left_undone_is_reported_by_a_later_pass():
     with pytest.raises(
         Miscompiled, match="allocate, which .* raised WronglyRefused: .* no superstep"
     ):
-        check_pass(undone, "tile", relation=contracts_of(ScheduleSupersteps), **BUDGET)
+        check_pass(undone, "plain", relation=contracts_of(ScheduleSupersteps), **BUDGET)
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "allocate", "decompose"])
