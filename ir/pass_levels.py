@@ -32,6 +32,7 @@ class PassLevels:
     leaves: the level of the module afterwards; None for the level it was on before.
     rounds: whether the pass may lose precision. Each loss must be a cast in the resulting module,
     so that an error bound can be computed for it.
+    wide_sums: whether each sum of one operand stays as wide as it was, for a pass that rounds.
     skips_other_levels: whether the pass leaves operations of other levels unchanged. If not, a
     module with such operations is refused.
     decided: how much must be decided in a module for the pass: one of `takes.decisions`, or "" if
@@ -41,6 +42,7 @@ class PassLevels:
     takes: Level | None = None
     leaves: Level | None = None
     rounds: bool = False
+    wide_sums: bool = False
     skips_other_levels: bool = False
     decided: str = ""
 
@@ -57,6 +59,7 @@ class PassLevels:
             + rest
             + f", leaves {self.leaves}" * (self.leaves is not None)
             + ", may give up precision" * self.rounds
+            + ", keeps sums wide" * self.wide_sums
         )
 
     @property
@@ -69,6 +72,7 @@ DECLARATIONS: dict[str, type] = {
     "takes": Level,
     "leaves": Level,
     "rounds": bool,
+    "wide_sums": bool,
     "skips_other_levels": bool,
     "decided": str,
 }

@@ -64,6 +64,7 @@ class NarrowFloats(ModulePass):
     name = "narrow-floats"
     takes = NN
     rounds = True
+    wide_sums = True
 
     to: Literal["f16", "bf16"] = "f16"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from xdsl.dialects import func
@@ -15,6 +15,7 @@ from ...dialects import control, nn
 from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ...ir.errors import InputError
+from ...ir.number_kinds import is_floating
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..faults import IndexFault
@@ -57,6 +58,7 @@ def run_reference(
     max_turns: int | None = None,
     parts: bool = False,
     evaluate: Evaluate = operation_value,
+    wide: bool = False,
 ) -> Run:
     """Execute @main of a module of nn.
 
@@ -64,7 +66,8 @@ def run_reference(
     the value at the beginning of the run; a store sets the value after it. observe: called for each
     composite as a whole, and with parts also for its parts before it. evaluate: computes operations
     without parts; pass another one to reuse known results.
-    max_turns: of one loop; None for no limit but that of the whole run.
+    max_turns: of one loop; None for no limit but that of the whole run. wide: inputs and states of
+    floats may be float64, whatever their types.
     Raises InputError for missing, unknown or ill-shaped inputs, TooManyTurns for loops of more than
     max_turns, and IterationLimit for a run of more turns and calls than are allowed.
     """
@@ -76,14 +79,14 @@ def run_reference(
     main = functions["main"]
     names = host_names(main, "arg_names", len(main.body.block.args))
     arguments = _checked(
-        "input", inputs, {n: a for n, a in zip(names, main.body.block.args, strict=True)}
+        "input", inputs, {n: a for n, a in zip(names, main.body.block.args, strict=True)}, wide
     )
     states = [op for op in module.body.block.ops if isinstance(op, nn.StateOp)]
     first: dict[str, Array] = {op.sym_name.data: op.value.array for op in states}
     for name, array in (state or {}).items():
         if name not in first:
             raise InputError(f"state {name!r}: there is {', '.join(first) or 'none'}")
-        _check("state", name, array, first[name].shape, first[name].dtype)
+        _check("state", name, array, first[name].shape, first[name].dtype, wide)
         first[name] = array
     run = _Interpreter(functions, first, dict(first), observe, max_turns, parts, evaluate)
     results = run.block(main.body.block, arguments, {})
@@ -151,21 +154,31 @@ def _parts(op: Operation) -> list[Block]:
         return []
 
 
-def _check(kind: str, name: str, array: Array, shape: tuple[int, ...], dtype: object) -> None:
-    if array.shape != shape or array.dtype != dtype:
+def _check(
+    kind: str,
+    name: str,
+    array: Array,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    wide: bool = False,
+) -> None:
+    is_widened = wide and array.dtype == np.float64 and is_floating(dtype)
+    if array.shape != shape or not (array.dtype == dtype or is_widened):
         raise InputError(
             f"{kind} {name!r}: {array.dtype.name}{list(array.shape)}; need {dtype}{list(shape)}"
         )
 
 
-def _checked(kind: str, given: Mapping[str, Array], wanted: Mapping[str, SSAValue]) -> list[Array]:
+def _checked(
+    kind: str, given: Mapping[str, Array], wanted: Mapping[str, SSAValue], wide: bool
+) -> list[Array]:
     for name in given:
         if name not in wanted:
             raise InputError(f"no {kind} {name!r}; there is {', '.join(wanted) or 'none'}")
     for name, value in wanted.items():
         if name not in given:
             raise InputError(f"{kind} {name!r} is missing; given: {', '.join(given) or 'none'}")
-        _check(kind, name, given[name], *tensor_kind(value.type))
+        _check(kind, name, given[name], *tensor_kind(value.type), wide)
     return [given[name] for name in wanted]
 
 

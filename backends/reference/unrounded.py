@@ -38,8 +38,8 @@ def unrounded_outputs(
     run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
     cast from one float to another changes nothing. Integers and booleans are as in run_reference.
     Float outputs are float64, even if they are inputs passed through. inputs, state: in the
-    program's own dtypes, as for run_reference. on_operation: called before each operation without
-    parts.
+    program's own dtypes, or floats in float64, as for run_reference. on_operation: called before
+    each operation without parts.
     Raises InputError as run_reference does, and TooManyTurns for loops of more than max_turns.
     """
 
@@ -48,7 +48,7 @@ def unrounded_outputs(
             on_operation()
         return unrounded_value(op, operands, result)
 
-    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=evaluate)
+    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=evaluate, wide=True)
     return {name: _widened(array) for name, array in run.outputs.items()}
 
 

@@ -89,9 +89,9 @@ def fewest_passes(program: Program, judge: Judge) -> Judge:
 
 def wrong_rewrite(program: Program, judge: Judge, wrong: Wrong) -> str:
     """The rewrite of the last pass that makes a program wrong; "" where it is not known."""
-    # A relation runs the passes more than once, a hang takes its whole limit each time, and a
-    # refusal is another pass's.
-    if wrong.kind in ("relation", "hang", "refused"):
+    # A relation runs the passes more than once, a hang takes its whole limit each time, a refusal
+    # is another pass's, and kernels are no pass.
+    if wrong.kind in ("relation", "hang", "refused", "kernel"):
         return ""
 
     def is_wrong(rewrites: int) -> bool:

@@ -228,6 +228,10 @@ class _Check:
         elif wrong.kind == "refused":
             # Only all passes together show it.
             first = FirstWrong(program, self.judge.only(relation=None), None)
+        elif wrong.kind == "kernel":
+            # No pass is wrong, and every smaller program must run with kernels.
+            judge = self.judge.only(relation=None, kernels=1, parts=0)
+            first = FirstWrong(program, judge, None)
         else:
             first = first_wrong_pass(program, self.judge)
         shrunk, alone = self._small(program, first, wrong)

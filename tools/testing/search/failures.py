@@ -16,9 +16,11 @@ class Wrong:
     kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
     "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
     "narrow", its results are less exact than their types allow; "relation", a relation does not
-    hold; "refused", a later pass refuses it. text: the same in words. relation: the name of the
-    relation that does not hold. error: the type of the error that was raised, for a fault. blamed:
-    the name of the pass to blame, "" if it is not known.
+    hold; "refused", a later pass refuses it; "kernel", compiled kernels give other bytes than
+    NumPy does; "gradient", gradients that a pass adds differ from differences; "promise", a pass
+    does not do what it declares. text: the same in words. relation: the name of the relation that
+    does not hold. error: the type of the error that was raised, for a fault. blamed: the pass or
+    kernels to blame, "" if not known.
     """
 
     kind: str
@@ -86,7 +88,10 @@ class Miscompiled(AssertionError):
     def _text(self) -> str:
         place = "" if len(self.passes) == 1 else f", of {', '.join(self.passes)}"
         after = f" (example {self.examples})" if self.examples else ""
-        lines = [f"after pass '{self.blamed}'{place}{after}: {self.wrong.text}"]
+        if self.wrong.kind == "kernel":
+            lines = [f"{self.blamed} are wrong, not a pass{after}: {self.wrong.text}"]
+        else:
+            lines = [f"after pass '{self.blamed}'{place}{after}: {self.wrong.text}"]
         if self.rewrite:
             lines.append(f"rewrite {self.rewrite}")
         if self.culprit:

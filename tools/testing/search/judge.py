@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from ....backends.faults import IndexFault
 from ....backends.reference import first_meaningless
-from ....dialects.levels import NN, level_of
+from ....dialects.levels import EXCHANGE, NN, level_of
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
+from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
 from ....ir.text import blobs_of, parse_module, print_module
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify_legal
+from ....passes.differentiate import Differentiate
 from ..generators.program import Program, invalidity
 from ..limits import TooLong, at_most, guarded
+from ..oracle.gradients import wrong_gradients
+from ..oracle.kernels import (
+    Situation,
+    has_kernels,
+    prepare_kernels,
+    situations,
+    wrong_kernel,
+)
 from ..oracle.oracles import (
     Outcome,
     coarseness,
@@ -25,6 +37,7 @@ from ..oracle.oracles import (
     run,
     with_both_errors,
 )
+from ..oracle.promises import narrowed_sum
 from ..oracle.relations import NotApplicable, expected_of, name_of
 from .failures import (
     AtFault,
@@ -35,7 +48,7 @@ from .failures import (
 )
 from .refusals import broken_before
 from .report import Report
-from .run import PassList, Refused, Watching, apply, unwatched
+from .run import PassList, Refused, Watching, apply, is_abeles, unwatched
 from .save import save_failure
 from .settings import CheckSettings
 
@@ -43,6 +56,10 @@ STUCK = 3
 """Times the limit after which the process ends, where the program cannot be interrupted."""
 COMPILED_TWICE = 8
 """One program in this many is compiled and run twice, to see whether the results repeat."""
+PARTED = 3
+"""The programs that run after some of the passes are others than those that run twice."""
+OFTEN = 4
+"""How much likelier a conversion, or a user's pass, is the last of those passes."""
 READ_BACK = 6
 """One program in this many is printed and read again, which takes as long as all the rest."""
 
@@ -53,7 +70,9 @@ class Judge:
 
     doing: the current step, to be named if it takes too long. looks_for: the kind of failure that
     the judge looks for; any if "". It leaves out some steps that cannot show this kind.
-    watching: a block around each pass, when it runs on a program for the first time.
+    watching: a block around each pass, when it runs on a program for the first time. part: the
+    latest program after only some of the passes, and their number; None if it was not to be run.
+    met: the situations in which kernels have run programs.
     """
 
     passes: PassList
@@ -62,6 +81,8 @@ class Judge:
     doing: str = ""
     looks_for: str = ""
     watching: Watching = unwatched
+    part: tuple[int, Program] | None = None
+    met: set[Situation] = field(default_factory=set[Situation])
 
     def only(
         self, *, passes: PassList | None = None, looks_for: str | None = None, **settings: Any
@@ -81,6 +102,8 @@ class Judge:
         Raises Refused, AtFault, and StrategyFailed for a program that cannot run before any pass.
         """
         limit = self.settings.limit
+        if self._reaches_kernels(program):
+            prepare_kernels()
         try:
             with (
                 guarded(STUCK * limit, lambda: self.last_words(program)),
@@ -125,13 +148,31 @@ class Judge:
             again = self.compiled(program)
             if print_module(again.module) != print_module(after.module):
                 return Wrong("random", "two runs of the pass gave different programs")
-        problem = self._differs(program, after, twice) if runs and self.settings.results else None
+        problem = None
+        if self.settings.results:
+            passes = self.passes.for_program(program)
+            problem = self._differs(program, after, passes, twice, kernels=True) if runs else None
+            if problem is None and self.part is not None:
+                count, between = self.part
+                problem = self._differs(program, between, passes[:count])
+            if problem is None and runs and self._may_show("gradient"):
+                problem = self._gradients(program, after, passes)
+            if problem is None and runs and self._may_show("promise"):
+                problem = _broken(program, after, passes)
         return problem or self._unrelated(program, after)
 
-    def _differs(self, program: Program, after: Program, twice: bool) -> Wrong | None:
+    def _differs(
+        self,
+        program: Program,
+        after: Program,
+        passes: Sequence[ModulePass],
+        twice: bool = False,
+        kernels: bool = False,
+    ) -> Wrong | None:
+        """What is wrong with a program after these passes. twice, kernels: as for disagreement."""
         self.doing = "running the program as it was before"
         expected = self._expected(program)
-        rounds = any(map(_rounds, self.passes.for_program(program)))
+        rounds = any(map(_rounds, passes))
         if rounds:
             self.doing = "computing the error bound of the compiled program"
             try:
@@ -141,7 +182,57 @@ class Judge:
                 expected = replace(expected, decided=expected.fault is not None)
         self.report.undecided += not expected.decided
         self.doing = "running the program"
-        return disagreement(expected, after, twice, self.settings.rounded_once and not rounds)
+        compiled = kernels and after.level == EXCHANGE and self._runs_kernels(program, after)
+        self.report.by_kernels += compiled
+        return disagreement(
+            expected, after, twice, self.settings.rounded_once and not rounds, kernels=compiled
+        )
+
+    def _gradients(
+        self, program: Program, after: Program, passes: Sequence[ModulePass]
+    ) -> Wrong | None:
+        """What is wrong with the gradients that passes have added; None if nothing is."""
+        self.doing = "comparing gradients with differences"
+        loss = next((each.loss for each in passes if isinstance(each, Differentiate)), "")
+        wrong = wrong_gradients(program, after, loss)
+        return None if wrong is None else Wrong("gradient", wrong)
+
+    def _reaches_kernels(self, program: Program) -> bool:
+        """Whether compiled kernels may run a program, because the passes lead to exchange."""
+        if not self.settings.kernels or not self._may_show("kernel") or not has_kernels():
+            return False
+        return any(_leaves(each) == EXCHANGE for each in self.passes.for_program(program))
+
+    def _runs_kernels(self, program: Program, after: Program) -> bool:
+        """Whether compiled kernels run a program of exchange too.
+
+        They run every n-th one, and those with a situation that no program had before, as long as
+        these are no more than as many again.
+        """
+        often = self.settings.kernels
+        if not self._reaches_kernels(program):
+            return False
+        if _is_nth(program, often):
+            return True
+        new = situations(after) - self.met
+        if not new or self.report.by_kernels * often > 2 * (self.report.examples + often):
+            return False
+        self.met |= new
+        return True
+
+    def _stop(self, program: Program, passes: Sequence[ModulePass]) -> int:
+        """After how many of several passes a program is run too; 0 for none.
+
+        Conversions and passes that are not abele's are likelier to be the last of them.
+        """
+        often = self.settings.parts
+        if not often or len(passes) < 2 or not _is_nth(program, often, PARTED):
+            return 0
+        weights = [
+            OFTEN if not is_abeles(each) or _leaves(each) is not None else 1 for each in passes[:-1]
+        ]
+        (found,) = Random(repr(program.sketch)).choices(range(1, len(passes)), weights)
+        return found
 
     def _unrelated(self, program: Program, after: Program) -> Wrong | None:
         """The first relation that does not hold."""
@@ -180,10 +271,22 @@ class Judge:
 
     def _compiled_first(self, program: Program) -> Program:
         """The program after all passes, counting which of several passes change it."""
-        several = len(self.passes.for_program(program)) > 1
-        changed_by = self.report.changed_by if several else None
-        limit = self.settings.limit
-        return self.passes.compiled(program, limit, self.report, changed_by, self.watching)
+        passes = self.passes.for_program(program)
+        changed_by = self.report.changed_by if len(passes) > 1 else None
+        self.part, stop = None, self._stop(program, passes)
+
+        def see(count: int, after: Program) -> None:
+            if count == stop:
+                self.part = count, after.clone()
+
+        return self.passes.compiled(
+            program,
+            self.settings.limit,
+            self.report,
+            changed_by,
+            self.watching,
+            see if stop else None,
+        )
 
     def _lowered(self, program: Program) -> Program:
         """The program that defines the results: the first that can run, before or after a pass.
@@ -224,6 +327,20 @@ def _rounds(each: ModulePass) -> bool:
     return declared is not None and declared.rounds
 
 
+def _broken(program: Program, after: Program, passes: Sequence[ModulePass]) -> Wrong | None:
+    """The first promise about the structure of a program that passes declare and do not keep."""
+    declared = [declared_levels(type(each)) for each in passes]
+    promised = after.level == NN and any(each is not None and each.wide_sums for each in declared)
+    problem = narrowed_sum(program.module, after.module) if promised else None
+    return None if problem is None else Wrong("promise", problem)
+
+
+def _leaves(each: ModulePass) -> Level | None:
+    """The level that a pass declares to leave."""
+    declared = declared_levels(type(each))
+    return None if declared is None else declared.leaves
+
+
 def invalid(module: ModuleOp) -> Wrong | None:
     """Why a module does not verify; None if it does."""
     why = invalidity(module)
@@ -247,13 +364,18 @@ def unreadable(program: Program) -> Wrong | None:
 
 
 def disagreement(
-    expected: Outcome, after: Program, twice: bool = False, rounded_once: bool = True
+    expected: Outcome,
+    after: Program,
+    twice: bool = False,
+    rounded_once: bool = True,
+    kernels: bool = False,
 ) -> Wrong | None:
     """What is wrong with the results of a program; None if they are within their bounds.
 
     twice: run it again and require the same bits. rounded_once: require narrow results to be as
-    exact as 32-bit results that are rounded once. Raises Refused for a program that is on several
-    levels.
+    exact as 32-bit results that are rounded once. kernels: run a program of exchange with compiled
+    kernels too, and require the bytes that NumPy gives. Raises Refused for a program that is on
+    several levels.
     """
     try:
         verify_legal(after.module, level_of(after.module).legal)
@@ -282,13 +404,14 @@ def disagreement(
     for name, array in found.outputs.items():
         if array.tobytes() != again.outputs[name].tobytes():
             return Wrong("random", f"{name}: two runs differ")
-    return None
+    wrong = wrong_kernel(after, found) if kernels else None
+    return None if wrong is None else Wrong("kernel", wrong.text, blamed=wrong.name)
 
 
-def _is_nth(program: Program, n: int) -> bool:
+def _is_nth(program: Program, n: int, which: int = 0) -> bool:
     """Whether a program is one in n, which depends on the program alone.
 
-    A program that was not generated always is.
+    A program that was not generated always is. which: of n kinds of programs.
     """
     key = program.key if program.sketch is None else repr(program.sketch)
-    return not key or zlib.crc32(key.encode()) % n == 0
+    return not key or zlib.crc32(key.encode()) % n == which % n

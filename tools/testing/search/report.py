@@ -27,6 +27,7 @@ class Report:
     changed: programs that the passes changed.
     steps: programs that are steps of training.
     changed_by: number of programs that each user's pass of a pipeline changed, by its name.
+    by_kernels: programs that compiled kernels ran too.
     undecided: programs whose results could not be compared, because a branch depended on rounding.
     seconds, cpu_seconds: time until the end or until the failure, without shrinking.
     exercised: number of programs with each operation, by its name, level and element type.
@@ -46,6 +47,7 @@ class Report:
     changed: int = 0
     steps: int = 0
     changed_by: Counter[str] = field(default_factory=Counter[str])
+    by_kernels: int = 0
     undecided: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -66,11 +68,12 @@ class Report:
             for name, count in self.began_after.items()
         )
         steps = f", {self.steps} steps of training" if self.steps else ""
+        kernels = f", {self.by_kernels} with compiled kernels too" if self.by_kernels else ""
         where = f" of {self.level}" if self.level else ""
         return (
             f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "
             f"{self.refused} refused, {self.unfit} did not fit, {self.undecided} undecided"
-            f"{steps}{began}{related}"
+            f"{steps}{kernels}{began}{related}"
         )
 
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import chain
+from random import Random
 from typing import TypeAlias
 
 from xdsl.ir import Attribute
 
 from ....backends.target import DEFAULT_TARGET
+from ....dialects.levels import NN
 from ....ir.equal import same_program
 from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_manager import UnknownPass, load_pass, parse_pipeline
 from ....ir.rewriting import limited
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import PASSES, expand
+from ....passes.pipelines import DOWN, PASSES, expand
 from ....passes.plan_splits import PlanSplits
 from ...driver.frames import place_of, trimmed
 from ..generators.decisions import PlanAtRandom
@@ -31,6 +33,12 @@ from .watch import Counts, watching_rules
 Passes: TypeAlias = "ModulePass | str | Sequence[ModulePass | str]"
 """A pass, a pipeline as abele opt -p takes it, or several of them: ("nn", MyPass(), "tile")."""
 
+
+LEFT_OUT = 0.5
+"""How often the pipeline of a program with random plans leaves some passes out."""
+
+OPTIONAL = tuple(name.partition("{")[0] for name in DOWN[NN][1:])
+"""The passes that a pipeline may leave out: those of nn after decompose, which improve programs."""
 
 Watching: TypeAlias = "Callable[[ModulePass], AbstractContextManager[None]]"
 """Makes a block around a pass that runs."""
@@ -60,7 +68,7 @@ class PassList:
 
     first: run only this many of the passes; all if None. rewrites: stop each pass after this many
     rewrites; never if None. at_random: plan programs at random, of those that say so, in place of
-    plan-splits.
+    plan-splits, and leave out some passes that the pipeline can do without.
     """
 
     tested: tuple[ModulePass | str, ...]
@@ -84,11 +92,17 @@ class PassList:
 
     def for_program(self, program: Program) -> tuple[ModulePass, ...]:
         """The passes for the target of one program."""
-        passes = self.on(program.target.spelling())
         if not self.at_random or program.plans is None:
-            return passes
+            return self.on(program.target.spelling())
+        passes = replace(self, first=None).on(program.target.spelling())
         planned = PlanAtRandom(program.target.spelling(), program.plans)
-        return tuple(planned if isinstance(each, PlanSplits) else each for each in passes)
+        without = _left_out(program.plans)
+        found = [
+            planned if isinstance(each, PlanSplits) else each
+            for each in passes
+            if each.name not in without or not is_abeles(each)
+        ]
+        return tuple(found)[: self.first]
 
     def compiled(
         self,
@@ -97,12 +111,14 @@ class PassList:
         counts: Counts,
         changed_by: Counter[str] | None = None,
         watching: Watching = unwatched,
+        seen: Callable[[int, Program], None] | None = None,
     ) -> Program:
         """A copy of the program after all passes.
 
         limit: CPU seconds, as for `apply`. counts: counts what rules do. changed_by: counts the
-        programs that each user's pass changes. watching: a block around each pass. Raises Refused
-        and PassFailed.
+        programs that each user's pass changes. watching: a block around each pass. seen: called
+        after each pass with the number of passes that have run, and the program, which the next
+        pass changes. Raises Refused and PassFailed.
         """
         after = program.clone()
         for at, each in enumerate(self.for_program(program)):
@@ -115,7 +131,20 @@ class PassList:
                     raise Refused(str(refused), refused.fits, at) from None
             if changed_by is not None and before is not None:
                 changed_by[each.name] += not same_program(before, after.module)
+            if seen is not None:
+                seen(at + 1, after)
         return after
+
+
+def _left_out(seed: int) -> set[str]:
+    """The passes that the pipeline leaves out for a program with this seed, often none.
+
+    A pass that only improves a program may hide the mistake of a later one.
+    """
+    random = Random(f"{seed} left out")
+    if random.random() >= LEFT_OUT:
+        return set()
+    return {name for name in OPTIONAL if random.random() < 0.5}
 
 
 def is_abeles(each: ModulePass) -> bool:

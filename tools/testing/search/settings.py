@@ -25,6 +25,11 @@ LIMIT = 20.0
 """CPU seconds that one program may take, compiling and running included."""
 SECONDS = 10.0
 """Seconds of a check of passes, if neither the time nor the number of programs is set."""
+KERNELS = 16
+"""One program of exchange in this many runs with compiled kernels too, which takes half as long as
+all else."""
+PARTS = 4
+"""One program in this many runs after some of several passes too."""
 UNLIMITED = 1_000_000
 """The number of programs where only the time is limited."""
 
@@ -54,6 +59,8 @@ class CheckOptions(BudgetOptions, total=False):
     expect_changes: bool
     rounded_once: bool
     report: Report | None
+    kernels: int
+    parts: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +120,10 @@ class CheckSettings(Budget):
     rounded_once: whether a result of fewer than 32 bits must be as exact as a 32-bit result that is
     rounded once. False lets passes round intermediate values.
     report: the report to fill in, which is also complete if the check raises; a new one if None.
+    kernels: one program of exchange in this many, and at most as many again that do something new,
+    also run with compiled kernels, which must give the bytes that NumPy gives; none if 0.
+    parts: one program in this many also runs after only some of several passes, because a later
+    pass may hide the mistake of an earlier one; none if 0.
     """
 
     programs: SearchStrategy[Program] | None = None
@@ -123,6 +134,8 @@ class CheckSettings(Budget):
     expect_changes: bool = True
     rounded_once: bool = True
     report: Report | None = None
+    kernels: int = KERNELS
+    parts: int = PARTS
 
     @property
     def time(self) -> float | None:

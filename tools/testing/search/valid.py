@@ -54,7 +54,8 @@ def _runs(program: Program, limit: float) -> bool:
 def _compiles(program: Program, limit: float) -> bool:
     """Whether abele's own passes compile a program to the machine, with the same results."""
     passes = PassList(passes_to_the_machine(program))
-    judge = Judge(passes, CheckSettings(limit=limit), looks_for="value")
+    settings = CheckSettings(limit=limit, kernels=0, parts=0)
+    judge = Judge(passes, settings, looks_for="value")
     try:
         return judge.wrong(program) is None
     except (Refused, AtFault, StrategyFailed, InputError, DoesNotFit, VerifyException):

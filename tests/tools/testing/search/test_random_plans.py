@@ -6,7 +6,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import StringAttr, f32
+from xdsl.dialects.func import FuncOp
 
 from abele.backends.target import resolve_target
 from abele.dialects import nn, partition
@@ -21,7 +22,7 @@ from abele.tools.testing.generators import build
 from abele.tools.testing.generators.decisions import AT_RANDOM, PlanAtRandom
 from abele.tools.testing.generators.sketch import Sketch, Step, random_sketch
 from abele.tools.testing.search.replay import recorded_passes
-from abele.tools.testing.search.run import PassList
+from abele.tools.testing.search.run import OPTIONAL, PassList
 from abele.tools.testing.search.save import replay_record
 
 
@@ -46,6 +47,7 @@ def _ends_on_last_tile(plan: Plan, module: ModuleOp) -> bool:
     return prod(plan.split) > 1 and 0 < plan.first_tile == tiles - prod(plan.split)
 
 
+OPERATORS = build.default_operators()
 TESTED = ("nn,partition", MisreadLastTile(), "tile,exchange")
 EXAMPLES = 150
 SOME = programs(operators=[nn.SubOp], control_flow=False)
@@ -53,7 +55,7 @@ SOME = programs(operators=[nn.SubOp], control_flow=False)
 
 def test_a_bug_under_plans_that_the_planner_seldom_makes_is_found(tmp_path: Path):
     with pytest.raises(Miscompiled) as caught:
-        check_pipeline(TESTED, examples=EXAMPLES, seed=0, programs=SOME, folder=tmp_path)
+        check_pipeline(TESTED, examples=EXAMPLES, seed=1, programs=SOME, folder=tmp_path)
     assert caught.value.blamed == "misread-last-tile"
     assert "plan-at-random" in caught.value.passes
 
@@ -114,3 +116,53 @@ def test_random_passes_are_recorded_by_name():
     record = replay_record((given,), "value")
     assert record["passes"] == [{"spec": str(given.spec())}]
     assert recorded_passes(record) == parse_pipeline(str(given.spec()), AT_RANDOM) == (given,)
+
+
+def test_pipelines_with_random_plans_leave_out_passes_that_only_improve_programs():
+    passes = PassList(("nn,partition,tile,exchange",), at_random=True)
+    every = [each.name for each in passes.on("tiny:4")]
+    seen: set[str] = set()
+    for number in range(60):
+        program = build.build(random_sketch(Random(f"left out {number}")), OPERATORS)
+        names = [each.name for each in passes.for_program(program)]
+        if program.plans is None:
+            assert names == every
+            continue
+        kept = [name for name in every if name in (*names, "plan-splits")]
+        assert names == ["plan-at-random" if name == "plan-splits" else name for name in kept]
+        seen |= set(every) - set(names) - {"plan-splits"}
+        for first in range(1, len(names)):
+            some = replace(passes, first=first).for_program(program)
+            assert [each.name for each in some] == names[:first]
+    assert seen == set(OPTIONAL)
+    assert "decompose" not in seen
+
+
+@dataclass(frozen=True)
+class Shifted(ModulePass):
+    """Adds a number to each output of floats."""
+
+    name = "shifted"
+    takes = NN
+
+    amount: float = 1.0
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        (main,) = (each for each in op.ops if isinstance(each, FuncOp))
+        last = main.body.block.last_op
+        assert last is not None
+        for i, value in enumerate(last.operands):
+            if nn.element_of(value) == f32:
+                more = nn.ShiftOp(value, self.amount)
+                main.body.block.insert_op_before(more, last)
+                last.operands[i] = more.result
+
+
+def test_a_mistake_that_a_later_pass_undoes_is_found(tmp_path: Path):
+    both = (Shifted(), Shifted(-1.0))
+    integers = programs(data=["integers"], operators=["nn.relu"])
+    options = {"examples": 40, "seed": 0, "programs": integers}
+    check_pipeline(both, "nn", parts=0, **options)
+    with pytest.raises(Miscompiled) as caught:
+        check_pipeline(both, "nn", folder=tmp_path / "found", **options)
+    assert caught.value.blamed == "shifted"

@@ -1,0 +1,87 @@
+"""Compiled kernels are compared with NumPy, and a wrong one is named with its operation."""
+
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, Step
+from abele.tools.testing import Miscompiled, Report, check_pipeline, programs
+from abele.tools.testing.generators.build import build, default_operators
+from abele.tools.testing.generators.levels import at_level
+from abele.tools.testing.generators.sketch import is_long, random_sketch
+from abele.tools.testing.oracle import kernels
+from abele.tools.testing.oracle.kernels import situations, wrong_kernel
+from abele.tools.testing.oracle.oracles import run
+from abele.tools.testing.search import judge
+
+pytest.importorskip("numba")
+
+
+@pytest.fixture
+def _wrong_subtraction(monkeypatch: pytest.MonkeyPatch):
+    wrong = replace(SCALAR_FUNCTIONS["sub"], compiled=(Step(Opcode.ADD, "operand"),))
+    monkeypatch.setitem(SCALAR_FUNCTIONS, "sub", wrong)
+
+
+@pytest.mark.usefixtures("_wrong_subtraction", "patient")
+def test_a_wrong_kernel_is_blamed_by_its_task_and_not_a_pass(tmp_path):
+    subtractions = programs(operators=["nn.sub"], control_flow=False, max_ops=2)
+    with pytest.raises(Miscompiled) as caught:
+        check_pipeline(
+            programs=subtractions, examples=40, seed=0, kernels=1, folder=tmp_path / "found"
+        )
+    assert caught.value.wrong.kind == "kernel"
+    assert caught.value.blamed == "the compiled kernels of chains"
+    message = str(caught.value)
+    assert message.startswith("the compiled kernels of chains are wrong, not a pass")
+    assert "the first operation that differs is tile.vertices at" in message
+    made = [op for op in caught.value.program.module.walk() if op.name.startswith("nn.")]
+    assert len(made) == 1
+
+
+def test_some_programs_run_with_kernels_and_the_report_counts_them():
+    report = Report()
+    check_pipeline(examples=12, seed=1, report=report)
+    assert 0 < report.by_kernels < 12
+    assert f"{report.by_kernels} with compiled kernels too" in str(report)
+
+
+def test_without_kernels_programs_run_as_before(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(judge, "has_kernels", lambda: False)
+    report = Report()
+    check_pipeline(examples=4, seed=1, report=report)
+    assert (report.examples, report.by_kernels) == (4, 0)
+
+
+def test_programs_have_sums_of_more_terms_than_a_chain_and_cost_little():
+    some = [random_sketch(Random(f"long {n}")) for n in range(400)]
+    long = [build(sketch, default_operators()) for sketch in some if is_long(sketch)]
+    arrays = [a for p in long for a in (*p.inputs.values(), *p.state.values())]
+    assert any(max(a.shape, default=0) > 600 for a in arrays)
+    assert max(a.size for a in arrays) <= 700 * 12
+
+
+def test_another_shape_is_another_situation():
+    made = (build(random_sketch(Random(f"situations {n}")), default_operators()) for n in range(20))
+    lowered = [p for p in (at_level(each, "exchange") for each in made) if p is not None]
+    found = [situations(each) for each in lowered]
+    assert len(set[object]().union(*found)) > len(lowered)
+    assert situations(lowered[0].clone()) == found[0]
+
+
+def test_a_kernel_that_raises_is_wrong(monkeypatch: pytest.MonkeyPatch):
+    made = build(random_sketch(Random("raises")), default_operators())
+    program = at_level(made, "exchange")
+    assert program is not None
+    found = run(program)
+    assert wrong_kernel(program, found) is None
+
+    def raises(*_: object):
+        raise RuntimeError("no room")
+        yield
+
+    monkeypatch.setattr(kernels, "_runs", raises)
+    wrong = wrong_kernel(program, found)
+    assert wrong is not None
+    assert "they raise RuntimeError: no room" in wrong.text
