@@ -8,36 +8,24 @@ runs with.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import TypeAlias, cast
-
-import numpy as np
-from xdsl.ir import Operation
+from typing import TypeAlias
 
 from ....backends.codelets.numerics import kind_of
 from ....backends.evaluate.binder import Binder
 from ....backends.evaluate.host import Run
 from ....backends.host.binders import best_binder
-from ....backends.host.calls import KernelCall, WhileEqual
-from ....backends.host.load import kernels, loaded
-from ....backends.machine import Machine, Observer
+from ....backends.host.load import kernels
 from ....dialects import exchange, tile
-from ....ir.errors import one_line
-from ....ir.number_kinds import is_floating
-from ....ir.provenance import place
-from ...driver.arrays import Array
+from ...debug.kernel_problem import module_kernel_problem
+from ...debug.machine_results import Results
+from ...debug.wrong_kernel import REPORT, WrongKernel
 from ..generators.program import Program
 
 TASKS = ("sharing", "copies", "chains", "functions", "routes", "products", "lookups")
 """The tasks whose kernels run programs."""
-
-TURNS = 2
-"""Runs of one program. From the second run on, kernels use what they kept in the first one."""
-
 
 LENGTHS = (8, 32, 128, 256, 600)
 """Lengths behind which kernels do something else: vectors, chains of sums, panels."""
@@ -97,162 +85,22 @@ def _of_vertices(op: tile.VerticesOp, variables: Sequence[exchange.VariableOp]) 
     return (kind, dtypes, bisect_left(LENGTHS, inner), edges, bisect_left(LENGTHS, merged))
 
 
-@dataclass(frozen=True)
-class WrongKernel:
-    """A difference between a program's run by kernels and its run by NumPy.
+def wrong_kernel(program: Program, found: Run) -> tuple[str, str] | None:
+    """The kernels that make a program of exchange give other bytes than NumPy's calls do.
 
-    tasks: the tasks of the kernels of the first operation whose result differs; () if no operation
-    differs by itself. text: what differs, in words.
+    found: the results by NumPy. Returns the kernels in words, and how the results differ; None if
+    all bytes are equal. Where both results are NaN, their bits may differ.
     """
-
-    tasks: tuple[str, ...]
-    text: str
-
-    @property
-    def name(self) -> str:
-        """The kernels to blame, in words."""
-        return f"the compiled kernels of {' and '.join(self.tasks) or 'fused operations'}"
-
-
-def wrong_kernel(program: Program, found: Run) -> WrongKernel | None:
-    """How a program of exchange differs if compiled kernels run it; None if all bytes are equal.
-
-    found: the results of one run by NumPy. Where both results are NaN, their bits may differ.
-    """
-    try:
-        differs = _first_difference(_runs(program, best_binder()), _of_numpy(program, found))
-    except Exception as error:
-        differs = f"they raise {one_line(error)}"
-    if differs is None:
+    right = Results(found.outputs, found.state)
+    problem = module_kernel_problem(program.module, program.target, program.inputs, right)
+    if problem is None:
         return None
-    op, tasks = _wrong_operation(program)
-    at = "" if op is None else f"the first operation that differs is {op.name} at {place(op)}; "
-    return WrongKernel(tasks, f"{at}{differs}")
+    if isinstance(problem, WrongKernel):
+        tasks = [each for each in problem.wrong.kernels if not each.startswith("numpy.")]
+        return f"the compiled kernels of {' and '.join(tasks)}", str(problem)
+    differs = problem.words("the run with kernels", "the one with NumPy")
+    return FUSED, f"compiled kernels are wrong together, not a pass: {differs}. {REPORT}"
 
 
-def _of_numpy(program: Program, found: Run) -> Iterator[Mapping[str, Array]]:
-    """The results of each run by NumPy, of which the first is known."""
-    first = _named(found.outputs, found.state)
-    yield first
-    if found.state:
-        runs = _runs(program, Binder)
-        next(runs)
-        yield from runs
-    else:
-        yield first
-
-
-def _runs(program: Program, binder: type[Binder]) -> Iterator[Mapping[str, Array]]:
-    """The outputs and states of one run after another."""
-    machine = Machine(program.module, program.target, binder=binder)
-    states = [name for name, op in machine.variables.items() if op.state is not None]
-    for _ in range(TURNS):
-        outputs = {name: array.copy() for name, array in machine.run(program.inputs).items()}
-        yield _named(outputs, {name: machine.read(name) for name in states})
-
-
-def _named(outputs: Mapping[str, Array], state: Mapping[str, Array]) -> Mapping[str, Array]:
-    return {**outputs, **{f"@{name}": array for name, array in state.items()}}
-
-
-def _first_difference(
-    compiled: Iterator[Mapping[str, Array]], numpy: Iterator[Mapping[str, Array]]
-) -> str | None:
-    for turn, (found, right) in enumerate(zip(compiled, numpy, strict=True)):
-        for name, array in right.items():
-            wrong = _different(found[name], array)
-            if wrong is not None:
-                return f"{name}: {wrong}" + " in the second run" * bool(turn)
-    return None
-
-
-def _different(found: Array, right: Array) -> str | None:
-    """The first element that differs, in words; None if all bytes are equal."""
-    if found.tobytes() == right.tobytes():
-        return None
-    bits = np.dtype(f"u{right.dtype.itemsize}")
-    differs = np.ascontiguousarray(found).view(bits) != np.ascontiguousarray(right).view(bits)
-    if is_floating(right.dtype):
-        differs &= ~(np.isnan(found) & np.isnan(right))
-    where = np.argwhere(differs)
-    if not len(where):
-        return None
-    at = tuple(int(i) for i in where[0])
-    return (
-        f"element {list(at)} is {_shown(found[at])}; need {_shown(right[at])}, as NumPy computes "
-        f"it ({len(where)} of {right.size} elements differ)"
-    )
-
-
-def _shown(value: np.generic) -> str:
-    return f"{float(value):.9g}" if is_floating(value.dtype) else str(value)
-
-
-# Blame
-
-
-@dataclass
-class _Written(Observer):
-    """Keeps what each operation has written, in the order of a run."""
-
-    seen: list[tuple[Operation, list[Array]]] = field(
-        default_factory=list["tuple[Operation, list[Array]]"]
-    )
-
-    def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
-        """Keep the destination of a move."""
-        self._keep(op, op.destinations, machine)
-
-    def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
-        """Keep the results of a vertex set."""
-        self._keep(op, op.destinations, machine)
-
-    def _keep(self, op: Operation, names: Sequence[str], machine: Machine) -> None:
-        views = [view for name in names for view in machine.blocks[name].views()]
-        self.seen.append((op, [view.copy() for view in views]))
-
-
-def _wrong_operation(program: Program) -> tuple[Operation | None, tuple[str, ...]]:
-    """The first operation that writes other bytes, and the tasks of its kernels.
-
-    Kernels that are fused over several operations show no bytes in between: the operation is None
-    if none differs by itself, and the tasks are those of the whole program.
-    """
-    watches = [_Written(), _Written()]
-    machines: list[Machine] = []
-    for watch, binder in zip(watches, (Binder, best_binder(is_watched=True)), strict=True):
-        machine = Machine(program.module, program.target, binder=binder, observers=[watch])
-        machines.append(machine)
-        # An error of the kernels ends the run, and what they wrote before tells enough.
-        with suppress(Exception):
-            for _ in range(TURNS):
-                machine.run(program.inputs)
-    for (op, right), (_, found) in zip(*(watch.seen for watch in watches), strict=False):
-        if any(_different(a, b) is not None for a, b in zip(found, right, strict=True)):
-            return op, _tasks_of(machines[1], op)
-    return None, _tasks_of(Machine(program.module, program.target, binder=best_binder()), None)
-
-
-def _tasks_of(machine: Machine, of: Operation | None) -> tuple[str, ...]:
-    """The tasks of the kernels that an operation calls; those of all operations if it is None."""
-    codes = {
-        code
-        for op, calls, _ in machine.bound()
-        if of is None or op is of
-        for function, _ in calls
-        for code in _codes(function)
-    }
-    return tuple(task for task in TASKS if codes & _codes_of(task))
-
-
-def _codes(function: object) -> Iterator[int]:
-    if isinstance(function, WhileEqual):
-        yield from (code for each in (function.once, function.each) for code in _codes(each[0]))
-    elif isinstance(function, KernelCall):
-        yield function.arguments[0]
-
-
-def _codes_of(task: str) -> set[int]:
-    """The addresses of the kernels of a task that has been loaded."""
-    known = cast("dict[str, object]", vars(loaded[task]) if task in loaded else {})
-    return {each for each in known.values() if isinstance(each, int)}
+FUSED = "compiled kernels of several operations"
+"""What is to blame where no single operation is."""

@@ -89,7 +89,7 @@ class Miscompiled(AssertionError):
         place = "" if len(self.passes) == 1 else f", of {', '.join(self.passes)}"
         after = f" (example {self.examples})" if self.examples else ""
         if self.wrong.kind == "kernel":
-            lines = [f"{self.blamed} are wrong, not a pass{after}: {self.wrong.text}"]
+            lines = [f"{self.wrong.text}{after}"]
         else:
             lines = [f"after pass '{self.blamed}'{place}{after}: {self.wrong.text}"]
         if self.rewrite:

@@ -405,7 +405,7 @@ def disagreement(
         if array.tobytes() != again.outputs[name].tobytes():
             return Wrong("random", f"{name}: two runs differ")
     wrong = wrong_kernel(after, found) if kernels else None
-    return None if wrong is None else Wrong("kernel", wrong.text, blamed=wrong.name)
+    return None if wrong is None else Wrong("kernel", wrong[1], blamed=wrong[0])
 
 
 def _is_nth(program: Program, n: int, which: int = 0) -> bool:

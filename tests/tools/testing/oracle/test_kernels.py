@@ -10,7 +10,6 @@ from abele.tools.testing import Miscompiled, Report, check_pipeline, programs
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import is_long, random_sketch
-from abele.tools.testing.oracle import kernels
 from abele.tools.testing.oracle.kernels import situations, wrong_kernel
 from abele.tools.testing.oracle.oracles import run
 from abele.tools.testing.search import judge
@@ -34,8 +33,7 @@ def test_a_wrong_kernel_is_blamed_by_its_task_and_not_a_pass(tmp_path):
     assert caught.value.wrong.kind == "kernel"
     assert caught.value.blamed == "the compiled kernels of chains"
     message = str(caught.value)
-    assert message.startswith("the compiled kernels of chains are wrong, not a pass")
-    assert "the first operation that differs is tile.vertices at" in message
+    assert message.startswith("a compiled kernel is wrong, not the model or a pass: tile.vertices")
     made = [op for op in caught.value.program.module.walk() if op.name.startswith("nn.")]
     assert len(made) == 1
 
@@ -70,18 +68,7 @@ def test_another_shape_is_another_situation():
     assert situations(lowered[0].clone()) == found[0]
 
 
-def test_a_kernel_that_raises_is_wrong(monkeypatch: pytest.MonkeyPatch):
-    made = build(random_sketch(Random("raises")), default_operators())
-    program = at_level(made, "exchange")
+def test_a_program_that_kernels_run_rightly_has_no_wrong_kernel():
+    program = at_level(build(random_sketch(Random("right")), default_operators()), "exchange")
     assert program is not None
-    found = run(program)
-    assert wrong_kernel(program, found) is None
-
-    def raises(*_: object):
-        raise RuntimeError("no room")
-        yield
-
-    monkeypatch.setattr(kernels, "_runs", raises)
-    wrong = wrong_kernel(program, found)
-    assert wrong is not None
-    assert "they raise RuntimeError: no room" in wrong.text
+    assert wrong_kernel(program, run(program)) is None
