@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.ordered import TERMS
 from ..codelets.stamps import Stamp, Table
-from .calls import KernelCall, even_cuts, table_address, unit_cuts
+from .calls import KernelCall, elements, even_cuts, table_address, unit_cuts
 from .kernels.tables import (
     BATCH,
     BLOCK_COUNT,
@@ -34,6 +34,7 @@ from .kernels.tables import (
     MULTIPLY_CODE,
     PACK_COLUMNS_CODE,
     PACK_ROWS_CODE,
+    PACKED_COLUMNS,
     PACKED_ROWS,
     PANEL_COUNT,
     PRODUCT_FIELDS,
@@ -280,6 +281,18 @@ class Offsets:
         return None
 
 
+CODES = MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE
+"""The fields of a head that are addresses of code."""
+
+TABLES = (
+    *(ROW_OFFSETS, RESULT_ROWS, RUNS_OF_COLUMNS, SPANS, COLUMN_OFFSETS),
+    *(RESULT_RUNS, RESULT_SPANS, RESULT_COLUMNS, LEFT_TERMS, RIGHT_TERMS),
+)
+"""Those that are addresses of tables of rows, columns and terms."""
+
+ADDRESSES = (*CODES, *TABLES, LEFT, RIGHT, RESULT, BATCH, GROUPS, PACKED_ROWS, PACKED_COLUMNS)
+"""All that are addresses."""
+
 FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
 """The flags of the left and the right operand."""
 
@@ -370,9 +383,10 @@ class BoundProducts:
         head[[BATCH, GROUPS]] = table_address(batch), table_address(groups)
         head[[BLOCK_COUNT, BLOCK_PANELS]] = blocks, per_block
         kept = self.offsets.arrays, tables, head, batch, groups
+        pointers = elements(head, *ADDRESSES)
         each = deep * NANOSECONDS_PER_PACKED
         packing = [
-            KernelCall(code, head, even_cuts(count, count * width * each), kept)
+            KernelCall(code, head, even_cuts(count, count * width * each), kept, pointers=pointers)
             for code, count, width in (
                 (compiled.PACK_ALL_ROWS, len(batch) * self._panels, self._height),
                 (compiled.PACK_ALL_COLUMNS, len(batch) * self._across, self._width),
@@ -384,7 +398,8 @@ class BoundProducts:
         room = 4 * (longest * per_block * self._height * deep + self._width * deep + 2 * LANES)
         room += (per_block + 1) * int(compiled.TILE_BYTES)
         rows, columns = packing
-        return rows, columns, KernelCall(compiled.PRODUCTS, head, unit_cuts(cost), kept, room)
+        multiply = KernelCall(compiled.PRODUCTS, head, unit_cuts(cost), kept, room, pointers)
+        return rows, columns, multiply
 
     def _tables(self) -> list[Table]:
         """The tables of rows, columns and terms, whose addresses the head gets."""
@@ -393,26 +408,16 @@ class BoundProducts:
         depth, depths = found.terms
         runs, spans = _runs(columns, found.sizes[1], self._width)
         result_runs, result_spans = _runs(column_results, found.sizes[2], self._width)
-        codes = [MULTIPLY_CODE, PACK_ROWS_CODE, PACK_COLUMNS_CODE, STORE_TILE_CODE]
         head[[LEFT, RIGHT, RESULT]] = found.begin
         head[[LEFT_BYTES, RIGHT_BYTES, RESULT_BYTES]] = found.sizes
-        head[[CHAIN_TERMS, *codes]] = TERMS, *compiled.CODES
+        head[[CHAIN_TERMS, *CODES]] = TERMS, *compiled.CODES
         head[[ROW_COUNT, COLUMN_COUNT, TERM_COUNT]] = len(rows), len(columns), len(depth)
         head[PANEL_COUNT] = self._across
-        tables = {
-            ROW_OFFSETS: rows,
-            RESULT_ROWS: row_results,
-            RUNS_OF_COLUMNS: runs,
-            SPANS: spans,
-            COLUMN_OFFSETS: np.pad(columns, (0, LANES)),
-            RESULT_RUNS: result_runs,
-            RESULT_SPANS: result_spans,
-            RESULT_COLUMNS: np.pad(column_results, (0, LANES)),
-            LEFT_TERMS: depth,
-            RIGHT_TERMS: depths,
-        }
-        head[list(tables)] = [table_address(each) for each in tables.values()]
-        return list(tables.values())
+        columns, column_results = (np.pad(a, (0, LANES)) for a in (columns, column_results))
+        results = result_runs, result_spans, column_results
+        tables = [rows, row_results, runs, spans, columns, *results, depth, depths]
+        head[[*TABLES]] = [table_address(each) for each in tables]
+        return tables
 
     def keep(self, side: int, scratch: Scratch) -> int:
         """Keep an operand packed, if there is room; returns its flags."""

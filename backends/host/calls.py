@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..codelets.calls import Call, address
 from ..codelets.stamps import Stamp, Table
+from .kernels.tables import CALL_CODE, CALL_TABLE
 from .threads import THREADS
 
 SMALL_NANOSECONDS = 12_000.0
@@ -28,25 +29,36 @@ class KernelCall:
     code: the address of the kernel's code, which takes the address of a table, the first of some
     parts of the work, their end, and the address of room. cuts: the first part of each unit, and
     the end of the last one. kept: objects that must live as long as the call, such as the arrays
-    that its table holds the addresses of. room: bytes that each thread needs.
+    that its table holds the addresses of. room: bytes that each thread needs. pointers: views of
+    the tables, of exactly those elements that are addresses, of memory or of code, or 0. Whoever
+    writes an address into a table notes it here: a kept run writes another one there (keep_run).
 
     No two parts write the same byte, and none reads what another one writes.
     """
 
-    __slots__ = ("_arguments", "_kept")
+    __slots__ = ("_arguments", "_kept", "_pointers")
 
-    def __init__(self, code: int, table: Table, cuts: Table, kept: object, room: int = 0) -> None:
+    def __init__(
+        self,
+        code: int,
+        table: Table,
+        cuts: Table,
+        kept: object,
+        room: int = 0,
+        pointers: Sequence[Table] = (),
+    ) -> None:
         at = table_address(table)
         # In the order of tables.CALL_CODE and the others.
         whole = np.array([code, at, cuts[0], cuts[-1]], np.int64)
         self._kept = table, cuts, whole, kept
+        self._pointers = (*pointers, whole[CALL_CODE : CALL_TABLE + 1])
         self._arguments = code, at, address(cuts), len(cuts) - 1, address(whole), room
 
     @classmethod
     def kept(cls, arguments: tuple[int, int, int, int, int, int], kept: object) -> KernelCall:
         """A call from the arguments of another one, whose addresses hold here. kept: as above."""
         call = cls.__new__(cls)
-        call._arguments, call._kept = arguments, kept
+        call._arguments, call._kept, call._pointers = arguments, kept, ()
         return call
 
     @property
@@ -58,6 +70,11 @@ class KernelCall:
     def memory(self) -> object:
         """What the addresses of the call point into: arrays, in tuples, lists and objects."""
         return self._kept
+
+    @property
+    def pointers(self) -> Sequence[Table]:
+        """Views of all elements of its tables that are addresses."""
+        return self._pointers
 
     def __call__(self) -> None:
         """Run the kernel."""
@@ -110,6 +127,11 @@ def even_cuts(parts: int, nanoseconds: float, step: int = 1) -> Table:
     cuts = np.arange(units + 1, dtype=np.int64) * steps // units * step
     cuts[-1] = parts
     return np.unique(cuts) if parts else cuts[:2]
+
+
+def elements(table: Table, *which: int) -> list[Table]:
+    """A view of each of some elements of a table, such as those that hold addresses."""
+    return [table[i : i + 1] for i in which]
 
 
 def table_address(table: Table) -> int:

@@ -20,7 +20,7 @@ from ..codelets.cells import Cells
 from ..codelets.chain import places_of, stage_calls
 from ..codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarFunction
 from ..codelets.stamps import Table
-from .calls import KernelCall, even_cuts, table_address
+from .calls import KernelCall, elements, even_cuts, table_address
 from .cells import replica_calls
 from .kernels.tables import (
     ACROSS_CODE,
@@ -292,7 +292,9 @@ class Steps:
         else:
             cuts = even_cuts(rows, total, CHAIN_VECTORS)
         kept = arrays, tables, places
-        return KernelCall(compiled.CHAIN, head, cuts, kept, room), ()
+        pointers = [starts, *(table[:, each] for each in STEP_ADDRESSES)]
+        pointers += elements(head, *tables, STEPS_CODE, ALONG_CODE, ACROSS_CODE)
+        return KernelCall(compiled.CHAIN, head, cuts, kept, room, pointers), ()
 
 
 def _nanoseconds(table: Table) -> float:
@@ -316,6 +318,10 @@ OPERANDS = (
     (FACTOR_PLACES, FACTOR_KIND, FACTOR_STRIDE, FACTOR_COLUMN),
 )
 """The columns of a step that describe its operand, and its factor."""
+
+
+STEP_ADDRESSES = PLACES, FACTOR_PLACES, FUNCTION_CODE
+"""The columns of a step that are addresses, or 0."""
 
 
 def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
@@ -448,7 +454,9 @@ def merge_call(
     total = groups * -(-n // LANES) * _nanoseconds(table)
     cuts = even_cuts(groups * -(-n // span), total)
     kept = offsets, table, addresses, *memory
-    return KernelCall(compiled.MERGE, head, cuts, kept), ()
+    pointers = [addresses[:, :, :CHAIN_VECTORS], table[:, PLACES]]
+    pointers += elements(head, MERGE_STEPS, MERGE_TABLES, MERGE_CODE)
+    return KernelCall(compiled.MERGE, head, cuts, kept, pointers=pointers), ()
 
 
 def has_floats(arrays: Sequence[Array]) -> bool:

@@ -14,7 +14,7 @@ from ..codelets.stamps import Table
 from ..evaluate import blocks as plain
 from ..evaluate.blocks import Blocks
 from .calls import KernelCall, even_cuts
-from .kernels.tables import COPY_HEAD, COPY_SOURCE, COPY_TARGET, RUNS, WORDS
+from .kernels.tables import COPY_CODE, COPY_HEAD, COPY_SOURCE, COPY_TARGET, RUNS, WORDS
 from .load import kernels
 from .routes import bind_routes, has_routes
 
@@ -133,7 +133,8 @@ def copy_call(target: Array, source: Array) -> KernelCall | None:
         tables[:, COPY_TARGET] += first * strides[0]
     nanoseconds = target.nbytes / BYTES_PER_NANOSECOND
     cuts = even_cuts(len(pieces), nanoseconds)
-    return KernelCall(compiled.COPY, tables, cuts, (target, source), room)
+    pointers = [tables[:, each] for each in (COPY_CODE, COPY_SOURCE, COPY_TARGET)]
+    return KernelCall(compiled.COPY, tables, cuts, (target, source), room, pointers)
 
 
 def _pieces(sizes: Sequence[int], size: int) -> Table:

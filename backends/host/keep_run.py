@@ -4,11 +4,10 @@ A program is kept if its main function is plain supersteps, no run changes what 
 and all its calls are of the kinds that a file can have. Of any other program nothing is kept, and
 it is bound again.
 
-The tables of kernels hold addresses among other numbers. Every number that lies in a block of
-memory, or is where a kernel's code begins, is one: other numbers are sizes and distances, which are
-far smaller, or marks, which are far larger. A number as large as an address that lies nowhere is a
-distance between two blocks, and such a program is not kept. Nor is any program of a process whose
-memory lies at small addresses, where they cannot be told from sizes.
+The tables of kernels hold addresses among other numbers. Whoever writes one notes its place (see
+KernelCall), so the file lists the places that were noted, with the block and the distance of each.
+No number is taken for an address because of its size. But a program is not kept if a number that
+nobody noted lies in one of its blocks: its place may have been forgotten.
 """
 
 from __future__ import annotations
@@ -19,11 +18,13 @@ from importlib import import_module
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...dialects import tile
 from ...dialects.host import result_sizes
 from ...dialects.tile import written
 from ...ir.blob import Blob
+from ...ir.distinct import distinct
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, address, owner
 from ..codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
@@ -33,6 +34,7 @@ from .bound_products import BoundProducts, Groups, Products
 from .calls import KernelCall, WhileEqual
 from .fusion import FusedBinder
 from .kept_run import (
+    ADDRESS_COLUMNS,
     ALIGNMENT,
     CALL_COLUMNS,
     FUNCTIONS,
@@ -57,10 +59,6 @@ PLAIN = {
     "tile.vertices",
 }
 """The operations of a program that can be kept."""
-
-LEAST_ADDRESS, END_OF_ADDRESSES = 1 << 40, 1 << 49
-"""Numbers of this size in tables are addresses. Marks of no source are larger (see routes). Some
-processes have memory below: those of 32 bits, and of a Python whose code has a fixed place."""
 
 MOST_BYTES = 1 << 28
 """A program whose tables take more is not kept: reading them takes longer than making them."""
@@ -105,6 +103,7 @@ class _Writer:
         self._kinds: list[list[int]] = []
         self._saved: list[Array] = []
         self._words = 0
+        self._places: list[Table] = []
         self._calls: list[Sequence[int]] = []
         self._kept: list[object] = []
 
@@ -119,6 +118,7 @@ class _Writer:
         ]
         table = np.array(self._calls, np.int64).reshape(-1, CALL_COLUMNS)
         calls = self._first_word(table), len(table)
+        self._note_addresses([table[:, each] for each in ADDRESS_COLUMNS])
         if self._words * 8 > MOST_BYTES:
             raise _NotKept("large tables")
         saved = np.zeros(self._words, np.int64)
@@ -215,33 +215,55 @@ class _Writer:
             for each in fields(kept):
                 self._note(getattr(kept, each.name))
 
+    def _note_addresses(self, views: Sequence[Table]) -> None:
+        """Note the places of addresses: those of all elements of views of tables."""
+        for view in views:
+            number = self._number(view)
+            kind, _, word = self._kinds[number]
+            assert kind == SAVED_BLOCK
+            first = word + (address(view) - address(self._arrays[number])) // 8
+            places: Table = np.array([first], np.int64)
+            for count, step in zip(view.shape, view.strides, strict=True):
+                steps = np.arange(count, dtype=np.int64) * (step // 8)
+                places = np.add.outer(places, steps).reshape(-1)
+            self._places.append(places)
+
     def _addresses(self, saved: Table) -> tuple[Table, Table, Table, list[str]]:
         """Where addresses are in the saved words, the block that each is in, and how far; and the
         names of kernels' codes."""
+        where = distinct(np.concatenate(self._places))
+        where = where[saved[where] != 0]
+        numbers, known = saved[where], self._codes
+        # What is there now means nothing to another process.
+        saved[where] = 0
+        at, offset, inside = self._in_blocks(numbers)
+        used = distinct(numbers[~inside])
+        if not np.isin(used, [*known]).all():
+            raise _NotKept("an address outside all blocks")
+        block = np.where(inside, at, -1 - np.searchsorted(used, numbers))
+        self._refuse_forgotten(saved)
+        return where, block, np.where(inside, offset, 0), [known[each] for each in used.tolist()]
+
+    def _in_blocks(self, numbers: Table) -> tuple[Table, Table, NDArray[np.bool_]]:
+        """The block that each number would lie in as an address, how far, and whether it does."""
         begins = np.array([address(each) for each in self._arrays], np.int64)
         ends = begins + [size for _, size, _ in self._kinds]
-        if begins.min() < LEAST_ADDRESS or ends.max() >= END_OF_ADDRESSES:
-            raise _NotKept("memory at unusual addresses")
         order = np.argsort(begins)
-        is_table = np.zeros(len(saved), bool)
+        at = order[np.maximum(np.searchsorted(begins[order], numbers, side="right") - 1, 0)]
+        return at, numbers - begins[at], (numbers >= begins[at]) & (numbers <= ends[at])
+
+    def _refuse_forgotten(self, saved: Table) -> None:
+        """Raise _NotKept if a number may be an address that nobody has noted.
+
+        saved: the words of the saved blocks, without the addresses that were noted.
+        """
         for number, block in self._each_saved():
             if block.dtype == np.int64:
                 first = self._kinds[number][2]
-                is_table[first : first + block.size] = True
-        size = np.abs(saved)
-        where = np.flatnonzero(is_table & (size >= LEAST_ADDRESS) & (size < END_OF_ADDRESSES))
-        numbers = saved[where]
-        at = order[np.maximum(np.searchsorted(begins[order], numbers, side="right") - 1, 0)]
-        inside = (numbers >= begins[at]) & (numbers <= ends[at])
-        block, offset = np.where(inside, at, 0), np.where(inside, numbers - begins[at], 0)
-        known = self._codes
-        # What is there now means nothing to another process.
-        saved[where] = 0
-        used = sorted({*numbers[~inside].tolist()})
-        if {*used} - {*known}:
-            raise _NotKept("a distance between blocks")
-        block[~inside] = -1 - np.searchsorted(np.array(used, np.int64), numbers[~inside])
-        return where, block, offset, [known[each] for each in used]
+                words = saved[first : first + block.size]
+                inside = self._in_blocks(words)[2]
+                if inside.any() or np.isin(words, [*self._codes]).any():
+                    raise _NotKept("a number that may be an address")
 
     # Calls
 
@@ -295,8 +317,9 @@ class _Writer:
     def _kernel_number(self, call: KernelCall) -> int:
         code, *_ = call.arguments
         if code not in self._codes:
-            raise _NotKept("a kernel of no name, or at a small address")
+            raise _NotKept("a kernel of no name")
         self._note(call.memory)
+        self._note_addresses(call.pointers)
         self._calls.append(call.arguments)
         return len(self._calls) - 1
 
@@ -307,7 +330,9 @@ class _Writer:
         separate, once, each, stamps, partials = call.state
         merged = None
         if partials is not None:
-            begin = self._first_word(np.array([partials.begin], np.int64))
+            table = np.array([partials.begin], np.int64)
+            begin = self._first_word(table)
+            self._note_addresses([table])
             merged = [begin, partials.tile, [[int(w), int(n)] for w, n in partials.dims]]
         return [
             "products",
@@ -382,6 +407,6 @@ def code_names() -> dict[int, str]:
                 members = enumerate(cast("tuple[object, ...]", value))
                 single = {f"{task}.{name}.{i}": each for i, each in members}
             for spelling, each in single.items():
-                if type(each) is int and each >= LEAST_ADDRESS:
+                if type(each) is int and each in module.codes:
                     found.setdefault(each, spelling)
     return found

@@ -57,6 +57,9 @@ has it."""
 CALL_COLUMNS = 6
 """Numbers of a KernelCall: its arguments."""
 
+ADDRESS_COLUMNS = 0, 1, 2, 4
+"""Those that are addresses."""
+
 Blobs = Mapping[str, Array]
 """Arrays by digest: all stored elements of each, in C order."""
 

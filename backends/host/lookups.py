@@ -15,7 +15,7 @@ from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.cells import Cells
 from ..codelets.lookup import axis_along, begin, lookup, varying_axes
 from ..codelets.stamps import Stamp, Table
-from .calls import KernelCall, even_cuts, table_address
+from .calls import KernelCall, elements, even_cuts, table_address
 from .cells import HostCells, replica_calls
 from .kernels.tables import (
     AXIS_SIZE,
@@ -148,7 +148,8 @@ def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | Non
     each = len(pieces) * NANOSECONDS_PER_PIECE
     cuts = even_cuts(len(points), len(points) * each)
     room = 8 * len(points)
-    return KernelCall(kernels("lookups").LOOK_UP, head, cuts, kept, room), ()
+    pointers = elements(head, *LISTED_ADDRESSES, ZEROS)
+    return KernelCall(kernels("lookups").LOOK_UP, head, cuts, kept, room, pointers), ()
 
 
 def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
@@ -164,7 +165,12 @@ def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call
     kept = updates, indices, result, points, pieces
     # The last of several updates of a row counts, so each thread makes all of them in turn.
     cuts = even_cuts(len(pieces), len(points) * len(pieces) * NANOSECONDS_PER_PIECE)
-    return KernelCall(kernels("lookups").REPLACE_ROWS, head, cuts, kept), ()
+    pointers = elements(head, *LISTED_ADDRESSES)
+    return KernelCall(kernels("lookups").REPLACE_ROWS, head, cuts, kept, pointers=pointers), ()
+
+
+LISTED_ADDRESSES = INTO, ROW_0, INDICES, LISTED_POINTS, LISTED_PIECES
+"""The fields of a head by `_listed` that are addresses."""
 
 
 def _listed(

@@ -54,11 +54,15 @@ RETURNED = "int64", "none"
 class Kernels:
     """The kernels of a task: what its module defines for callers, from a file.
 
-    Constants are attributes; so are addresses of code, and functions that Python calls.
+    Constants are attributes; so are addresses of code, and functions that Python calls. codes: all
+    addresses of code.
     """
 
-    def __init__(self, constants: Mapping[str, object], engine: object) -> None:
+    def __init__(
+        self, constants: Mapping[str, object], codes: frozenset[int], engine: object
+    ) -> None:
         self.__dict__.update(constants)
+        self.codes = codes
         self._engine = engine
 
 
@@ -158,7 +162,7 @@ def loaded_code(code: bytes) -> Kernels:
         name: _callable(engine.get_function_address(CALLED + name), count)
         for name, count in head["functions"].items()
     }
-    return Kernels({**constants, **functions}, engine)
+    return Kernels({**constants, **functions}, frozenset(where.values()), engine)
 
 
 def _linked(code: bytes) -> Any:
@@ -189,19 +193,13 @@ def code_of(module: Any) -> bytes:
     """The machine code of a task's kernels, with what callers need. module: the task's, which numba
     has compiled. Raises an error of some kind if one of them needs numba to run."""
     members = cast("dict[str, Any]", vars(module))
-    own = {
-        name: each
-        for name, each in members.items()
-        if hasattr(each, "overloads") and each.py_func.__module__ == module.__name__
-    }
+    own, codes = _own_kernels(module), _codes_of(module)
     symbols: dict[str, str] = {}
-    codes: dict[int, str] = {}
     functions: dict[str, int] = {}
     libraries: dict[str, Any] = {}
     for name, kernel in own.items():
         (overload,) = kernel.overloads.values()
         symbols[name] = overload.fndesc.llvm_func_name
-        codes[overload.library.get_pointer_to_function(symbols[name])] = name
         arguments = tuple(map(str, overload.signature.args))
         if {*arguments} - {"int64"} or str(overload.signature.return_type) not in RETURNED:
             raise ValueError(f"{name} takes or returns more than integers")
@@ -218,6 +216,24 @@ def code_of(module: Any) -> bytes:
     calls = "".join(_call(name, symbols[name], count) for name, count in functions.items())
     code = _object_code(libraries, calls)
     return len(text).to_bytes(8, "little") + text + code
+
+
+def _own_kernels(module: Any) -> dict[str, Any]:
+    """The kernels that a module defines, by name, as numba has compiled them."""
+    return {
+        name: each
+        for name, each in cast("dict[str, Any]", vars(module)).items()
+        if hasattr(each, "overloads") and each.py_func.__module__ == module.__name__
+    }
+
+
+def _codes_of(module: Any) -> dict[int, str]:
+    """The names of a module's kernels, by the address of their code."""
+    found: dict[int, str] = {}
+    for name, kernel in _own_kernels(module).items():
+        (overload,) = kernel.overloads.values()
+        found[overload.library.get_pointer_to_function(overload.fndesc.llvm_func_name)] = name
+    return found
 
 
 def _is_constant(value: object) -> bool:

@@ -24,7 +24,7 @@ from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Space
 from ..codelets.calls import Array, Call, address
 from ..codelets.numerics import Placed
-from .calls import KernelCall, table_address
+from .calls import KernelCall, elements, table_address
 from .kernels.tables import (
     ROUTE_CODE,
     ROUTE_FIELDS,
@@ -76,8 +76,10 @@ def bind_routes(
         listed = SEGMENTS, RUNS_OF_ROUTE, ROUTE_ROWS, ROUTE_PIECES
         head[SEGMENT_COUNT] = len(tables[0])
         head[list(listed)] = [table_address(table) for table in tables]
+        pointers = elements(head, ROUTE_SOURCE, ROUTE_TARGET, ROUTE_CODE, *listed)
         for cuts in stages:
-            call = KernelCall(compiled.ROUTE, head, cuts, (begin, start, routes))
+            kept = begin, start, routes
+            call = KernelCall(compiled.ROUTE, head, cuts, kept, pointers=pointers)
             calls.append((call, ()))
     return calls
 

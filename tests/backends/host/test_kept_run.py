@@ -9,13 +9,15 @@ import onnx
 import pytest
 import some_models
 
+from abele.backends.codelets.calls import address
 from abele.backends.evaluate.binder import Binder
-from abele.backends.host import keep_run, kept_run
+from abele.backends.host import keep_run, kept_run, routes
 from abele.backends.host.binders import best_binder
 from abele.backends.host.calls import KernelCall
 from abele.backends.host.keep_run import kept_file
 from abele.backends.host.kept_run import Damaged, KeptRun, file_of
 from abele.backends.machine import Machine
+from abele.ir.upstream import ModuleOp
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
 
@@ -104,32 +106,69 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
     assert kept > 4
 
 
-def test_all_that_depends_on_where_memory_lies_is_listed_as_an_address(exe: Executable):
+def tables_of(machine: Machine, module: ModuleOp) -> np.ndarray | None:
+    """The tables in the file of a program, without addresses."""
+    data = kept_file(machine, module)
+    if data is None:
+        return None
+    head, numbers = kept_run._opened(data)
+    return numbers[3 * head["addresses"] :]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_all_that_depends_on_where_memory_lies_is_noted_as_an_address(
+    name: str, monkeypatch: pytest.MonkeyPatch
+):
+    """Else a kept run would read what is there in another process."""
+    # Two programs of one process share the tables of equal copies.
+    monkeypatch.setattr(routes, "_KNOWN", {})
+    exe = compiled(getattr(some_models, name)())
     module = exe.module_at("exchange")
     # Both lie at the same time, so no address of one is one of the other.
-    machines = [bound(exe), bound(exe)]
-    tables = []
-    for each in machines:
-        data = kept_file(each, module)
-        assert data is not None
-        head, numbers = kept_run._opened(data)
-        tables.append(numbers[3 * head["addresses"] :])
-    np.testing.assert_array_equal(*tables)
+    first = bound(exe)
+    one = tables_of(first, module)
+    routes._KNOWN.clear()
+    other = tables_of(bound(exe), module)
+    assert one is not None
+    np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("limit", ["LEAST_ADDRESS", "END_OF_ADDRESSES"])
-def test_memory_at_addresses_that_could_be_other_numbers_is_not_kept(
-    exe: Executable, machine: Machine, monkeypatch: pytest.MonkeyPatch, limit: str
-):
-    # As if all memory were below the least address, or beyond the last one.
-    monkeypatch.setattr(keep_run, limit, {"LEAST_ADDRESS": 1 << 62, "END_OF_ADDRESSES": 1}[limit])
-    assert kept_file(machine, exe.module_at("exchange")) is None
+def test_a_number_that_is_as_large_as_an_address_stays_a_number(exe: Executable, machine: Machine):
+    """Numbers are relocated where somebody has noted an address, however large they are."""
+    module = exe.module_at("exchange")
+    writer = keep_run._Writer(machine, module)
+    table = np.array([address(machine.memory) + (1 << 44), 1 << 45, -(1 << 45)], np.int64)
+    number = writer._number(table)
+    data = writer.file()
+    head, numbers = kept_run._opened(data)
+    _, size, first = head["blocks"][number]
+    np.testing.assert_array_equal(numbers[3 * head["addresses"] :][first : first + 3], table)
+    assert size == 24
 
 
-def test_a_kernel_at_a_small_address_is_not_kept(exe: Executable, machine: Machine):
+def test_a_number_that_could_be_a_forgotten_address_is_not_kept(exe: Executable, machine: Machine):
+    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    code = next(iter(writer._codes))
+    for table in (np.array([address(machine.memory) + 8]), np.array([3, code])):
+        writer = keep_run._Writer(machine, exe.module_at("exchange"))
+        _ = writer._number(table)
+        with pytest.raises(keep_run._NotKept, match="a number that may be an address"):
+            writer.file()
+
+
+def test_an_address_outside_all_blocks_is_not_kept(exe: Executable, machine: Machine):
+    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    table = np.array([8])
+    writer._note_addresses([table])
+    writer._kept.append(table)
+    with pytest.raises(keep_run._NotKept, match="an address outside all blocks"):
+        writer.file()
+
+
+def test_a_kernel_of_no_name_is_not_kept(exe: Executable, machine: Machine):
     writer = keep_run._Writer(machine, exe.module_at("exchange"))
     call = KernelCall(1 << 20, np.zeros(1, np.int64), np.array([0, 1]), None)
-    with pytest.raises(keep_run._NotKept, match="kernel"):
+    with pytest.raises(keep_run._NotKept, match="a kernel of no name"):
         writer._call((call, ()))
 
 
