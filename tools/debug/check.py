@@ -271,7 +271,7 @@ def _compared(
         exact = _unrounded(came, inputs, go_on)
         error = None if exact is None else _worst_output(outputs, exact)[1]
         if is_made or error is None or not error <= allowed:
-            traced = traced_reference(came, inputs)
+            traced = traced_reference(came, inputs, go_on)
             reference = signature(came).trimmed(traced.outputs)
             _, rounded = _worst_output(outputs, reference)
             near = reference if exact is None else _nearer(outputs, exact, reference)
@@ -283,7 +283,8 @@ def _compared(
                 if error is not None and np.isinf(rounded) and np.isfinite(error):
                     problem += f"; off by {error:.3g} from exact arithmetic"
         if not problem and exact is not None and _stepped(outputs, exact):
-            reference = signature(came).trimmed(run_reference(came, inputs).outputs)
+            traced = traced_reference(came, inputs, go_on)
+            reference = signature(came).trimmed(traced.outputs)
             stepped = _stepped(outputs, reference)
     elif is_made:
         problem = f"{lost}, although all inputs are, and no reference has them"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from weakref import ref
@@ -120,10 +120,18 @@ class Traced:
     made: Mapping[str, Made]
 
 
-def traced_reference(module: ModuleOp, inputs: Mapping[str, Array]) -> Traced:
-    """Run a program of nn, and find what makes its outputs not finite."""
+def traced_reference(
+    module: ModuleOp, inputs: Mapping[str, Array], on_operation: Callable[[], None]
+) -> Traced:
+    """Run a program of nn, and find what makes its outputs not finite. on_operation: called after
+    each operation."""
     sources = Sources()
+
+    def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
+        on_operation()
+        sources.observe(op, operands, results)
+
     with np.errstate(all="ignore"):
-        outputs = run_reference(module, inputs, observe=sources.observe).outputs
+        outputs = run_reference(module, inputs, observe=observe).outputs
     made = {name: sources.of(array) for name, array in outputs.items()}
     return Traced(outputs, {name: each for name, each in made.items() if each is not None})

@@ -1,7 +1,9 @@
 """How far outputs may be from their reference."""
 
+import gc
 from concurrent.futures import CancelledError
 from unittest import mock
+from weakref import ref
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +13,7 @@ from some_tensors import context, module_of
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.host.threads import using
+from abele.backends.machine import Machine
 from abele.backends.reference import run_reference, unrounded_outputs
 from abele.dialects.levels import LEVELS, NN
 from abele.ir.pass_manager import PassManager, parse_pipeline
@@ -25,6 +28,7 @@ from abele.tools.debug.check import (
     rounding_error,
     tolerance,
 )
+from abele.tools.debug.made_not_finite import traced_reference
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
 
@@ -517,3 +521,42 @@ def test_an_interrupt_ends_what_other_threads_compute(wide):
         check_run(*wide, "exchange")
     with pytest.raises(CancelledError):
         asked[0]()
+
+
+def test_an_interrupt_ends_the_reference_that_rounds_too(wide):
+    exe, inputs, _ = wide
+    done = []
+
+    def first(*_: object) -> None:
+        done.append(None)
+        raise CancelledError
+
+    with pytest.raises(CancelledError):
+        traced_reference(exe.module_at("nn"), inputs, first)
+    assert len(done) == 1
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("error", [None, ValueError, MemoryError])
+def test_a_check_releases_its_machines(wide, threads: int, error: type[Exception] | None):
+    machines = []
+
+    class Watched(Machine):
+        def __init__(self, *given: object, **options: object) -> None:
+            super().__init__(*given, **options)
+            machines.append(ref(self))
+
+    gc.disable()
+    try:
+        with using(threads), mock.patch("abele.tools.debug.check.Machine", Watched):
+            if error is None:
+                assert check_run(*wide, "exchange").passed
+            else:
+                with (
+                    mock.patch("abele.backends.check.overflow_of", side_effect=error),
+                    pytest.raises(error),
+                ):
+                    check_run(*wide, "exchange")
+        assert [each() for each in machines] == [None]
+    finally:
+        gc.enable()
