@@ -66,10 +66,11 @@ STORED: frozenset[Attribute] = frozenset(
 
 def numpy_dtype(element_type: Attribute) -> np.dtype[Any]:
     """The dtype that holds an element type. Raises ValueError for types that no tile can hold."""
-    if element_type not in _DTYPES:
+    found = _DTYPES.get(element_type)
+    if found is None:
         known = ", ".join(sorted(map(str, _DTYPES)))
         raise ValueError(f"element type {element_type}; need one of {known}")
-    return _DTYPES[element_type]
+    return found
 
 
 @lru_cache(maxsize=64)

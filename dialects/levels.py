@@ -10,6 +10,7 @@ from ..ir.errors import InputError
 from ..ir.level import Level
 from ..ir.upstream import ModuleOp
 from ..ir.user_entries import add_entry
+from ..ir.xdsl.walk import operations
 from .nn import CORE
 from .partition import PartitionTensor
 from .structured import Composite
@@ -111,7 +112,8 @@ def level_named(name: str) -> Level:
 
 def level_of(module: ModuleOp) -> Level:
     """The lowest level with an operation or a type in a module; nn if there is none."""
-    names = {op.name.partition(".")[0] for op in module.walk()}
+    # Programs have few names, and taking them apart takes longer than collecting them.
+    names = {name.partition(".")[0] for name in {op.name for op in operations(module)}}
     for level in reversed(LEVELS):
         if level.name in names:
             return level

@@ -10,6 +10,7 @@ import pytest
 from abele.ir.garbage import (
     HELD_BYTES,
     collect_if_grown,
+    collected_seldom,
     collection_paused,
     count_held,
     heap_frozen,
@@ -134,3 +135,10 @@ def test_objects_frozen_after_a_block_are_not_collected():
         assert reference() is not None
     finally:
         gc.unfreeze()
+
+
+def test_garbage_is_collected_as_often_as_before_after_the_block():
+    before = gc.get_threshold()
+    with collected_seldom():
+        assert gc.get_threshold()[0] >= max(20_000, before[0])
+    assert gc.get_threshold() == before

@@ -15,7 +15,7 @@ from typing import Unpack
 
 from ....dialects.levels import NN
 from ....ir.errors import InputError
-from ....ir.garbage import heap_frozen
+from ....ir.garbage import collected_seldom, heap_frozen
 from ....ir.level import Level
 from ..generators.levels import level_before
 from ..generators.program import Program
@@ -153,7 +153,7 @@ class _Check:
         begin, cpu = monotonic(), process_time()
         end = None if self.settings.time is None else begin + self.settings.time
         try:
-            with heap_frozen():
+            with heap_frozen(), collected_seldom():
                 self._draw(lambda program: self._look(program, end))
         except _Enough:
             pass

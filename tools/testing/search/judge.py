@@ -54,13 +54,13 @@ from .settings import CheckSettings
 
 STUCK = 3
 """Times the limit after which the process ends, where the program cannot be interrupted."""
-COMPILED_TWICE = 8
+COMPILED_TWICE = 16
 """One program in this many is compiled and run twice, to see whether the results repeat."""
 PARTED = 3
 """The programs that run after some of the passes are others than those that run twice."""
 OFTEN = 4
 """How much likelier a conversion, or a user's pass, is the last of those passes."""
-READ_BACK = 6
+READ_BACK = 12
 """One program in this many is printed and read again, which takes as long as all the rest."""
 
 

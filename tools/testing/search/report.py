@@ -13,6 +13,7 @@ from xdsl.ir import Attribute, Operation
 
 from ....dialects.partition import PartitionTensor
 from ....ir.upstream import ModuleOp
+from ....ir.xdsl.walk import operations
 
 
 @dataclass
@@ -79,7 +80,7 @@ class Report:
 
 def exercised(module: ModuleOp) -> Iterator[tuple[str, str, str]]:
     """Each operation of a module that computes: its name, its level and its element type."""
-    for op in module.walk():
+    for op in operations(module):
         level, _, _ = op.name.partition(".")
         if level in ("builtin", "func"):
             continue
