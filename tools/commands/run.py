@@ -50,8 +50,9 @@ def run(
         bool,
         typer.Option(
             "--check",
-            help="Compare the outputs with exact arithmetic (float64 throughout), and each "
-            "operation with float64 on the operands it received, within its error bound.",
+            help="Compare the outputs with exact arithmetic (float64 throughout), each operation "
+            "with float64 on the operands it received, within its error bound, and the bits of "
+            "this run with those of the run that is checked.",
         ),
     ] = False,
     seed: Annotated[
