@@ -183,7 +183,8 @@ def _repeats(array: Array) -> bool:
 def _is_pointwise(structure: Structure) -> bool:
     """Whether an operation computes each element of its result from one element per operand."""
     space = structure.space
-    return len(space.of_kind("parallel")) == len(space.dims) and _stays_inside(space)
+    is_parallel = len(space.of_kind("parallel")) == len(space.dims)
+    return is_parallel and not space.relations and _stays_inside(space)
 
 
 def _stays_inside(space: Space) -> bool:

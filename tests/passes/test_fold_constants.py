@@ -162,6 +162,18 @@ def test_a_tensor_of_one_number_is_folded_without_its_elements(
     assert number is None or returned.value.data.stored[0] == number
 
 
+def test_one_number_scattered_to_one_row_is_no_splat():
+    text = """
+    func.func @main() -> tensor<3xi32> {
+      %0 = nn.constant <[7] : tensor<i32>> : tensor<i32>
+      %1 = nn.constant <[1] : tensor<i32>> : tensor<i32>
+      %2 = nn.scatter "sum" %0, %1 axis 0 size 3 : (tensor<i32>, tensor<i32>) -> tensor<3xi32>
+      func.return %2 : tensor<3xi32>
+    }"""
+    module = folded(text, context())
+    assert run_reference(module, {}).outputs["out0"].tolist() == [0, 7, 0]
+
+
 def test_different_numbers_side_by_side_are_no_splat():
     text = """
     func.func @main() -> tensor<80000xf32> {
