@@ -96,10 +96,10 @@ INDICES: tuple[Attribute, ...] = (i8, i8, i16, i64, element_type(np.dtype(np.uin
 
 PLANNED_AT_RANDOM = 0.4
 """How often check_pipeline plans a program at random, instead of by the planner."""
-MAPPED, GENERAL = 0.6, 0.4
-"""How often an operation of such a program has something to plan: dimensions that are merged, or
-access maps of its own. And how often the operation is then nn.compute, which has any map, or one
-of these where axes are long."""
+MAPPED, MAPPED_OTHERWISE, GENERAL = 0.6, 0.12, 0.4
+"""How often an operation has something to plan: dimensions that are merged, or access maps of its
+own. In programs with random plans or a long axis, and in others. And how often the operation is
+then nn.compute, which has any map, or one of these where an axis is long."""
 SUMMING = (nn.ReduceOp, nn.ReduceOp, nn.MatMulOp, nn.ComputeOp)
 
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
@@ -363,11 +363,11 @@ class _Builder:
         plan, or sums along the axis."""
         operators = self.operators
         drawn = operators.classes[step.kind % len(operators.classes)]
-        often = self.is_planned or is_long(self.sketch)
-        if not often or self.sketch.kinds or not operators.mapped:
+        if self.sketch.kinds or not operators.mapped:
             return drawn
         random = Random(f"{step.seed} {step.kind} mapped")
-        if random.random() >= MAPPED:
+        often = self.is_planned or is_long(self.sketch)
+        if random.random() >= (MAPPED if often else MAPPED_OTHERWISE):
             return drawn
         if random.random() < GENERAL:
             some = SUMMING if is_long(self.sketch) else (nn.ComputeOp,)

@@ -113,16 +113,16 @@ MEETING: tuple[tuple[Shape, ...], ...] = (WITHIN, ("if",))
 """The control flow to choose from if that share is OFTEN: any, or only branches, which have a
 predicate each."""
 
-LENGTHS = (65, 129, 257, 601, 700)
+LENGTHS = (65, 129, 257, 601, 601, 700, 700)
 """Long axes: behind each of these lengths some kernel, codelet or planner does something else."""
 
-LONG = 0.08
+LONG = 0.1
 """How often a program has a long axis. Its other axes are short, so that it costs little."""
 
 SHORT_BESIDE = 9
 """The other axes of such a program are at most so long."""
 
-FEW_TILES = (1, 1, 2, 3, 5)
+FEW_TILES = (1, 1, 1, 2, 3, 5)
 """Tiles of such a program; with more, its parts would be short again."""
 
 MOST_TILES = 16

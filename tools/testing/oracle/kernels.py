@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cache
 from math import prod
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from ....backends.codelets.numerics import kind_of
 from ....backends.evaluate.binder import Binder
@@ -65,6 +65,15 @@ def situations(program: Program) -> set[Situation]:
         elif isinstance(op, tile.VerticesOp):
             found.add(_of_vertices(op, [variables[name] for name in (*op.sources, op.destination)]))
     return found
+
+
+def is_rare(situation: Situation) -> bool:
+    """Whether few programs have a situation, so that a kernel for it must not wait."""
+    kind, *rest = situation
+    if kind == "copy":
+        _, source, target = cast("list[tuple[int, int]]", rest)
+        return max(source[0], target[0]) > 2
+    return kind in ("lookup", "whole", "combined") or rest[-1] == len(LENGTHS)
 
 
 def _cuts(variable: exchange.VariableOp) -> tuple[int, int]:

@@ -25,6 +25,7 @@ from ..oracle.gradients import wrong_gradients
 from ..oracle.kernels import (
     Situation,
     has_kernels,
+    is_rare,
     prepare_kernels,
     situations,
     wrong_kernel,
@@ -56,6 +57,8 @@ STUCK = 3
 """Times the limit after which the process ends, where the program cannot be interrupted."""
 COMPILED_TWICE = 16
 """One program in this many is compiled and run twice, to see whether the results repeat."""
+COMMONLY, RARELY = 2, 4
+"""How many times as many programs kernels run as they would without new situations, at most."""
 PARTED = 3
 """The programs that run after some of the passes are others than those that run twice."""
 OFTEN = 4
@@ -199,15 +202,18 @@ class Judge:
 
     def _reaches_kernels(self, program: Program) -> bool:
         """Whether compiled kernels may run a program, because the passes lead to exchange."""
-        if not self.settings.kernels or not self._may_show("kernel") or not has_kernels():
+        if not self.settings.kernels or not self._may_show("kernel"):
             return False
-        return any(_leaves(each) == EXCHANGE for each in self.passes.for_program(program))
+        if all(_leaves(each) != EXCHANGE for each in self.passes.for_program(program)):
+            return False
+        self.report.lacks_kernels = not has_kernels()
+        return not self.report.lacks_kernels
 
     def _runs_kernels(self, program: Program, after: Program) -> bool:
         """Whether compiled kernels run a program of exchange too.
 
         They run every n-th one, and those with a situation that no program had before, as long as
-        these are no more than as many again.
+        they have not run too many: one program in eight, or in four if the situation is rare.
         """
         often = self.settings.kernels
         if not self._reaches_kernels(program):
@@ -215,7 +221,8 @@ class Judge:
         if _is_nth(program, often):
             return True
         new = situations(after) - self.met
-        if not new or self.report.by_kernels * often > 2 * (self.report.examples + often):
+        most = RARELY if any(map(is_rare, new)) else COMMONLY
+        if not new or self.report.by_kernels * often > most * (self.report.examples + often):
             return False
         self.met |= new
         return True

@@ -28,7 +28,8 @@ class Report:
     changed: programs that the passes changed.
     steps: programs that are steps of training.
     changed_by: number of programs that each user's pass of a pipeline changed, by its name.
-    by_kernels: programs that compiled kernels ran too.
+    by_kernels: programs that compiled kernels ran too. lacks_kernels: whether none could, because
+    numba is missing or kernels are turned off.
     undecided: programs whose results could not be compared, because a branch depended on rounding.
     seconds, cpu_seconds: time until the end or until the failure, without shrinking.
     exercised: number of programs with each operation, by its name, level and element type.
@@ -49,6 +50,7 @@ class Report:
     steps: int = 0
     changed_by: Counter[str] = field(default_factory=Counter[str])
     by_kernels: int = 0
+    lacks_kernels: bool = False
     undecided: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -70,6 +72,7 @@ class Report:
         )
         steps = f", {self.steps} steps of training" if self.steps else ""
         kernels = f", {self.by_kernels} with compiled kernels too" if self.by_kernels else ""
+        kernels += ", none with compiled kernels, which this host lacks" * self.lacks_kernels
         where = f" of {self.level}" if self.level else ""
         return (
             f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "

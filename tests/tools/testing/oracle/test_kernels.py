@@ -50,6 +50,7 @@ def test_without_kernels_programs_run_as_before(monkeypatch: pytest.MonkeyPatch)
     report = Report()
     check_pipeline(examples=4, seed=1, report=report)
     assert (report.examples, report.by_kernels) == (4, 0)
+    assert "none with compiled kernels, which this host lacks" in str(report)
 
 
 def test_programs_have_sums_of_more_terms_than_a_chain_and_cost_little():
