@@ -5,12 +5,14 @@ from __future__ import annotations
 from ..evaluate.binder import Binder
 from .fast import FastBinder
 from .fusion import FusedBinder
+from .load import has_kernels
 from .switch import is_wanted
 
 
 def best_binder(is_watched: bool = False) -> type[Binder]:
     """The quickest binder of this host. is_watched: whether the machine has observers, which may
     look at every byte between supersteps."""
-    if not is_wanted():
+    # No kernel runs without those that share its work.
+    if not is_wanted() or not has_kernels("sharing"):
         return Binder
     return FastBinder if is_watched else FusedBinder

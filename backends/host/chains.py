@@ -86,7 +86,7 @@ from .kernels.tables import (
     TAKE,
     TOTAL,
 )
-from .load import kernels
+from .load import has_kernels, kernels
 
 FLOAT_DTYPES = (np.dtype(np.float32), np.dtype(np.float16))
 """The dtypes that kernels read and write; registers hold float32."""
@@ -179,6 +179,8 @@ class Steps:
         known = SCALAR_FUNCTIONS.get(function)
         known = known and SCALAR_FUNCTIONS.get(known.same_as.get(tuple(parameters), ""), known)
         if known is not None and known.sequence:
+            if not has_kernels("functions"):
+                return False
             self._apply_sequence(known, parameters, inputs)
             return True
         if known is None or known.compiled is None:
@@ -459,9 +461,9 @@ def merge_call(
     return KernelCall(compiled.MERGE, head, cuts, kept, pointers=pointers), ()
 
 
-def has_floats(arrays: Sequence[Array]) -> bool:
-    """Whether kernels can read and write all arrays."""
-    return all(a.dtype in FLOAT_DTYPES for a in arrays)
+def _can_read(arrays: Sequence[Array]) -> bool:
+    """Whether there are kernels that read and write all arrays."""
+    return all(a.dtype in FLOAT_DTYPES for a in arrays) and has_kernels("chains")
 
 
 def points_call(
@@ -495,7 +497,7 @@ def points_call(
             return None
         if i:
             steps.add_register(merge, SAVED, is_left=True)
-    if not steps.stages(then, extras) or not has_floats([*steps.arrays, result]):
+    if not steps.stages(then, extras) or not _can_read([*steps.arrays, result]):
         return None
     return steps.call(result)
 
@@ -508,7 +510,7 @@ def host_stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]
         steps = Steps()
         steps.add(TAKE, value)
         extras = [cells.once(a) for a in operands[own:]]
-        if not steps.stages(stages, extras) or not has_floats([*steps.arrays, result]):
+        if not steps.stages(stages, extras) or not _can_read([*steps.arrays, result]):
             return None
         return steps.call(result)
 

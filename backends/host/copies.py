@@ -15,7 +15,7 @@ from ..evaluate import blocks as plain
 from ..evaluate.blocks import Blocks
 from .calls import KernelCall, even_cuts
 from .kernels.tables import COPY_CODE, COPY_HEAD, COPY_SOURCE, COPY_TARGET, RUNS, WORDS
-from .load import kernels
+from .load import has_kernels, kernels
 from .routes import bind_routes, has_routes
 
 UNITS = (1, 2, 4, 8)
@@ -42,7 +42,7 @@ class HostScratch(Scratch):
 
     def copy_calls(self, target: Array, source: Array) -> list[Call]:
         """The calls that copy one array into another of its shape and dtype, bit for bit."""
-        if target.size:
+        if target.size and has_kernels("copies"):
             found, into = coalesced(source, target)
             call = copy_call(into, found)
             if call is not None:
@@ -81,9 +81,10 @@ def is_routed(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: 
 
 
 def _may_be_routed(layout: Layout) -> bool:
-    """Whether a target is not empty, and not so large that lists of routes are larger still."""
+    """Whether there are kernels, and a target is not empty, and not so large that lists of routes
+    are larger still."""
     is_empty = 0 in layout.shape or 0 in (cut.size for cut in layout.grid)
-    return not is_empty and prod(layout.shape) <= MOST_ROUTED
+    return not is_empty and prod(layout.shape) <= MOST_ROUTED and has_kernels("routes")
 
 
 def copy_call(target: Array, source: Array) -> KernelCall | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from hashlib import blake2b
 from importlib import import_module
 from typing import Any, cast
@@ -30,7 +30,7 @@ from ..codelets.stamps import History, Stamp, Table
 from ..host_arrays import host_array
 from .bound_products import BoundProducts, Groups, Partials, Products
 from .calls import KernelCall, WhileEqual
-from .load import kernels
+from .load import NoKernels, kernels
 from .machine_code import kernel_stamp
 from .tile_memory import copying, tile_memory
 
@@ -292,8 +292,11 @@ def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Tab
 
 
 def _codes(names: Sequence[str]) -> list[int]:
-    """The addresses of kernels' code: TASK.NAME, or TASK.NAME.INDEX."""
+    """The addresses of kernels' code: TASK.NAME, or TASK.NAME.INDEX. Raises Damaged."""
     found: list[int] = []
+    if names:
+        # Its kernels make all calls.
+        _ = _kernels("sharing")
     for each in names:
         task, name, *index = each.split(".")
         value = getattr(_kernels(task), name)
@@ -301,6 +304,8 @@ def _codes(names: Sequence[str]) -> list[int]:
     return found
 
 
-@cache
 def _kernels(task: str) -> Any:
-    return kernels(task)
+    try:
+        return kernels(task)
+    except NoKernels as problem:
+        raise Damaged(f"kernels of {task} are not used any more: {problem}") from None

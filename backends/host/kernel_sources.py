@@ -15,6 +15,9 @@ SEQUENCES = [
 KERNELS = Path(__file__).with_name("kernels")
 """The folder of the kernels."""
 
+BATTERIES = Path(__file__).with_name("battery")
+"""The folder of what proves them."""
+
 
 @cache
 def folder_stamp(folder: Path) -> str:

@@ -13,31 +13,39 @@ from __future__ import annotations
 
 import atexit
 import base64
+import errno
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
-from typing import Any, TextIO, cast
+from typing import IO, Any, TextIO, cast
 
 from ...ir.errors import InputError
 from ...ir.turns import Turns
 from .kernel_sources import KERNELS, folder_stamp, has_changed
 from .machine_code import (
+    ENDING,
     FOLDER_SETTING,
+    PROOF,
+    UNPROVED,
     code_of,
     loaded_code,
     path_of,
-    save_code,
-    saved_code,
+    proved_otherwise,
+    remove,
+    save,
+    saved,
     saved_kernels,
 )
-from .switch import PLAIN, VARIABLE, Choice, choice
+from .proofs import Proof, Prover
+from .switch import VARIABLE, Choice, choice
+from .tasks import NEEDS
 
 COMPILING = "abele: compiling kernels for this host, once"
 
@@ -49,6 +57,12 @@ SHARES = (
 """Tasks that one process compiles. Those of the first two take about equally long, and are compiled
 at once; the last ones are needed by checks alone."""
 
+INSTEAD = (
+    "so NumPy computes the same without them, more slowly. Please report this line with what "
+    "`abele doctor` prints"
+)
+"""What is said of kernels that are not used."""
+
 CHILD = """
 import sys
 sys.path[:] = {path!r}
@@ -56,6 +70,14 @@ from {module} import compile_tasks
 compile_tasks({tasks!r}, {stamp!r})
 """
 """The program of a process that compiles."""
+
+PROVES = """
+import sys
+sys.path[:] = {path!r}
+from abele.backends.host.battery.process import main
+main()
+"""
+"""The program of a process that proves kernels."""
 
 COMPILED, KEPT, CODE, ENDED = "compiled", "kept", "code", "ended"
 """What a line of its output begins with: a kernel of a task has been compiled, the code of a task
@@ -72,11 +94,28 @@ def kernels(task: str) -> Any:
     as long as the process lives. Says on stderr if kernels have to be compiled: in one line per
     process, or on a terminal in a line of progress, which is erased in the end.
 
-    Raises InputError if they cannot be compiled.
+    Raises NoKernels if they cannot be compiled, or have failed their battery.
     """
     chosen = choice()
     found = _loaded.get((chosen.name, task))
     return _loaded_once(chosen, task) if found is None else found
+
+
+def has_kernels(task: str) -> bool:
+    """Whether there are kernels of a task, in the form that is used now. If there are none, NumPy
+    computes the same bytes. Says why on stderr, once."""
+    try:
+        return kernels(task) is not None
+    except NoKernels:
+        return False
+
+
+class NoKernels(InputError):
+    """There are no kernels of a task. problem: what is wrong with them."""
+
+    def __init__(self, task: str, problem: str) -> None:
+        super().__init__(f"kernels of {task} {problem}")
+        self.task = task
 
 
 def loaded_kernels() -> dict[str, Any]:
@@ -90,9 +129,115 @@ def _loaded_once(chosen: Choice, task: str) -> Any:
     """The kernels of a task, which no thread has loaded yet, or which another one is loading."""
     key = chosen.name, task
     with _LOADING:
-        if key not in _loaded:
-            _loaded[key] = saved_kernels(task) or loaded_code(_compiled(chosen, task))
-        return _loaded[key]
+        if key in _loaded:
+            return _loaded[key]
+        if key not in _problems:
+            found = saved_kernels(task)
+            try:
+                _loaded[key] = found or loaded_code(_code_to_use(chosen, task))
+                return _loaded[key]
+            except NoKernels as problem:
+                _problems[key] = problem
+                # Those that it needs have said so themselves.
+                if problem.task == task:
+                    print(f"warning: {problem}, {INSTEAD}", file=sys.stderr, flush=True)
+        raise _problems[key]
+
+
+def _code_to_use(chosen: Choice, task: str) -> bytes:
+    """The machine code of a task's kernels, which are compiled and proved first. Raises
+    NoKernels."""
+    proof, code = kept_proof(task), b""
+    if proof is None or not proof.problem:
+        proof, code = _proved(chosen, task)
+    if proof.problem:
+        raise NoKernels(task, f"fail their self-test on this host ({proof.problem})")
+    return code
+
+
+def proof_of(task: str, again: bool = False) -> Proof:
+    """What the battery of a task has found, in the form that is used now. Kernels are compiled and
+    proved if they have not been, or if it is to be done again.
+
+    Raises NoKernels if they cannot be.
+    """
+    with _LOADING:
+        kept = kept_proof(task)
+        if kept is None or again or not (kept.problem or saved(task)):
+            kept, _ = _proved(choice(), task)
+        return kept
+
+
+def kept_proof(task: str) -> Proof | None:
+    """What the battery of a task has found; None if it has not been computed."""
+    kept = saved(task, PROOF)
+    return None if kept is None else Proof.of(task, kept)
+
+
+def _proved(chosen: Choice, task: str) -> tuple[Proof, bytes]:
+    """What the battery of a task finds now, and the machine code, which is kept if nothing fails.
+    Raises NoKernels."""
+    for need in NEEDS[task]:
+        _ = _loaded_once(chosen, need)
+    code = _known_code(chosen, task) or _compiled(chosen, task)
+    codes = {need: _known_code(chosen, need) or b"" for need in NEEDS[task]}
+    try:
+        proof = _prover(chosen).prove(task, {**codes, task: code})
+    except OSError:
+        proof = _proof_here(chosen, task, code)
+    if proof.problem:
+        remove(task, ENDING)
+    else:
+        _codes[chosen.name, task] = code
+        _warn(save(task, code))
+    remove(task, UNPROVED)
+    _warn(save(task, proof.text.encode(), PROOF))
+    return proof, code
+
+
+def _proof_here(chosen: Choice, task: str, code: bytes) -> Proof:
+    """What the battery of a task finds in this process, as no other one can be started."""
+    batteries, key = import_module(".battery.batteries", __package__), (chosen.name, task)
+    before = _loaded.get(key)
+    _loaded[key] = loaded_code(code)
+    try:
+        return batteries.proved(task)
+    finally:
+        _loaded[key] = before
+        if before is None:
+            del _loaded[key]
+
+
+def _known_code(chosen: Choice, task: str) -> bytes | None:
+    """The machine code of a task's kernels, if it has been compiled."""
+    for find in (
+        lambda: _codes.get((chosen.name, task)),
+        lambda: saved(task, ENDING),
+        lambda: saved(task, UNPROVED),
+        lambda: proved_otherwise(task),
+    ):
+        code = find()
+        if code is not None:
+            return code
+    return None
+
+
+def _prover(chosen: Choice) -> Prover:
+    """The process that proves the kernels of a form. Raises OSError if it cannot be started."""
+    found = _provers.get(chosen.name)
+    if found is None or found.has_ended:
+        found = _provers[chosen.name] = Prover(
+            lambda said: _begin_process(chosen, PROVES.format(path=_path()), PIPE, said)
+        )
+    return found
+
+
+def use_alone(codes: Mapping[str, bytes]) -> None:
+    """Use the kernels of this machine code from now on, and no others: nothing is compiled."""
+    name = choice().name
+    for task in NEEDS:
+        _problems[name, task] = NoKernels(task, "have not been given")
+    _loaded.update({(name, task): loaded_code(code) for task, code in codes.items()})
 
 
 def _compiled(chosen: Choice, task: str) -> bytes:
@@ -122,7 +267,7 @@ def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
         code = _code_here(choice(), task, partial(tell, COMPILED, task))
         if folder_stamp(KERNELS) != stamp or has_changed(KERNELS):
             raise SystemExit("their sources have changed since this process began")
-        problem = save_code(task, code)
+        problem = save(task, code, UNPROVED)
         if problem:
             tell(CODE, task, problem, base64.b64encode(code).decode())
         else:
@@ -132,13 +277,14 @@ def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
 def _code_here(chosen: Choice, task: str, done: Callable[[], None]) -> bytes:
     """The machine code of a task's kernels, compiled in this process.
 
-    done: called after each kernel. Raises InputError if this process has compiled another form.
+    done: called after each kernel. Raises NoKernels if this process has compiled another form.
     """
     hardware = import_module(".kernels.hardware", __package__)
     if chosen.form != hardware.FORM:
-        raise InputError(
-            f"{VARIABLE}: this process has compiled kernels of the form {hardware.FORM.name}, and "
-            f"cannot start another one, which {chosen.name} needs"
+        raise NoKernels(
+            task,
+            f"cannot be compiled: this process has compiled those of the form "
+            f"{hardware.FORM.name}, and cannot start another one, which {chosen.name} needs",
         )
     code = code_of(_imported(task, done))
     # It must load before others rely on it.
@@ -204,6 +350,37 @@ class _Line:
             print("\r\x1b[K", end="", file=self._stream, flush=True)
 
 
+def _begin_process(chosen: Choice, script: str, given: int, said: IO[str]) -> Popen[str]:
+    """A process of Python that works on the kernels of a form.
+
+    given: its standard input, for Popen. said: what its errors are written to. Raises OSError.
+    """
+    assert chosen.processor is not None
+    # Settings of numba, and of a folder, are for other code.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name in (FOLDER_SETTING, *chosen.processor.settings) or not name.startswith("NUMBA_")
+    }
+    environment |= {VARIABLE: chosen.name, **chosen.processor.settings}
+    if not sys.executable:
+        raise OSError(errno.ENOENT, "there is no Python to start")
+    return Popen(
+        [sys.executable, "-c", script],
+        env=environment,
+        cwd=os.path.abspath(os.sep),
+        stdin=given,
+        stdout=PIPE,
+        stderr=said,
+        text=True,
+    )
+
+
+def _path() -> list[str]:
+    """Python's path for a process in another working directory."""
+    return list(map(_absolute, sys.path))
+
+
 class _NoProcess(Exception):
     """No other process can be started."""
 
@@ -212,34 +389,15 @@ class _Child:
     """A process that compiles the kernels of some tasks in one form."""
 
     def __init__(self, chosen: Choice, tasks: Sequence[str]) -> None:
-        assert chosen.processor is not None
         self.chosen = chosen
         self.left = list(tasks)
         self._codes: dict[str, bytes] = {}
-        # Settings of numba, and of a folder, are for other code.
-        environment = {
-            name: value
-            for name, value in os.environ.items()
-            if name in (FOLDER_SETTING, *chosen.processor.settings) or not name.startswith("NUMBA_")
-        }
-        environment |= {VARIABLE: chosen.name, **chosen.processor.settings}
         script = CHILD.format(
-            path=list(map(_absolute, sys.path)),
-            module=__name__,
-            tasks=tuple(tasks),
-            stamp=folder_stamp(KERNELS),
+            path=_path(), module=__name__, tasks=tuple(tasks), stamp=folder_stamp(KERNELS)
         )
         self._said = TemporaryFile("w+", errors="replace")
         try:
-            self._process = Popen(
-                [sys.executable, "-c", script],
-                env=environment,
-                cwd=os.path.abspath(os.sep),
-                stdin=DEVNULL,
-                stdout=PIPE,
-                stderr=self._said,
-                text=True,
-            )
+            self._process = _begin_process(chosen, script, DEVNULL, cast("IO[str]", self._said))
         except OSError as error:
             self._said.close()
             raise _NoProcess from error
@@ -253,9 +411,10 @@ class _Child:
             if kind == COMPILED:
                 line.add(of)
             elif kind == KEPT:
-                code = saved_code(of)
+                # Another process may have proved it meanwhile.
+                code = saved(of, UNPROVED) or saved(of)
                 if code is None:
-                    raise self._failed(task, f"{path_of(of)}: it cannot be read")
+                    raise self._failed(task, f"{path_of(of, UNPROVED)}: it cannot be read")
                 self._codes[of] = code
             elif kind == CODE:
                 problem, code = more
@@ -269,13 +428,10 @@ class _Child:
             self.end()
         return self._codes.pop(task)
 
-    def _failed(self, task: str, reason: str) -> InputError:
+    def _failed(self, task: str, reason: str) -> NoKernels:
         """The error that says why there is no code. Ends the process."""
         self.end()
-        return InputError(
-            f"kernels for {task} cannot be compiled: {reason}; {VARIABLE}={PLAIN} computes the "
-            "same with NumPy"
-        )
+        return NoKernels(task, f"cannot be compiled: {reason}")
 
     def end(self) -> None:
         """End the process, if it is still running."""
@@ -303,6 +459,15 @@ _loaded: dict[tuple[str, str], Any] = {}
 """The kernels that have been loaded, by form and task. Callers have addresses in them: none is
 replaced."""
 
+_problems: dict[tuple[str, str], NoKernels] = {}
+"""Why there are no kernels, by form and task."""
+
+_codes: dict[tuple[str, str], bytes] = {}
+"""The machine code of kernels that this process has had compiled, by form and task."""
+
+_provers: dict[str, Prover] = {}
+"""The processes that prove kernels, by form."""
+
 _children: list[_Child] = []
 """The processes that compile."""
 
@@ -315,8 +480,9 @@ _LOADING = Turns()
 
 def _leave_children() -> None:
     """Leave the other processes to the process that has forked this one."""
-    for each in list(_children):
+    for each in [*_children, *_provers.values()]:
         each.leave()
+    _provers.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -328,8 +494,6 @@ def _begin(chosen: Choice, task: str) -> _Child:
 
     With another processor, a second one begins with what is needed later.
     """
-    if not sys.executable:
-        raise _NoProcess
     (share,) = (each for each in SHARES if task in each)
     begun = _Child(chosen, [task, *(each for each in _missing(chosen, share) if each != task)])
     _children.append(begun)
@@ -348,13 +512,15 @@ def _missing(chosen: Choice, tasks: Sequence[str]) -> list[str]:
     return [
         task
         for task in tasks
-        if task not in begun and (chosen.name, task) not in _loaded and not path_of(task).is_file()
+        if task not in begun
+        and (chosen.name, task) not in _loaded
+        and not any(path_of(task, ending).is_file() for ending in (ENDING, UNPROVED))
     ]
 
 
 def _warn(problem: str) -> None:
-    """Say why kernels are not kept."""
-    if problem not in _said:
+    """Say why kernels are not kept, if there is a reason."""
+    if problem and problem not in _said:
         print(
             f"warning: {problem}, so compiled kernels are not kept, and each process compiles them "
             "again; set ABELE_CACHE to a folder that only you can write to",

@@ -38,7 +38,7 @@ from .kernels.tables import (
     ROWS_OF_CELL,
     ZEROS,
 )
-from .load import kernels
+from .load import has_kernels, kernels
 
 CACHE_LINE = 64
 """Bytes that the host reads at once. Longer pieces of rows need no packing."""
@@ -54,8 +54,9 @@ def host_lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     """The calls of a lookup: compiled if it moves rows as they are, else those of NumPy."""
     made = _COMPILED.get(cells.body.combiner or "")
     along = _axis_of_rows(cells)
-    calls = made(cells, along, scratch) if made is not None and along >= 0 else []
-    return calls or lookup(cells, scratch)
+    if made is None or along < 0 or not has_kernels("lookups"):
+        return lookup(cells, scratch)
+    return made(cells, along, scratch) or lookup(cells, scratch)
 
 
 def _axis_of_rows(cells: Cells) -> int:

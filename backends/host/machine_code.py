@@ -25,18 +25,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, cast
 
+from numpy import __version__ as numpy_version
+
 from ...ir.cache_folder import cache_folder
 from ...ir.private_folder import intrusion
 from ...ir.sealed_file import Broken, read_sealed, write_sealed
-from .kernel_sources import KERNELS, folder_stamp
+from .kernel_sources import BATTERIES, KERNELS, folder_stamp
 from .processor import llvm
 from .switch import Choice, choice
 
-ENDING = ".code"
-"""How the name of a file ends."""
+ENDING, UNPROVED, PROOF = ".code", ".unproved", ".proof"
+"""How the names of files end: of code that has passed its battery, of code that has not been tried
+yet, and of what the battery has found (see proofs)."""
 
 MOST_VERSIONS = 8
 """Files that are kept of one task in one form."""
+
+FILES = "*-*.*"
+"""The files of all tasks."""
 
 KIND = "kernels 2"
 """What a file is sealed as."""
@@ -69,38 +75,46 @@ class Kernels:
 def saved_kernels(task: str) -> Kernels | None:
     """The kernels of a task from their file; None if there is none that is good."""
     try:
-        code = saved_code(task)
+        code = saved(task)
         return None if code is None else loaded_code(code)
     # llvmlite may be missing or of another version.
     except Exception:
         return None
 
 
-def saved_code(task: str) -> bytes | None:
-    """The machine code of a task's kernels from their file; None if there is none that is good."""
-    path = path_of(task)
+def saved(task: str, ending: str = ENDING) -> bytes | None:
+    """The contents of a file of a task; None if there is none that is good."""
+    return _read(task, ending, path_of(task, ending))
+
+
+def _read(task: str, ending: str, path: Path) -> bytes | None:
     try:
-        if not path.is_file() or intrusion(path.parent, f"*{ENDING}"):
+        if not path.is_file() or intrusion(path.parent, FILES):
             return None
-        return bytes(read_sealed(path, KIND, _key(task)))
+        return bytes(read_sealed(path, KIND, _key(task, ending)))
     except (OSError, Broken):
         return None
 
 
-def save_code(task: str, code: bytes) -> str:
-    """Keep the machine code of a task's kernels in their file. Returns why it cannot be kept, or
-    ""."""
-    path = path_of(task)
+def save(task: str, data: bytes, ending: str = ENDING) -> str:
+    """Keep a file of a task. Returns why it cannot be kept, or ""."""
+    path = path_of(task, ending)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        problem = intrusion(path.parent, f"*{ENDING}")
+        problem = intrusion(path.parent, FILES)
         if problem:
             return problem
-        write_sealed(path, KIND, _key(task), code)
-        _remove_old(path.parent.glob(f"{task}-{choice().name}-*{ENDING}"))
+        write_sealed(path, KIND, _key(task, ending), data)
+        _remove_old(path.parent.glob(f"{task}-{choice().name}-*{ending}"))
     except OSError as error:
         return f"{path.parent}: {error.strerror}"
     return ""
+
+
+def remove(task: str, ending: str) -> None:
+    """Remove a file of a task, if it is there."""
+    with suppress(OSError):
+        path_of(task, ending).unlink()
 
 
 def _remove_old(paths: Iterable[Path]) -> None:
@@ -114,16 +128,33 @@ def _remove_old(paths: Iterable[Path]) -> None:
         path.unlink(missing_ok=True)
 
 
-def path_of(task: str) -> Path:
-    """The file of a task's kernels in the form that is used now."""
+@cache
+def _proof_stamp() -> str:
+    """A digest of all that proofs depend on, but for the code."""
+    return sha256(f"{folder_stamp(BATTERIES)} {numpy_version}".encode()).hexdigest()
+
+
+def path_of(task: str, ending: str = ENDING) -> Path:
+    """A file of a task in the form that is used now."""
     given = os.environ.get(FOLDER_SETTING)
     folder = Path(given) / "abele" if given else cache_folder() / "kernels" / "code"
-    return folder.absolute() / f"{task}-{choice().name}-{kernel_stamp()[:32]}{ENDING}"
+    name = f"{task}-{choice().name}-{kernel_stamp()[:32]}"
+    proof = "" if ending == UNPROVED else f"-{_proof_stamp()[:8]}"
+    return folder.absolute() / f"{name}{proof}{ending}"
 
 
-def _key(task: str) -> str:
+def proved_otherwise(task: str) -> bytes | None:
+    """The code of a task that another battery has proved, or the same one with another NumPy; None
+    if there is none."""
+    path = path_of(task, UNPROVED)
+    found = (_read(task, ENDING, each) for each in path.parent.glob(f"{path.stem}-*{ENDING}"))
+    return next((code for code in found if code is not None), None)
+
+
+def _key(task: str, ending: str) -> str:
     """What a file of a task is sealed for."""
-    return f"{task} {kernel_stamp()}"
+    proof = _proof_stamp() if ending == PROOF else ""
+    return f"{task}{ending} {kernel_stamp()} {proof}"
 
 
 def kernel_stamp() -> str:

@@ -22,6 +22,7 @@ from ..codelets.contraction import (
 from .bound_products import Groups, Products, View
 from .cells import HostCells
 from .chains import FLOAT_DTYPES
+from .load import has_kernels
 
 FLOAT32 = FLOAT_DTYPES[0]
 """The dtype that products are added in."""
@@ -38,8 +39,11 @@ def host_contraction(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
-    """The call of matrix products; nothing for dtypes that kernels do not have."""
+    """The call of matrix products; nothing for dtypes that kernels do not have, or without
+    kernels."""
     if any(a.dtype not in FLOAT_DTYPES for a in (*cells.operands, cells.result)):
+        return []
+    if not has_kernels("products"):
         return []
     is_swapped = swaps_sides(cells, groups)
 

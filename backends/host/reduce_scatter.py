@@ -30,6 +30,7 @@ from ..evaluate.blocks import Blocks
 from .bound_products import Partials, Products
 from .chains import MERGES, merge_call
 from .copies import bind_copy
+from .load import has_kernels
 from .vertices import BoundVertices, bind_vertices
 
 FLOAT32 = np.dtype(np.float32)
@@ -81,6 +82,8 @@ def bind_reduce_scatter(
         # For the copy, the other partials are replicas of the first.
         one = replace(source_layout, access=_once(source_layout.access, axes))
         source = replace(partials, layout=one)
+    elif not has_kernels("chains"):
+        return None
     else:
         once = Layout(_cut_once(source_layout, many), _once(source_layout.access, axes))
         source = Blocks(_room(once, scratch), once)

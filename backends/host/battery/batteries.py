@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from importlib import import_module
 from time import process_time
 
+from ..proofs import Proof
 from .comparing import Battery, Differs
-
-NEEDS: Mapping[str, Sequence[str]] = {
-    "sharing": (),
-    "products": ("sharing",),
-    "chains": ("sharing",),
-    "functions": ("sharing", "chains"),
-    "copies": ("sharing",),
-    "routes": ("sharing",),
-    "lookups": ("sharing",),
-    "bounds": (),
-    "equality": (),
-}
-"""All tasks of kernels, each with those that it is called by, which are proved before it."""
 
 
 def battery_of(task: str) -> Battery:
@@ -27,20 +15,22 @@ def battery_of(task: str) -> Battery:
     return import_module(f".{task}", __package__).BATTERY
 
 
-def prove(task: str, begin: Callable[[str], object]) -> tuple[int, float]:
-    """Make all cases of a task's battery; returns how many there are, and the CPU seconds.
+def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Proof:
+    """What the battery of a task finds, up to the first case that fails.
 
-    begin: called with the name of each group before its cases are made.
-    Raises Differs, whose message names the case.
+    begin: called with the name of each group before its cases are computed.
     """
-    count, start = 0, process_time()
+    cases, start = 0, process_time()
     for name, group in battery_of(task).items():
         begin(name)
+        problem = ""
         try:
-            count += group()
-        except Differs:
-            raise
+            cases += group()
+        except Differs as error:
+            problem = str(error)
         except Exception as error:
             # What kernels have written may break anything.
-            raise Differs(f"{type(error).__name__}: {error}") from error
-    return count, process_time() - start
+            problem = f"{type(error).__name__}: {error}"
+        if problem:
+            return Proof(task, cases, process_time() - start, f"{name}: {problem}")
+    return Proof(task, cases, process_time() - start)

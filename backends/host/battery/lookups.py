@@ -38,7 +38,7 @@ INDICES = tuple(map(np.dtype, ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")))
 ROWS_OF = tuple(map(np.dtype, (np.float32, np.float16, np.uint8, np.float64)))
 """Dtypes of tables."""
 
-WIDTHS = (1, 2, 3, 4, 7, 16, 33)
+WIDTHS = (1, 2, 3, 7, 33)
 """Elements of a row."""
 
 

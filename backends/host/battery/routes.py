@@ -33,7 +33,7 @@ from .comparing import (
 DTYPES = tuple(map(np.dtype, (np.uint8, np.float16, np.float32, np.float64)))
 """A dtype of each width."""
 
-DRAWN = 60
+DRAWN = 40
 """Copies between layouts that are drawn at random, always the same ones."""
 
 
@@ -108,6 +108,8 @@ def transposed() -> int:
     """Matrices of all sizes that are transposed from tile to tile, with elements of each width."""
     count = 0
     for (i, rows), (j, columns) in product(enumerate(SIDES), enumerate(SIDES)):
+        if rows == columns == 1:
+            continue
         dtype = DTYPES[(i + j) % len(DTYPES)]
         parts = min(rows, 3) if (i + 2 * j) % 3 else 1
         source = _cut((columns, rows), (1, parts))
@@ -124,12 +126,12 @@ def lengths_of_runs() -> int:
     """Rows of all lengths up to a vector and more, whole and from two tiles."""
     count = 0
     for i, length in enumerate((*range(1, LANES + 3), 31, 32, 33, 63, 64, 65, 129)):
-        for k in (i % 2, 2 + i // 2 % 2):
-            shape, dtype = (5, length), DTYPES[k]
-            source = _cut(shape, (1, min(length, 1 + k % 2)))
-            target = _cut(shape, (min(5, 2 + k), 1), k)
-            _must(f"5 rows of {length} {dtype}", Copy((source,), None, target, dtype))
-            count += 1
+        k = i % len(DTYPES)
+        shape, dtype = (5, length), DTYPES[k]
+        source = _cut(shape, (1, min(length, 1 + k % 2)))
+        target = _cut(shape, (min(5, 2 + k), 1), k)
+        _must(f"5 rows of {length} {dtype}", Copy((source,), None, target, dtype))
+        count += 1
     return count
 
 

@@ -12,10 +12,11 @@ from time import sleep
 
 import pytest
 
-from abele.backends.host import load
+from abele.backends.host import load, machine_code
 from abele.backends.host.kernel_sources import KERNELS
 from abele.backends.host.machine_code import path_of
 from abele.backends.host.switch import choice
+from abele.backends.host.tasks import NEEDS
 from abele.ir.errors import InputError
 
 TASKS = (
@@ -112,9 +113,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setattr(load, "SHARES", ((TASK,),))
     monkeypatch.setattr(load, "_loaded", {})
     monkeypatch.setattr(load, "_said", [])
+    monkeypatch.setattr(load, "_provers", {})
+    forget(monkeypatch)
     yield tmp_path
-    for each in list(load._children):
+    for each in [*load._children, *load._provers.values()]:
         each.end()
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forget what this process knows of kernels, as if it were another one."""
+    for name in ("_loaded", "_problems", "_codes"):
+        monkeypatch.setattr(load, name, {})
 
 
 def test_kernels_are_compiled_with_one_line_and_kept(folder: Path, capfd: pytest.CaptureFixture):
@@ -131,7 +140,7 @@ def test_forms_are_kept_beside_each_other(folder: Path, monkeypatch: pytest.Monk
         monkeypatch.setenv("ABELE_KERNELS", form)
         found[form] = load.kernels(TASK)
     assert found["wide"] is not found["narrow"]
-    assert sorted(p.name.split("-")[1] for p in folder.glob("abele/*")) == ["narrow", "wide"]
+    assert sorted(p.name.split("-")[1] for p in folder.glob("abele/*.code")) == ["narrow", "wide"]
     assert load.kernels(TASK) is found["narrow"]
     assert load.loaded_kernels() == {TASK: found["narrow"]}
 
@@ -156,12 +165,14 @@ def test_kernels_that_cannot_be_kept_are_used_with_one_warning(
     assert "ABELE_CACHE" in warned
 
 
-def test_kernels_of_damaged_files_are_compiled_and_kept_again(folder: Path):
+def test_kernels_of_damaged_files_are_compiled_and_kept_again(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+):
     load.kernels(TASK)
-    (path,) = folder.glob("abele/*")
+    (path,) = folder.glob("abele/*.code")
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    load._loaded.clear()
+    forget(monkeypatch)
     load._children.clear()
     load.kernels(TASK)
     assert len(path.read_bytes()) == len(whole)
@@ -199,3 +210,139 @@ def test_a_fork_leaves_the_processes_that_compile_to_its_parent(
         os._exit(len(load._children))
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert load._children == [running]
+
+
+# Proofs
+
+ANSWERS = "import json, os, sys, time; sys.stdin.readline()\n"
+FAILS = (
+    ANSWERS + "print(json.dumps(['proved', 5, 0.1, 'rows: 3 of 4 elements differ']), flush=True)"
+)
+CRASHES = ANSWERS + "print(json.dumps(['begun', 'rows']), flush=True); os.abort()"
+HANGS = ANSWERS + "print(json.dumps(['begun', 'rows']), flush=True); time.sleep(100)"
+
+
+def kept(folder: Path) -> list[str]:
+    return sorted(path.suffix for path in folder.glob("abele/*"))
+
+
+@pytest.fixture(scope="module")
+def code() -> bytes:
+    """The code of the task, which is compiled once for all tests."""
+    pytest.importorskip("numba")
+    load.kernels(TASK)
+    found = load.saved(TASK)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def compiled(code: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of kernels, where compiling takes no time."""
+    monkeypatch.setattr(load, "_compiled", lambda chosen, task: code)
+    return folder
+
+
+def test_kernels_are_proved_before_they_are_kept(compiled: Path, monkeypatch: pytest.MonkeyPatch):
+    assert load.has_kernels(TASK)
+    assert kept(compiled) == [".code", ".proof"]
+    proof = load.kept_proof(TASK)
+    assert proof is not None
+    assert proof.problem == ""
+    assert proof.cases > 1000
+    # What is kept is not proved again.
+    forget(monkeypatch)
+    monkeypatch.setattr(load, "_prover", None)
+    assert load.has_kernels(TASK)
+
+
+@pytest.mark.parametrize(
+    ("script", "problem"),
+    [
+        (FAILS, "rows: 3 of 4 elements differ"),
+        (CRASHES, "rows: ended by SIGABRT"),
+        (HANGS, "rows: no end within 4 s"),
+    ],
+)
+def test_kernels_that_fail_are_not_used_and_one_warning_says_so(
+    script: str,
+    problem: str,
+    compiled: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+):
+    monkeypatch.setattr(load, "PROVES", script)
+    if script == HANGS:
+        monkeypatch.setattr("abele.backends.host.proofs.LIMIT_SECONDS", 4.0)
+    assert not load.has_kernels(TASK)
+    assert not load.has_kernels(TASK)
+    warned = capfd.readouterr().err
+    assert warned == (
+        f"warning: kernels of {TASK} fail their self-test on this host ({problem}), "
+        f"{load.INSTEAD}\n"
+    )
+    assert kept(compiled) == [".proof"]
+    # Another process neither compiles nor proves them again, and says the same.
+    forget(monkeypatch)
+    monkeypatch.setattr(load, "_compiled", None)
+    assert not load.has_kernels(TASK)
+    assert capfd.readouterr().err == warned
+
+
+def test_kernels_that_have_failed_can_be_proved_again(
+    compiled: Path, monkeypatch: pytest.MonkeyPatch
+):
+    right = load.PROVES
+    monkeypatch.setattr(load, "PROVES", FAILS)
+    assert load.proof_of(TASK).problem
+    load._provers.popitem()[1].end()
+    monkeypatch.setattr(load, "PROVES", right)
+    assert load.proof_of(TASK).problem
+    assert not load.proof_of(TASK, again=True).problem
+    assert kept(compiled) == [".code", ".proof"]
+    assert load.has_kernels(TASK)
+
+
+def test_tasks_without_which_others_are_of_no_use_come_first():
+    before = set[str]()
+    for task, needed in NEEDS.items():
+        assert {*needed} <= before
+        before.add(task)
+
+
+def test_a_task_whose_needs_have_failed_has_no_kernels(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    failed = load.NoKernels(TASK, "are planted")
+    monkeypatch.setitem(load._problems, (choice().name, TASK), failed)
+    monkeypatch.setitem(NEEDS, "bounds", (TASK,))
+    assert not load.has_kernels("bounds")
+    assert capfd.readouterr().err == ""
+
+
+def test_code_that_another_battery_has_proved_is_proved_and_not_compiled(
+    code: bytes, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    load.save(TASK, code)
+    monkeypatch.setattr(machine_code, "_proof_stamp", lambda: "of a later battery")
+    monkeypatch.setattr(load, "_compiled", None)
+    assert load.has_kernels(TASK)
+    assert kept(folder) == [".code", ".code", ".proof"]
+
+
+@pytest.mark.usefixtures("folder")
+def test_code_that_nobody_has_proved_is_not_used_under_another_name(code: bytes):
+    load.save(TASK, code, machine_code.UNPROVED)
+    path_of(TASK, machine_code.UNPROVED).rename(path_of(TASK))
+    assert load.saved(TASK) is None
+
+
+@pytest.mark.slow
+def test_two_processes_that_compile_at_once_both_have_kernels(folder: Path):
+    script = f"from abele.backends.host import load; print(load.has_kernels({TASK!r}))"
+    command = [sys.executable, "-c", script]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    both = [subprocess.Popen(command, **pipes) for _ in range(2)]
+    for each in both:
+        assert each.communicate() == ("True\n", load.COMPILING + "\n")
+    assert kept(folder) == [".code", ".proof"]

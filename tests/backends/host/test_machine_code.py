@@ -12,7 +12,7 @@ import pytest
 
 from abele.backends.host import machine_code
 from abele.backends.host.kernels.tables import JOB_STOPS
-from abele.backends.host.machine_code import code_of, save_code, saved_kernels
+from abele.backends.host.machine_code import code_of, save, saved_kernels
 from abele.backends.host.switch import FORMS, choice
 
 pytest.importorskip("numba")
@@ -33,7 +33,7 @@ def module() -> ModuleType:
 def file(tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The file of the task's kernels."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    assert save_code(TASK, code_of(module)) == ""
+    assert save(TASK, code_of(module)) == ""
     (path,) = tmp_path.glob("abele/*")
     return path
 
@@ -88,7 +88,7 @@ def test_machine_code_of_another_task_or_host_is_not_loaded(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ):
     other = file.with_name(file.name.replace(TASK, "equality"))
-    save_code("equality", b"its code")
+    save("equality", b"its code")
     own = file.read_bytes()
     file.write_bytes(other.read_bytes())
     assert saved_kernels(TASK) is None
@@ -103,13 +103,13 @@ def test_what_is_no_file_is_not_waited_for_and_gives_way(file: Path, module: Mod
     file.unlink()
     os.mkfifo(file)
     assert saved_kernels(TASK) is None
-    save_code(TASK, code_of(module))
+    save(TASK, code_of(module))
     assert saved_kernels(TASK) is not None
 
 
 def test_a_damaged_file_is_written_again(file: Path, module: ModuleType):
     file.write_bytes(file.read_bytes()[:-1])
-    save_code(TASK, code_of(module))
+    save(TASK, code_of(module))
     assert saved_kernels(TASK) is not None
 
 
@@ -151,7 +151,7 @@ def test_few_versions_of_a_task_are_kept(file: Path, module: ModuleType):
     other.touch()
     os.utime(other, (0, 0))
     file.unlink()
-    save_code(TASK, code_of(module))
+    save(TASK, code_of(module))
     assert other.is_file()
     other.unlink()
     kept = {path.name for path in file.parent.glob("*")}

@@ -1,0 +1,35 @@
+"""The process that proves kernels. Whatever they do there, the process that asks goes on.
+
+Another process writes a line for each task: its name, and the machine code of it and of those that
+it needs. This one answers with a line for each group of cases as it begins, and a last one.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+
+from ..load import use_alone
+from ..threads import THREADS
+from .answers import BEGUN, PROVED
+from .batteries import proved
+
+
+def main() -> None:
+    """Answer until there are no more lines."""
+    # Nothing else may write among the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def tell(*line: object) -> None:
+        print(json.dumps(line), file=answers, flush=True)
+
+    THREADS.count = 1
+    for line in sys.stdin:
+        task, codes = json.loads(line)
+        tell(BEGUN, "loading")
+        use_alone({name: base64.b64decode(code) for name, code in codes.items()})
+        proof = proved(task, lambda name: tell(BEGUN, name))
+        tell(PROVED, proof.cases, proof.seconds, proof.problem)

@@ -1,0 +1,166 @@
+"""Proofs of kernels: each task's battery, made once for its code, in a process of its own.
+
+Compiled code may be wrong on a processor that nobody has tried, or with another version of LLVM. So
+before the code of a task is used for the first time, a process computes its battery with it and
+compares all bytes with those of NumPy (see battery). If a case differs, or if the process crashes
+or hangs, NumPy does that task from then on. The proof is kept beside the machine code, under the
+same key.
+"""
+
+from __future__ import annotations
+
+import atexit
+import base64
+import json
+import signal
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from queue import Empty, SimpleQueue
+from subprocess import Popen, TimeoutExpired
+from tempfile import TemporaryFile
+from threading import Thread
+from typing import IO, Any, cast
+
+from .battery.answers import BEGUN, ENDED, PROVED
+
+LIMIT_SECONDS = 60.0
+"""How long a process may take for one group of cases. Each takes less than half a second of an idle
+processor."""
+
+ENDING_SECONDS = 5.0
+"""How long a process that answers no more may take to end."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What the battery of a task has found.
+
+    cases: how many have passed. seconds: CPU time that they took. problem: what has failed; "" if
+    nothing has.
+    """
+
+    task: str
+    cases: int = 0
+    seconds: float = 0.0
+    problem: str = ""
+
+    @property
+    def text(self) -> str:
+        """The proof as it is kept."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def of(cls, task: str, text: bytes) -> Proof | None:
+        """The proof of a task from what is kept; None if that is damaged, or of another task."""
+        try:
+            kept = json.loads(text)
+            found = cls(str(kept["task"]), int(kept["cases"]), float(kept["seconds"]))
+            problem = str(kept["problem"])
+        except (ValueError, TypeError, LookupError):
+            return None
+        return cls(task, found.cases, found.seconds, problem) if found.task == task else None
+
+
+class Prover:
+    """A process that computes batteries.
+
+    begin: starts the process, which says on the stream that it gets what no answer says.
+    Raises OSError if it cannot be started.
+    """
+
+    def __init__(self, begin: Callable[[IO[str]], Popen[str]]) -> None:
+        self._said = TemporaryFile("w+", errors="replace")
+        self._answers = SimpleQueue[str]()
+        try:
+            self._process = begin(cast("IO[str]", self._said))
+        except OSError:
+            self._said.close()
+            raise
+        self._given = cast("IO[str]", self._process.stdin)
+        self._reader = Thread(target=self._read, name="abele-proofs", daemon=True)
+        self._reader.start()
+        atexit.register(self.end)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process proves nothing any more."""
+        return self._process.poll() is not None
+
+    def prove(self, task: str, codes: Mapping[str, bytes]) -> Proof:
+        """Compute the battery of a task. If the process crashes or hangs, it has ended then.
+
+        codes: the machine code of the task, and of those that it needs.
+        """
+        group = "start"
+        try:
+            self._ask(task, codes)
+            while True:
+                kind, *more = self._answer()
+                if kind == BEGUN:
+                    (group,) = more
+                elif kind == PROVED:
+                    return Proof(task, *more)
+                else:
+                    problem = self._ending()
+                    break
+        except Empty:
+            problem = f"no end within {LIMIT_SECONDS:.0f} s"
+        except BrokenPipeError:
+            problem = self._ending()
+        except BaseException:
+            # Nobody waits for the answer any more.
+            self.end()
+            raise
+        self.end()
+        return Proof(task, problem=f"{group}: {problem}")
+
+    def end(self) -> None:
+        """End the process."""
+        self.leave()
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+        # What it has not read is lost.
+        with suppress(BrokenPipeError):
+            self._given.close()
+        self._said.close()
+
+    def leave(self) -> None:
+        """Leave the process to the one that this one is a fork of."""
+        atexit.unregister(self.end)
+
+    def _ask(self, task: str, codes: Mapping[str, bytes]) -> None:
+        given = {name: base64.b64encode(code).decode() for name, code in codes.items()}
+        print(json.dumps((task, given)), file=self._given, flush=True)
+
+    def _answer(self) -> list[Any]:
+        """The next answer. Raises Empty if there is none in time."""
+        line = self._answers.get(timeout=LIMIT_SECONDS)
+        try:
+            return json.loads(line)
+        except ValueError:
+            return [ENDED]
+
+    def _read(self) -> None:
+        """Take answers as they come, and note that the process has ended."""
+        assert self._process.stdout is not None
+        with self._process.stdout as answers:
+            for line in answers:
+                self._answers.put(line)
+        self._answers.put("")
+
+    def _ending(self) -> str:
+        """How the process has ended, and the last thing that it said."""
+        with suppress(TimeoutExpired):
+            _ = self._process.wait(ENDING_SECONDS)
+        code = self._process.poll()
+        if code is None:
+            return "no more answers"
+        try:
+            how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        except ValueError:
+            how = f"exit code {code}"
+        self._said.seek(0)
+        lines = [each.strip() for each in self._said if each.strip()]
+        return f"{how}: {lines[-1]}" if lines else how
