@@ -66,6 +66,7 @@ COMMANDS: dict[str, Command] = {
     "mutate": Command(
         "mutate:mutate_command", "Plant bugs in passes, and report which ones are found."
     ),
+    "doctor": Command("doctor:doctor", "Show what abele uses of this host, and test its kernels."),
     "demo": Command("demo:demo", "Compile and run AlexNet, check it, and print its cost."),
 }
 

@@ -9,6 +9,7 @@ import typer
 
 from ...ir.instruments.reproducer import fresh_folder
 from ..debug.check import check_run
+from ..debug.health import health
 from ..driver.compile import compile_model
 from ..driver.executable import MACHINE
 from ..driver.files import check_files, write_profile
@@ -18,6 +19,7 @@ from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
 from ..views.user_errors import user_errors
 from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
+from .doctor import tell
 from .showing import show
 from .threads import ThreadCount, use_threads
 
@@ -34,7 +36,10 @@ def demo(
     threads: ThreadCount = None,
     verbose: Verbose = False,
 ) -> None:
-    """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost."""
+    """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost.
+
+    Ends with what `abele doctor` finds on this host.
+    """
     with user_errors() as context:
         use_threads(threads)
         extensions = context.load(load)
@@ -71,3 +76,4 @@ def demo(
         show(exe, "AlexNet, seeded weights, one image", verdict)
         if scan is not None:
             console().print(f"{scan} shows all its vertices and edges", highlight=False)
+        tell(health())

@@ -39,6 +39,7 @@ VALID: dict[str, tuple[str, ...]] = {
     "report": (MODULE, "-o", "folder"),
     # child.py gives the command a cache folder of its own.
     "cache": ("explain", MODULE),
+    "doctor": (),
     # These run for minutes, so they get something that they refuse, twice: an option before it may
     # take the first for its value.
     "bench": ("--target=no such target", "no such benchmark"),
