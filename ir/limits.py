@@ -112,6 +112,12 @@ POINTS = Limit(
     "Points of an operation's space, such as the products of a matmul. Lookups may have more.",
 )
 
+TABLE_ELEMENTS = Limit(
+    "table elements",
+    1 << 25,
+    "Elements of a table that an importer computes, such as positions, a mask or a window.",
+)
+
 LIMITS = (
     TURNS,
     STRICT_TURNS,
@@ -124,6 +130,7 @@ LIMITS = (
     MATCH_STEPS,
     LISTED_SUPERSTEPS,
     POINTS,
+    TABLE_ELEMENTS,
 )
 """All limits, in the order of the documentation."""
 

@@ -199,8 +199,9 @@ def known_mask(allowed: Array, element: Attribute, excluded: float = -np.inf) ->
     return [] if allowed.all() else [numbers[allowed.astype(np.int64)]]
 
 
-def distances(queries: int, keys: int) -> Array:
+def distances(node: Node, queries: int, keys: int) -> Array:
     """How far each key is after the query of the same number: [queries, keys]."""
+    node.check_table(queries, keys)
     return np.arange(keys)[None, :] - np.arange(queries)[:, None]
 
 
@@ -242,7 +243,7 @@ def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
     lengths: the number of keys of each batch, [batch] of integers.
     """
     dtype = numpy_dtype(nn.element_of(lengths))
-    place = node.emitted(np.arange(keys, dtype=dtype))
+    place = node.emitted(node.counted(keys, dtype))
     return node.add(nn.LessOp(place, node.reshape(lengths, (prod(nn.shape_of(lengths)), 1, 1, 1))))
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import onnx
+from numpy.typing import DTypeLike
 from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ....backends.reference import evaluate_pure, is_evaluable
@@ -18,6 +19,7 @@ from ....dialects.dtypes import element_type, numpy_dtype
 from ....dialects.random_states import SEED, STEP
 from ....ir.context import AbeleContext
 from ....ir.errors import InputError
+from ....ir.limits import TABLE_ELEMENTS
 from ....ir.number_kinds import is_floating, is_whole
 from ....ir.provenance import is_known, named
 from ..errors import NotConstantError, UnsupportedError
@@ -659,6 +661,20 @@ class Node:
     def known(self, array: Array) -> Known:
         """A result that is known at import, and becomes a constant if an operation needs it."""
         return known(self.name, array)
+
+    def check_table(self, *shape: int) -> None:
+        """Raise InputError if a table of this shape has too many elements to compute it now.
+
+        Sizes of tables come from attributes and small constants, so a file of a hundred bytes can
+        ask for any number of elements.
+        """
+        if prod(shape) > TABLE_ELEMENTS.most:
+            raise self.bad(TABLE_ELEMENTS.refusal(f"a table of {list(shape)}"))
+
+    def counted(self, size: int, dtype: DTypeLike = np.int64) -> Array:
+        """The numbers from 0 to size - 1. Raises InputError if they are too many."""
+        self.check_table(size)
+        return np.arange(size, dtype=dtype)
 
     def filled(self, value: Array, shape: Sequence[int]) -> Value:
         """A tensor that repeats one number. value: an array without axes.

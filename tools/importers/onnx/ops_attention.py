@@ -88,7 +88,7 @@ def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.
     masks: list[attention.Mask] = []
     if node.has(3):
         masks.append(_given(node, keys))
-    apart = attention.distances(queries, keys)
+    apart = attention.distances(node, queries, keys)
     if node.has(6):
         lengths = node[6]
         offset = node.add(nn.SubOp(lengths, node.constant(queries, lengths)))

@@ -370,7 +370,7 @@ def _attended(
     masks: list[attention.Mask] = []
     if node.flag("unidirectional"):
         allowed = attention.within(
-            attention.distances(queries, keys),
+            attention.distances(node, queries, keys),
             old,
             causal=True,
             left=attention.BOTH_SIDES,
@@ -444,7 +444,7 @@ def _angles(node: Node, operand: int, batch: int, tokens: int) -> SSAValue:
     """The rows of a table of sines or cosines for each token: [batch or 1, 1, tokens, half]."""
     positions, half = node[1], node.shape(operand)[-1]
     if nn.shape_of(positions) == (1,):
-        steps = np.arange(tokens, dtype=numpy_dtype(nn.element_of(positions)))
+        steps = node.counted(tokens, numpy_dtype(nn.element_of(positions)))
         positions = node.add(nn.AddOp(positions, node.emitted(steps)))
     elif nn.shape_of(positions) != (batch, tokens):
         raise node.bad(f"position_ids of {list(node.shape(1))}; need [1] or {[batch, tokens]}")

@@ -16,7 +16,7 @@ from .node import Importer, Node, Results
 
 def _positions(node: Node, shape: tuple[int, ...], axis: int) -> SSAValue:
     """The index of each element along an axis, as i32."""
-    count = np.arange(shape[axis], dtype=np.int32)
+    count = node.counted(shape[axis], np.int32)
     count = count.reshape([-1 if i == axis else 1 for i in range(len(shape))])
     return node.add(nn.ConstantOp(node.graph.context.blobs.add(count)))
 

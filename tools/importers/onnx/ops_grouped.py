@@ -97,7 +97,7 @@ def _positions(node: Node, before: SSAValue | Array, batch: int, tokens: int) ->
     if node.has(9):
         return node.reshape(node[9], (batch, tokens))
     first = node.reshape(_emitted(node, before), (batch, 1))
-    steps = np.arange(tokens, dtype=numpy_dtype(nn.element_of(first)))
+    steps = node.counted(tokens, numpy_dtype(nn.element_of(first)))
     return node.add(nn.AddOp(first, _emitted(node, steps)))
 
 
@@ -127,13 +127,14 @@ def _extended(
     if not isinstance(before, SSAValue):
         if (before == old).all() and keys == old + tokens:
             return table
+        node.check_table(batch, keys)
         places = np.arange(keys)[None, :]
         later = np.minimum(places + old - before[:, None], old + tokens - 1)
         source = _emitted(node, np.where(places < before[:, None], places, later))
     else:
         first = node.reshape(before, (batch, 1))
         dtype = numpy_dtype(nn.element_of(first))
-        places = _emitted(node, np.arange(keys, dtype=dtype))
+        places = _emitted(node, node.counted(keys, dtype))
         later = node.add(nn.SubOp(node.add(nn.ShiftOp(places, float(old))), first))
         later = node.add(nn.MinOp(later, node.constant(old + tokens - 1, later)))
         source = node.add(nn.SelectOp(node.add(nn.LessOp(places, first)), places, later))
@@ -150,7 +151,7 @@ def _causal(
     window, both = node.integer("local_window_size", -1), attention.BOTH_SIDES
     # A window of w tokens is a token and the w - 1 before it.
     left = window - 1 if window > 0 else both
-    distance = attention.distances(tokens, keys)
+    distance = attention.distances(node, tokens, keys)
     if not isinstance(before, SSAValue) and (before == before[0]).all():
         allowed = attention.within(distance, int(before[0]), causal=True, left=left, right=both)
         return attention.known_mask(allowed, element)

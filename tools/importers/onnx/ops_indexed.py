@@ -133,7 +133,7 @@ def _gather_nd(node: Node) -> Results:
     flat = _flat(node, 1, indexed, from_front=count > 1)
     # The batch is a further index: row b * size + i of all tables, one after another.
     if count > 1:
-        first = (np.arange(count, dtype=np.int64) * prod(indexed)).reshape(
+        first = (node.counted(count) * prod(indexed)).reshape(
             *data[:batch], *[1] * (len(given) - 1 - batch)
         )
         flat = node.add(nn.AddOp(flat, node.cast(node.emitted(first), nn.element_of(flat))))
@@ -228,7 +228,7 @@ def _tensor_scatter(node: Node) -> Results:
         raise node.bad(f"mode {mode!r}; need linear or circular")
     if 0 in update:
         return node.value(0)
-    run = np.arange(length, dtype=np.int64)
+    run = node.counted(length)
     place = node.emitted(run[None])
     if node.has(2):
         first = node.reshape(node.cast(node[2], i64), (batch, 1))
@@ -281,7 +281,7 @@ def _one_hot(node: Node) -> Results:
     shape = [*given[:axis], 1, *given[axis:]]
     normal = node.reshape(_from_front(node, indices, depth), shape)
     along = [depth if i == axis else 1 for i in range(len(shape))]
-    rows = np.arange(depth).astype(numpy_dtype(nn.element_of(normal))).reshape(along)
+    rows = node.counted(depth).astype(numpy_dtype(nn.element_of(normal))).reshape(along)
     hit = node.add(nn.EqualOp(normal, node.emitted(rows)))
     values = node[2]
     off, on = (node.reshape(node.add(nn.SliceOp(values, [i], [1], [1])), ()) for i in (0, 1))
@@ -295,6 +295,7 @@ def _eye_like(node: Node) -> Results:
     dtype = dtype_of(node.value(0))
     if node.has_attribute("dtype"):
         dtype = numpy_dtype(node.element(node.integer("dtype")))
+    node.check_table(*shape)
     return node.known(np.eye(*shape, k=offset).astype(dtype))
 
 
@@ -321,6 +322,7 @@ def _trilu(node: Node) -> Results:
     if above is not None:
         return node.add(nn.GateOp(above, node[0]))
     keep = partial(np.triu if node.flag("upper", True) else np.tril, k=offset)
+    node.check_table(*shape[-2:])
     mask = node.emitted(keep(np.ones(shape[-2:], np.bool_)))
     return node.add(nn.SelectOp(mask, node[0], node.constant(0, node[0])))
 

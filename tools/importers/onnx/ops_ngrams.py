@@ -32,6 +32,7 @@ def _tf_idf(node: Node) -> Results:
     counts = node.add(nn.ConcatOp([_counted(node, items, pool) for pool in pools if len(pool)], 1))
     # The column of each n-gram of the pool. Columns that no n-gram has are 0.
     made = int(columns.max()) + 1
+    node.check_table(made)
     place = np.full(made, len(columns), np.int64)
     place[columns] = np.arange(len(columns))
     padded = node.add(nn.PadOp(counts, [0, 0], [0, 1]))

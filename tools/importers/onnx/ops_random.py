@@ -19,33 +19,24 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import nn
-from ....dialects.dtypes import numpy_dtype
+from ....dialects.dtypes import element_type, numpy_dtype
 from ....dialects.random_states import SEED, STEP
 from .node import Importer, Node, Results
 from .ops_extremes import first_largest
 
-WHOLE_TABLE = 1 << 12
-"""The indices of at most this many elements are one constant; others are sums of one per axis."""
+MOST_DRAWN = 1 << 32
+"""Elements that one node can draw: as many as there are indices."""
 
 BITS, UNIT = 24, 2.0**-24
 """How many bits of a word become a number of float32, and the distance of two such numbers."""
 
 
 def _index(node: Node, shape: Sequence[int]) -> SSAValue:
-    """The row-major index of each element, as ui32."""
-    total = prod(shape)
-    if total <= WHOLE_TABLE:
-        return node.emitted(np.arange(total, dtype=np.uint32).reshape(shape))
-    strides = [*accumulate(reversed(shape[1:]), mul, initial=1)][::-1]
-    index: SSAValue | None = None
-    for axis, (size, stride) in enumerate(zip(shape, strides, strict=True)):
-        if size == 1:
-            continue
-        along = [-1 if i == axis else 1 for i in range(len(shape))]
-        each = node.emitted((np.arange(size) * stride).astype(np.uint32).reshape(along))
-        index = each if index is None else node.add(nn.AddOp(index, each))
-    assert index is not None
-    return index
+    """The row-major index of each element, as ui32. Raises InputError if it does not hold them."""
+    if prod(shape) > MOST_DRAWN:
+        raise node.bad(f"{prod(shape):,} random numbers; need at most {MOST_DRAWN:,}")
+    steps = [*accumulate(reversed(shape[1:]), mul, initial=1)][::-1] if shape else []
+    return node.add(nn.IotaOp(nn.tensor(shape, element_type(np.dtype(np.uint32))), steps))
 
 
 def _bits(node: Node, shape: Sequence[int]) -> SSAValue:

@@ -157,6 +157,7 @@ def _curve_weights(node: Node, axis: _Axis, at: Numbers) -> _Weights:
     antialias = node.flag("antialias")
     shrink = min(axis.scale, 1.0) if antialias else 1.0
     begin = floor(-reach / shrink) + 1
+    node.check_table(axis.made, 2 - 2 * begin)
     places = np.ceil(at).astype(np.int64)[:, None] - 1 + np.arange(begin, 2 - begin)
     factors = curve((places - at[:, None]) * shrink, node.number("cubic_coeff_a", -0.75))
     if antialias:
@@ -241,6 +242,10 @@ def _line(axis: _Axis, places: Indices) -> tuple[int, int, int] | None:
 
 def _resized_by_weights(node: Node, value: SSAValue, axis: _Axis, weights: _Weights) -> SSAValue:
     """Sums along one axis: a product with a matrix, or taps that are added."""
+    most = weights.factors.shape[1]
+    if axis.made != axis.size and axis.size > TERMS_PER_TAP * most:
+        return _taps(node, value, axis, weights)
+    node.check_table(axis.made, axis.size)
     matrix = weights.matrix(axis.size)
     if matrix.shape[0] == matrix.shape[1] and np.array_equal(matrix, np.eye(axis.size)):
         return value
@@ -319,7 +324,7 @@ def _resized(node: Node, axes: list[_Axis], coordinates: str, nearest: str) -> R
     if 0 in shape:
         return node.filled(np.zeros((), dtype_of(value)), shape)
     axes = [a for a in axes if a.made != a.size or a.scale != 1 or (a.first, a.last) != (0, 1)]
-    at = [COORDINATES[coordinates](a, np.arange(a.made, dtype=np.float64)) for a in axes]
+    at = [COORDINATES[coordinates](a, node.counted(a.made, np.float64)) for a in axes]
     if mode == "nearest":
         if node.flag("antialias"):
             raise node.bad("antialias of nearest elements; need mode linear or cubic")

@@ -170,7 +170,7 @@ def _begins(node: Node, shape: tuple[int, ...], rank: int) -> SSAValue | None:
     """The first row of each image of a table, [n, 1, ...] of some rank; None if there is one."""
     if shape[0] == 1:
         return None
-    first = np.arange(shape[0], dtype=np.int32) * prod(shape[2:])
+    first = node.counted(shape[0], np.int32) * prod(shape[2:])
     return node.emitted(first.reshape(-1, *[1] * (rank - 1)))
 
 
@@ -258,6 +258,7 @@ def _affine_grid(node: Node) -> Results:
             f"theta of shape {list(theta)} and size {size}; need [n, 2, 3] and four sizes, or "
             "[n, 3, 4] and five"
         )
+    node.check_table(*size[2:], rank + 1)
     lines = [_grid_line(n, node.flag("align_corners")) for n in size[2:]]
     axes = np.meshgrid(*lines, indexing="ij")
     points = np.stack([*axes[::-1], np.ones_like(axes[0])], -1).reshape(-1, rank + 1)
@@ -312,7 +313,7 @@ def _roi_align(node: Node) -> Results:
         first = column(1 - axis)
         length = node.add(nn.SubOp(column(3 - axis), first))
         length = length if half else node.add(nn.ClipOp(length, 1.0, np.inf))
-        steps = (np.arange(count * ratio) + 0.5) / (count * ratio)
+        steps = (node.counted(count * ratio) + 0.5) / (count * ratio)
         at = node.add(nn.MulOp(length, node.emitted(steps[None], length)))
         at = node.add(nn.AddOp(at, first))
         inside = _within(node, at, -1.0, float(size))

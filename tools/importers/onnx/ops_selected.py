@@ -143,6 +143,7 @@ def _unique(node: Node) -> Results:
     total = node.add(nn.ReduceOp(begins, "sum", [0]))
     # The sort keeps equal rows in their order, so that the first one of a group came first.
     first = node.add(nn.ScatterOp(node.add(nn.MulOp(order, begins)), group, "sum", 0, count))
+    node.check_table(count)
     ones = node.emitted(np.ones(count, np.int32))
     counts = node.add(nn.ScatterOp(ones, group, "sum", 0, count))
     inverse = node.add(nn.ScatterOp(group, order, "sum", 0, count))
@@ -194,11 +195,11 @@ def _range(node: Node) -> Results:
     if bound is None or step < 0 or start.dtype.kind not in "iu":
         end = node.array(1, "limit").reshape(())
         count = max(int(np.ceil((end - start.reshape(())) / step)), 0)
-        values = start.reshape(()) + np.arange(count).astype(start.dtype) * step
+        values = start.reshape(()) + node.counted(count).astype(start.dtype) * step
         return node.known(values.astype(start.dtype))
     first, each = int(start.reshape(())), int(step)
     most = max(-(-(bound - first) // each), 0)
-    values = (first + each * np.arange(most)).astype(start.dtype)
+    values = (first + each * node.counted(most)).astype(start.dtype)
     end = node.reshape(node.cast(node[1], i32), ())
     missing = node.add(nn.AddOp(end, node.constant(each - 1 - first, end)))
     number = node.add(nn.DivOp(missing, node.constant(each, end)))
@@ -255,6 +256,7 @@ def _non_max_suppression(node: Node) -> Results:
     corners = _corners(node, boxes, node.flag("center_point_box"))
     sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
     area = node.add(nn.MulOp(*sides))
+    node.check_table(batch, classes, turns)
     place, slot = positions(node, scores, 2), np.arange(turns, dtype=np.int32)
     slots = node.emitted(slot.reshape(1, 1, turns))
     nobody = node.constant(count, place)

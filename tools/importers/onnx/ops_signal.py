@@ -18,11 +18,12 @@ LARGEST_MATRIX = 256
 """A longer transform of complex numbers is made of two shorter ones, if its length has factors."""
 
 
-def _signals(length: int, parts: int) -> NDArray[np.complex128]:
+def _signals(node: Node, length: int, parts: int) -> NDArray[np.complex128]:
     """The signals with a single 1, or a single i if there are two parts, [length * parts, length].
 
     A linear transform of these signals is the transform's matrix.
     """
+    node.check_table(length * parts, length)
     one = np.eye(length, dtype=np.complex128)
     return one if parts == 1 else np.stack([one, 1j * one], 1).reshape(-1, length)
 
@@ -33,13 +34,14 @@ def _pairs(values: NDArray[np.complex128]) -> Numbers:
 
 
 def _transform_matrix(
-    length: int, size: int, parts: int, *, inverse: bool, onesided: bool
+    node: Node, length: int, size: int, parts: int, *, inverse: bool, onesided: bool
 ) -> Numbers:
     """The matrix of a transform, [length * parts, size of the result * its parts].
 
     length: of the signals, which are cut or filled with zeros to the size of the transform.
     """
-    signals = _signals(length, parts)
+    node.check_table(length * parts, size * 2)
+    signals = _signals(node, length, parts)
     if inverse and onesided:
         return np.fft.irfft(signals, size)
     found = np.fft.ifft(signals, size) if inverse else np.fft.fft(signals, size)
@@ -74,7 +76,7 @@ def _dft(node: Node) -> Results:
         found = _fourier(node, flat, size, inverse=inverse)
         found = node.add(nn.ScaleOp(found, 1 / size)) if inverse else found
     else:
-        matrix = _transform_matrix(length, size, parts, inverse=inverse, onesided=onesided)
+        matrix = _transform_matrix(node, length, size, parts, inverse=inverse, onesided=onesided)
         found = node.add(nn.MatMulOp(flat, node.emitted(matrix, flat)))
     made = 1 if inverse and onesided else 2
     found = node.reshape(found, (*outer, nn.shape_of(found)[1] // made, made))
@@ -92,10 +94,11 @@ def _fourier(node: Node, value: SSAValue, size: int, *, inverse: bool) -> SSAVal
     sign = 1 if inverse else -1
     a = next(n for n in range(isqrt(size), 0, -1) if size % n == 0)
     if size <= LARGEST_MATRIX or a == 1:
-        signals = _signals(size, 2)
+        signals = _signals(node, size, 2)
         found = np.fft.ifft(signals) * size if inverse else np.fft.fft(signals)
         return node.add(nn.MatMulOp(value, node.emitted(_pairs(found), value)))
     b, rows = size // a, nn.shape_of(value)[0]
+    node.check_table(b, a)
     split = node.reshape(value, (rows, a, b, 2))
     columns = node.add(nn.TransposeOp(split, [0, 2, 1, 3]))
     inner = _fourier(node, node.reshape(columns, (rows * b, a * 2)), a, inverse=inverse)
@@ -136,7 +139,7 @@ def _stft(node: Node) -> Results:
         raise node.bad(f"window of shape {list(node.shape(2))}; need [{length}]")
     onesided = node.flag("onesided", True)
     parts = shape[-1]
-    matrix = _transform_matrix(length, length, parts, inverse=False, onesided=onesided)
+    matrix = _transform_matrix(node, length, length, parts, inverse=False, onesided=onesided)
     value = node.wide(node[0])
     weights = matrix.reshape(length, parts, -1).transpose(2, 1, 0)
     factor = node.emitted(weights, value)
@@ -159,6 +162,7 @@ def _cosines(*factors: float) -> Importer:
             raise node.bad(f"size {size}; need 0 or more")
         dtype = numpy_dtype(node.element(node.integer("output_datatype", 1)))
         period = size if node.flag("periodic", True) else size - 1
+        node.check_table(len(factors), size)
         angle = 2 * np.pi * np.arange(size) / max(period, 1)
         periods = np.arange(len(factors))[:, None]
         return node.known((np.array(factors) @ np.cos(periods * angle)).astype(dtype))
@@ -176,6 +180,7 @@ def _mel_weights(node: Node) -> Results:
             "1 or more, and edges in order up to half the rate"
         )
     count, rows = int(bins), int(length) // 2 + 1
+    node.check_table(rows, count)
     mels = 2595 * np.log10(1 + np.array([low, high]) / 700)
     # Like onnx's reference, which divides by one more than the number of steps.
     edges = np.arange(count + 2) * ((mels[1] - mels[0]) / (count + 2)) + mels[0]

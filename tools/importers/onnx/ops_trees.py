@@ -126,7 +126,7 @@ def _tree_ensemble(node: Node) -> Results:
     weight = node.add(nn.GatherOp(node.emitted(leaves), at, 0))
     target = node.add(nn.GatherOp(node.emitted(targets.astype(np.int32)), at, 0))
     weight, target = (node.reshape(each, (rows, len(roots), 1)) for each in (weight, target))
-    is_target = node.add(nn.EqualOp(target, node.emitted(np.arange(count, dtype=np.int32))))
+    is_target = node.add(nn.EqualOp(target, node.emitted(node.counted(count, np.int32))))
     return _aggregated(node, weight, is_target, len(roots))
 
 

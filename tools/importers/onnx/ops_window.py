@@ -149,6 +149,7 @@ def _col2im(node: Node) -> Results:
         )
     n, channels = shape[0], shape[1] // count
     columns = node.reshape(node[0], (n * channels, count, *places))
+    node.check_table(count, count)
     weight = np.eye(count).reshape(count, 1, *block).astype(numpy_dtype(nn.element_of(columns)))
     found = nn.ConvInputGradOp(
         columns,

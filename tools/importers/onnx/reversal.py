@@ -29,6 +29,7 @@ def reversed_in_time(node: Node, value: SSAValue, lengths: Value | None) -> SSAV
 
 def _rows(node: Node, lengths: Value, steps: int, batch: int) -> SSAValue:
     """For each step and sequence, the row that it is read from: (steps * batch,)."""
+    node.check_table(steps, batch)
     times = np.arange(steps, dtype=np.int32)[:, None]
     columns = np.arange(batch, dtype=np.int32)[None]
     known = node.graph.known(lengths)

@@ -30,7 +30,7 @@ def positions(node: Node, value: SSAValue, axis: int) -> SSAValue:
     """The index of each element along an axis of a value, as i32, with size 1 on other axes."""
     shape = nn.shape_of(value)
     along = [n if i == axis else 1 for i, n in enumerate(shape)]
-    return node.emitted(np.arange(shape[axis], dtype=np.int32).reshape(along))
+    return node.emitted(node.counted(shape[axis], np.int32).reshape(along))
 
 
 def without_padding(node: Node, value: SSAValue, size: Size, fill: float) -> SSAValue:
