@@ -315,12 +315,21 @@ def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
 def charge_vertices(
     op: VerticesOp, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
-    """Add the cycles that each tile computes for a compute set."""
+    """Add the cycles that each tile computes for a compute set.
+
+    Raises InputError if the target has no codelet for its plan's method.
+    """
     dtypes = [v.dtype for v in operands_of(op, variables)]
     plan = op.plan.data
     work = Workload.of(op.structure(), dtypes, target)
     work = replace(work, in_place=updates_in_place(op, variables))
-    cycles = cells_cycles(work, plan)
+    try:
+        cycles = cells_cycles(work, plan)
+    except ValueError as error:
+        # A plan may come from a text, and its method from another target.
+        raise InputError(
+            f"{op.name} at {place(op)}: {error}; need another method in its plan"
+        ) from None
     order = [*plan.order, *(d for d in range(cycles.ndim) if d not in plan.order)]
     own = slice(plan.first_tile, plan.first_tile + cycles.size)
     charge.compute[own] += cycles.transpose(order).ravel()

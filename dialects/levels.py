@@ -103,11 +103,11 @@ NN_CORE = Level("nn-core", frozenset((*(op.name for op in CORE), *_EVERYWHERE)),
 
 
 def level_named(name: str) -> Level:
-    """The level of a name. Raises ValueError if there is none."""
+    """The level of a name. Raises InputError if there is none."""
     for level in LEVELS:
         if level.name == name:
             return level
-    raise ValueError(f"level {name!r}; need one of {', '.join(map(str, LEVELS))}")
+    raise InputError(f"level {name!r}; need one of {', '.join(map(str, LEVELS))}")
 
 
 def level_of(module: ModuleOp) -> Level:

@@ -69,6 +69,8 @@ def _check_names(given: Iterable[str], wanted: tuple[Tensor, ...]) -> None:
 
 def as_array(value: object, what: object) -> Array:
     """A value as an array. what: the input that it is for. Raises InputError if it is not one."""
+    if np.ma.is_masked(value):
+        raise InputError(f"input {what}: a masked array; need array.filled(...) with a number")
     try:
         return np.asarray(value)
     except ValueError as error:
@@ -82,8 +84,15 @@ def _checked_array(value: object, tensor: Tensor) -> Array:
 
 
 def _check_kind(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> None:
-    if shape != tensor.shape or dtype != tensor.dtype:
-        raise InputError(f"input {tensor}: got {dtype.name}{list(shape)}")
+    if shape == tensor.shape and dtype == tensor.dtype:
+        return
+    problem = f"input {tensor}: got {dtype.name}{list(shape)}"
+    if not dtype.isnative and dtype.newbyteorder("=") == tensor.dtype:
+        problem += (
+            f" whose bytes are in the other order ({dtype.str}); need "
+            "array.astype(array.dtype.newbyteorder('='))"
+        )
+    raise InputError(problem)
 
 
 def seeded(tensors: Iterable[Tensor], seed: int = 0) -> dict[str, Array]:

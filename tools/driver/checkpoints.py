@@ -2,14 +2,18 @@
 
 The file has eight bytes with the length of its header, the header in JSON, and the elements of all
 tensors in order. Source: https://huggingface.co/docs/safetensors, "Format".
+
+The format has no checksum, so the metadata have one: a damaged element would otherwise be one more
+weight. Files without it, such as those of earlier versions, are read as they are.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 from math import prod
 from pathlib import Path
 from typing import Any, cast
@@ -45,7 +49,8 @@ LENGTH_BYTES = 8
 MOST_HEADER_BYTES = 100_000_000
 """The format's own limit on its header."""
 
-METADATA = "__metadata__"
+METADATA, DIGEST = "__metadata__", "sha256"
+"""The entry of the header for text, and the text in it that is the digest of everything else."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +68,8 @@ class Checkpoint:
 def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> None:
     """Write a checkpoint, to a temporary file that is then renamed. Raises InputError."""
     names = {dtype: name for name, dtype in DTYPES.items()}
-    header: dict[str, object] = {
-        METADATA: {"step": str(checkpoint.step), "seed": str(checkpoint.seed)}
-    }
+    metadata = {"step": str(checkpoint.step), "seed": str(checkpoint.seed)}
+    header: dict[str, object] = {METADATA: metadata}
     arrays = {name: np.asarray(array) for name, array in checkpoint.states.items()}
     start = 0
     for name, array in arrays.items():
@@ -75,6 +79,7 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
             "data_offsets": [start, start + array.nbytes],
         }
         start += array.nbytes
+    header[METADATA] = {**metadata, DIGEST: _digest(header, map(_elements, arrays.values()))}
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % LENGTH_BYTES)
     try:
@@ -82,9 +87,22 @@ def write_checkpoint(path: str | os.PathLike[str], checkpoint: Checkpoint) -> No
             stream.write(len(text).to_bytes(LENGTH_BYTES, "little"))
             stream.write(text)
             for array in arrays.values():
-                stream.write(array.tobytes())
+                stream.write(_elements(array))
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _elements(array: Array) -> memoryview:
+    """The bytes of an array, in row-major order."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def _digest(header: Mapping[str, object], elements: Iterable[memoryview]) -> str:
+    """The digest of a header without a digest, and of the elements that follow it."""
+    found = sha256(json.dumps(header, sort_keys=True).encode())
+    for each in elements:
+        found.update(each)
+    return found.hexdigest()
 
 
 def read_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -100,7 +118,11 @@ def _parsed(data: bytes) -> Checkpoint:
     if len(data) < LENGTH_BYTES or length > MOST_HEADER_BYTES or begin > len(data):
         raise ValueError("the file ends before its header does")
     header = cast("dict[str, Any]", json.loads(data[LENGTH_BYTES:begin]))
-    metadata = header.pop(METADATA, {})
+    metadata = header.get(METADATA, {})
+    digest = metadata.pop(DIGEST, None)
+    if digest is not None and digest != _digest(header, [memoryview(data)[begin:]]):
+        raise ValueError("its digest is not that of its elements; need an undamaged copy")
+    header.pop(METADATA, None)
     if not {"step", "seed"} <= set(metadata):
         raise ValueError("it does not say of which step it is")
     states: dict[str, Array] = {}

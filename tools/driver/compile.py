@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -16,6 +16,22 @@ from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_tar
 from ...ir.deferred import deferred
 from ...ir.errors import DoesNotFit, InputError
 from ...ir.turns import COMPILING
+from .argument_kinds import (
+    ARRAYS,
+    COUNT,
+    FUNCTION,
+    NAMES,
+    NONE,
+    NUMBER,
+    PATH,
+    PATHS,
+    SIZES,
+    TARGET,
+    TEXT,
+    TRAINING,
+    Kind,
+    check_arguments,
+)
 from .arrays import Tensor
 from .cache.key import Request, parts_of
 from .cache.programs import cached
@@ -33,6 +49,45 @@ if TYPE_CHECKING:
 else:
     held_by = deferred(".beside", "held_by", __package__)
     signature = deferred(".program", "signature", __package__)
+
+
+MODEL = Kind(
+    lambda value: PATH.accepts(value) or hasattr(value, "SerializeToString"),
+    "the path of an .onnx, .mlir or .abele file, or an onnx.ModelProto",
+)
+
+PROGRAMS = Kind(
+    lambda value: (
+        isinstance(value, list | tuple)
+        and all(isinstance(each, Executable) for each in cast("Sequence[object]", value))
+    ),
+    "a list of executables",
+)
+
+EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
+
+KINDS: Mapping[str, Kind] = {
+    "model": MODEL,
+    "target": TARGET | NONE,
+    "dims": SIZES | NONE,
+    "values": ARRAYS | NONE,
+    "batch": COUNT | NONE,
+    "keep": NAMES | NONE,
+    "passes": Kind(TEXT.accepts, 'a pipeline as text, or "" for all passes'),
+    "load": PATHS | EXTENSIONS,
+    "constraints": PATH | NONE,
+    "memory_proportion": NUMBER | NONE,
+    "vertices_per_tile": COUNT | NONE,
+    "train": TRAINING | NONE,
+    "beside": PROGRAMS | NONE,
+    "runs": NUMBER,
+    "dump_ir": PATH | NONE,
+    "reproducers": PATH | FUNCTION | NONE,
+    "watch": FUNCTION | NONE,
+    "on_read": FUNCTION | NONE,
+    "on_inputs": FUNCTION | NONE,
+}
+"""The kinds of compile_model's arguments, by parameter. Truth values may be anything."""
 
 
 def compile_model(
@@ -91,6 +146,7 @@ def compile_model(
     Raises InputError, DoesNotFit for a program too large for the target, and MachineFault for a
     program whose addresses do not suit its lifetimes (see prove_addresses).
     """
+    check_arguments("compile_model", KINDS, locals())
     on_step: OnStep = watch or ignore_step
     extensions = load if isinstance(load, Extensions) else load_extensions(load)
     if target is None and beside:
@@ -102,7 +158,7 @@ def compile_model(
     request = Request(
         model,
         target,
-        dict(dims or {}),
+        {name: int(size) for name, size in (dims or {}).items()},
         dict(values or {}),
         batch,
         dict(keep or {}),

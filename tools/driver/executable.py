@@ -20,6 +20,7 @@ from ...ir.errors import InputError, naming_memory_errors
 from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.marks import LEVEL_NAMES, MOST_SEED, TRAINED, UPDATED
 from ...ir.turns import COMPILING, Turns, computed_once
+from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
 from .arrays import Array, Tensor, checked, listed
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
@@ -217,6 +218,7 @@ class Executable(NotCopied):
         seed: 0 to 2^32 - 1; 0 until this is called. A program that draws none stays as it is. Nodes
         of a model that have seeds of their own keep them. Raises InputError for another seed.
         """
+        check_arguments("seed_random", {"seed": COUNT}, locals())
         if not 0 <= seed <= MOST_SEED:
             raise InputError(f"{self.path}: seed {seed}; need 0 to {MOST_SEED}")
         with COMPILING:
@@ -268,6 +270,7 @@ class Executable(NotCopied):
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles. Raises MachineFault as prove_addresses does.
         """
+        check_arguments("run", {"inputs": ARRAYS, "at": TEXT}, locals())
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         arrays = checked(inputs, self.inputs)
@@ -404,6 +407,7 @@ class Executable(NotCopied):
 
         Raises InputError for names, shapes and element types that the program does not have.
         """
+        check_arguments("set_states", {"values": ARRAYS, "at": TEXT}, locals())
         first = initial_states(self.module_at(MACHINE))
         known = {name: first[name] for name in self._listed(UPDATED) if name in first}
         check_states(values, known, self.path)
@@ -552,6 +556,7 @@ class Executable(NotCopied):
 
         Equal programs make equal files: seconds of compiling are left out. Raises InputError.
         """
+        check_arguments("save", {"path": PATH}, locals())
         try:
             self.write(path)
         except OSError as error:

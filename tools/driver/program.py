@@ -27,6 +27,7 @@ from ...ir.provenance import place
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
+from ...ir.xdsl.walk import operations
 from ...passes.convert_partition_to_tile import ENTRY
 from ...passes.plans.planned import TARGET
 from ..importers.huge_weights import WeightCheck
@@ -119,6 +120,12 @@ def verified_level(module: ModuleOp, path: str) -> Level:
     except VerifyException as error:
         message = str(error)
         raise InputError(message if path in message else f"{path}: {message}") from None
+    for op in operations(module):
+        if isinstance(op, FuncOp) and op.parent_op() is not module:
+            raise InputError(
+                f"{path}: @{op.sym_name.data} at {place(op)} is inside another operation; need "
+                "functions at the top of the module"
+            )
     main = entry(module, path)
     if main.is_declaration:
         raise InputError(f"{path}: @{ENTRY} at {place(main)} has no body")

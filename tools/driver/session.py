@@ -15,6 +15,7 @@ from ...ir.blob import Blob
 from ...ir.errors import InputError
 from ...ir.marks import TRAINED, UPDATED
 from ...ir.turns import Turns
+from .argument_kinds import NONE, SIZES, Kind, by_name, check_arguments
 from .arrays import as_array, listed
 from .compile import compile_model
 from .executable import MACHINE, Executable
@@ -26,6 +27,15 @@ if TYPE_CHECKING:
     from .program import Model
 
 Array = NDArray[Any]
+
+KINDS: Mapping[str, Kind] = {
+    "programs": Kind(
+        by_name(lambda value: isinstance(value, Executable)),
+        "executables by name; Session.compiled takes the options of compile_model",
+    ),
+    "alone": SIZES | NONE,
+}
+"""The kinds of Session's arguments, by parameter."""
 
 
 class Session(NotCopied):
@@ -52,6 +62,7 @@ class Session(NotCopied):
     def __init__(
         self, programs: Mapping[str, Executable], alone: Mapping[str, int] | None = None
     ) -> None:
+        check_arguments("Session", KINDS, locals())
         self._turns = Turns()
         self.programs = dict(programs)
         self.alone = dict(alone or {})
