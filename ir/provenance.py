@@ -6,7 +6,7 @@ locations: use LocatingWalker for patterns, and located or locate for hand-writt
 """
 
 import os
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -167,6 +167,10 @@ class LocatingWalker(PatternRewriteWalker):
         raise error
 
 
+ROOTS = "roots"
+"""A pattern with this attribute matches only operations of these classes, not of their bases."""
+
+
 class _PatternFailure(BaseException):
     """Carries a pattern's error past xDSL's handler, which would add the whole module to it."""
 
@@ -180,7 +184,12 @@ class _LocatingPattern(RewritePattern):
     pattern: RewritePattern
     termination: Termination = field(default_factory=lambda: Termination(0))
 
+    def __post_init__(self) -> None:
+        self.roots: Container[type[Operation]] | None = getattr(self.pattern, ROOTS, None)
+
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter, /) -> None:
+        if self.roots is not None and type(op) not in self.roots:
+            return
         if not may_rewrite():
             return
         name, location = op.name, op.location

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NoReturn
@@ -105,6 +105,11 @@ class RulePattern(RewritePattern):
         for law in ordered(rules.laws):
             for cls in law.roots:
                 self._by_root.setdefault(cls, []).append(law)
+
+    @property
+    def roots(self) -> Container[type[Operation]]:
+        """The classes of operations that a rule may match, as `ir.provenance` looks for them."""
+        return self._by_root
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         """Apply the first rule that matches."""

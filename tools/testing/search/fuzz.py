@@ -27,6 +27,7 @@ from .check import check_pass, check_pipeline
 from .failures import Miscompiled, PassFailed, Untested
 from .pass_level import level_given
 from .report import Report
+from .run import PassList
 
 Check = Callable[..., Report]
 """A check with the keywords seconds, seed, folder and report, as of check_pass."""
@@ -56,7 +57,8 @@ def jobs(
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
-    passes: pipelines, each checked by itself. level: the level of their programs; if None, each
+    passes: pipelines, each checked by itself; one that names levels, such as "nn,partition", as
+    check_pipeline does. level: the level of their programs; if None, each
     check finds it as check_pass does. operators, decisions: what programs are about, as check_pass
     takes them. Raises InputError for an unknown pass, level, operator or decision.
     """
@@ -85,6 +87,9 @@ def _jobs(
 
 
 def _of_pass(spec: str, registry: Mapping[str, PassEntry], level: str | None) -> Check:
+    if set(spec.split(",")) & set(map(str, LEVELS)):
+        PassList.of(spec)
+        return partial(check_pipeline, spec, level)
     each = parse_pipeline(spec, pipeline_passes(registry))
     if not each:
         raise InputError(f"{spec!r}: need a pass, as abele opt -p takes it")

@@ -9,6 +9,7 @@ makes; so if programs reach no new lines for a while, only some of them are watc
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager, contextmanager
 from types import CodeType, FrameType, ModuleType
@@ -22,6 +23,8 @@ PATIENT = 24
 """After so many programs in a row that reach nothing new, half as many are watched."""
 SELDOM = 16
 """At least one program in this many is watched."""
+MOST_EVENTS = 2000
+"""Python 3.11 reports so many lines of a function while a pass runs; a loop may have many more."""
 OWN_PACKAGE = "abele.passes"
 """The modules of this package are under test with those of abele's passes that import them."""
 
@@ -148,14 +151,23 @@ class _Traced:
             yield
             return
         left, reach = self.reached.left, self.reached.reach
+        seen: Counter[CodeType] = Counter()
+
+        def follows(code: CodeType) -> bool:
+            """Whether a function has lines that nothing has reached, and is not in a long loop."""
+            return bool(left(code)) and seen[code] < MOST_EVENTS
 
         def at_line(frame: FrameType, event: str, argument: Any) -> Any:
+            code = frame.f_code
             if event == "line":
-                reach(frame.f_code, frame.f_lineno)
-            return at_line if left(frame.f_code) else None
+                seen[code] += 1
+                reach(code, frame.f_lineno)
+            # To return None would not end the reports.
+            frame.f_trace_lines = follows(code)
+            return at_line
 
         def at_call(frame: FrameType, event: str, argument: Any) -> Any:
-            return at_line if left(frame.f_code) else None
+            return at_line if follows(frame.f_code) else None
 
         sys.settrace(at_call)
         try:

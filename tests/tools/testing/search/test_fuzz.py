@@ -10,7 +10,7 @@ from abele.ir.errors import InputError
 from abele.passes.pipelines import PASSES
 from abele.tools.cli import app
 from abele.tools.extensions import load_extensions
-from abele.tools.testing import check_pass
+from abele.tools.testing import Report, check_pass
 from abele.tools.testing.search.fuzz import fuzz, jobs
 
 from ..wrong_passes import SwapSub
@@ -91,3 +91,13 @@ def test_the_level_of_a_job_may_be_given():
     assert jobs(["allocate"])["allocate"].args[1] is None
     with pytest.raises(InputError, match="level 'tiel'; need one of"):
         jobs(["allocate"], level="tiel")
+
+
+def test_a_pipeline_may_name_levels_and_what_programs_are_about():
+    checks = jobs(["nn,partition"], level="nn", operators=["nn.matmul"], decisions=["combine"])
+    report = checks["nn,partition"](examples=4, seed=1, report=Report())
+    assert report.examples == 4
+    with pytest.raises(InputError, match="decision 'color'"):
+        jobs(["canonicalize"], decisions=["color"])
+    with pytest.raises(InputError, match="no pass 'nothing'"):
+        jobs(["nn,nothing"])
