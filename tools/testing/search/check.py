@@ -183,6 +183,9 @@ class _Check:
             drawn(settings.programs, count, seed, look)
             return
         aim = Aim.of(passes, self.level, settings.operators, settings.decisions)
+        if not settings.guided:
+            generated(self.level, count, seed, aim, look)
+            return
         users = [each for each in passes if not is_abeles(each)]
         reached = Reached(users or passes)
         self.judge.watching = reached.watching

@@ -54,6 +54,7 @@ class CheckOptions(BudgetOptions, total=False):
     programs: SearchStrategy[Program] | None
     operators: Sequence[type[Operation] | str]
     decisions: Sequence[str]
+    guided: bool
     relation: Relations
     results: bool
     expect_changes: bool
@@ -113,6 +114,7 @@ class CheckSettings(Budget):
     decisions: what most plans decide, if programs are planned at random or are of a lower level:
     some of split, order, first_tile, method, workers, combine, steps, ring and groups. If none are
     given, the code of a user's pass tells.
+    guided: whether programs that reach new lines of the passes are kept and changed a little.
     relation: one or several relations that must hold in addition to the results.
     results: whether to compare results. False checks the relations alone.
     expect_changes: whether the check fails if the passes change hardly any program, because then
@@ -129,6 +131,7 @@ class CheckSettings(Budget):
     programs: SearchStrategy[Program] | None = None
     operators: Sequence[type[Operation] | str] = ()
     decisions: Sequence[str] = ()
+    guided: bool = True
     relation: Relations = None
     results: bool = True
     expect_changes: bool = True
