@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from unittest import mock
 
@@ -44,13 +44,19 @@ func.func @main(%x: tensor<8x24xf32>, %w: tensor<24x24xf32>, %p: tensor<i1>) -> 
 
 @contextmanager
 def wrong_kernel(
-    variable: str, *, fused: bool = True, watched: bool = False, from_call: int = 1, byte: int = 0
+    variable: str,
+    *,
+    fused: bool = True,
+    watched: bool = False,
+    from_call: int = 1,
+    byte: int = 0,
+    instead: Callable[[], None] | None = None,
 ) -> Iterator[None]:
     """Make the compiled calls of vertices that write a variable flip a bit of the first element.
 
     fused: in a plain run, which fuses calls. watched: in a run that writes every byte. from_call:
     the first call that does. byte: of the element; the first one has its least digits, the last one
-    its sign.
+    its sign. instead: what the calls do instead of flipping a bit.
     """
     fusing, plain = FusedBinder.fused, FastBinder.vertices
 
@@ -58,7 +64,7 @@ def wrong_kernel(
         placed = binder.blocks[variable].placed
         at = placed.address + byte
         place = placed.memory[binder.blocks[variable].layout.first_tile, at : at + 1]
-        calls.append((flip, ([], place)))
+        calls.append((flip, ([], place)) if instead is None else (instead, ()))
 
     def flip(made: list[None], place: np.ndarray) -> None:
         made.append(None)

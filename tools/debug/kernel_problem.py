@@ -10,6 +10,7 @@ from ...backends.evaluate.binder import Binder
 from ...backends.host.binders import best_binder
 from ...backends.host.mixed import Way
 from ...backends.target import Target
+from ...ir.errors import one_line
 from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
@@ -79,7 +80,13 @@ def _differs(
     differs = difference(Results(outputs), Results(watched.outputs, fault=watched.fault))
     if differs is not None:
         return differs
-    again = exe.repeated(inputs)
+    try:
+        again = exe.repeated(inputs)
+    except MemoryError:
+        raise
+    except Exception as error:
+        # The first run ended with results.
+        return difference(Results({}, fault=one_line(error)), watched)
     if again is None:
         return None
     if again.before is not None:

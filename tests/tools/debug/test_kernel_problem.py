@@ -78,6 +78,21 @@ def test_a_kernel_that_is_wrong_once_it_is_warm_is_found(path):
         assert PLACES["then"] in bisect(path, TARGET).text
 
 
+def test_a_kernel_that_fails_once_it_is_warm_is_named(path):
+    def fail() -> None:
+        runs.append(None)
+        if len(runs) > 1:
+            raise ValueError("planted")
+
+    runs: list[None] = []
+    with wrong_kernel("then", instead=fail):
+        verdict = checked(path)
+    assert "the run: ValueError: planted in the plain run; it ends with results in" in (
+        verdict.problem
+    )
+    assert PLACES["then"] in verdict.problem
+
+
 def test_an_operation_that_only_the_watched_run_gets_wrong_is_named(path):
     with wrong_kernel("then", fused=False, watched=True):
         problem = checked(path).problem
