@@ -86,7 +86,7 @@ def counts(module: ModuleOp) -> Counts:
     source_edges = loop_edges = 0
     sources: set[Operation] = set()
     for reach in reaches(flow):
-        found = reach.pairs().count
+        found = reach.pairs.count
         if not isinstance(reach.producer, VerticesOp):
             sources.add(reach.producer)
             source_edges += found

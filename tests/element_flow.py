@@ -81,6 +81,7 @@ class ElementFlow:
         for op in self.module.walk():
             if isinstance(op, Variable):
                 self.shapes[op.symbol] = tuple(op.tensor.get_shape())
+                self.held[op.symbol] = np.full(self.shapes[op.symbol], -1)
                 if op.is_resident:
                     self.source(op.symbol)
             elif isinstance(op, InputOp):

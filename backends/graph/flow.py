@@ -1,9 +1,9 @@
-"""The values that reach each operand, through copies, branches and loops."""
+"""What each operand of a program may hold, through copies, branches and loops."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
@@ -12,190 +12,209 @@ from ...dialects import control
 from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.errors import InputError
-from ...ir.geometry.space import Space
 from ...ir.limits import NESTED_LOOPS
 from ...ir.provenance import place
 from ...ir.upstream import ModuleOp
 from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
+from .contents import NO_PRODUCERS, Content, Contents, Producers
 
+State = dict[str, Content | None]
+"""What each variable may hold. A variable that nothing has written holds nothing."""
 
-@dataclass(frozen=True)
-class Way:
-    """One way in which a value reaches a variable.
+Reads = dict[tuple[VerticesOp, int], dict[Content, None]]
+"""What each operand of each vertex set may hold, whenever it is reached."""
 
-    producer: the vertex set, host input or variable that the value comes from. moves: of the copies
-    that it passed through, in order. rounds: the numbers of the loops that carried it round.
-    result: which result of the vertex set it is.
-    """
-
-    producer: Operation
-    moves: tuple[Space, ...] = ()
-    rounds: frozenset[int] = frozenset()
-    result: int = 0
-
-
-Ways = frozenset[Way]
-State = dict[str, Ways]
-"""For each variable, the ways in which a value may have reached it."""
+Called = tuple[State, Reads]
+"""What the variables of a function hold after a call, and what its operands hold during it."""
 
 
 @dataclass
 class Flow:
-    """Follows the program and records the ways that lead to each operand of each vertex set.
+    """Follows the program and records what each operand of each vertex set may hold.
 
-    loops: how many were followed. depth: how many are being followed. calls: the states after
-    calls, by function and the state of its variables before. touched: the variables of functions.
+    contents: makes them. loops: their numbers. depth: how many loops are being followed. calls: by
+    function and what its variables hold before. names: the variables of a block and of all that it
+    calls.
     """
 
     variables: Mapping[str, Variable]
     functions: Mapping[str, func.FuncOp]
-    reads: dict[tuple[VerticesOp, int], dict[Way, None]] = field(
-        default_factory=dict[tuple[VerticesOp, int], dict[Way, None]]
-    )
+    reads: Reads = field(default_factory=Reads)
     vertices: dict[VerticesOp, None] = field(default_factory=dict[VerticesOp, None])
     copies: dict[CopyOp, None] = field(default_factory=dict[CopyOp, None])
-    loops: int = 0
+    contents: Contents = field(default_factory=Contents)
+    loops: dict[Operation, int] = field(default_factory=dict[Operation, int], repr=False)
     depth: int = 0
-    calls: dict[tuple[str, frozenset[tuple[str, Ways]]], State] = field(
-        default_factory=dict[tuple[str, frozenset[tuple[str, "Ways"]]], "State"], repr=False
+    calls: dict[tuple[str, frozenset[tuple[str, Content | None]]], Called] = field(
+        default_factory=dict[tuple[str, frozenset[tuple[str, Content | None]]], Called], repr=False
     )
-
-    touched: dict[str, frozenset[str]] = field(
-        default_factory=dict[str, frozenset[str]], repr=False
+    names: dict[Block, frozenset[str]] = field(
+        default_factory=dict[Block, frozenset[str]], repr=False
     )
 
     def run(self) -> None:
         """Follow the program from its entry. Raises InputError for an unknown variable."""
         state: State = {
-            v.symbol: frozenset([Way(v)]) for v in self.variables.values() if v.is_resident
+            v.symbol: self.contents.made(v) for v in self.variables.values() if v.is_resident
         }
         self._block(self.functions[ENTRY].body.block, state, (ENTRY,))
 
-    def _block(self, block: Block, state: State, calling: tuple[str, ...]) -> State:
+    def _block(self, block: Block, state: State, calling: tuple[str, ...]) -> None:
+        """Follow a block, and change the state to what holds after it."""
         for op in block.ops:
-            state = self._operation(op, state, calling)
-        return state
+            self._operation(op, state, calling)
 
-    def _operation(self, op: Operation, state: State, calling: tuple[str, ...]) -> State:
+    def _operation(self, op: Operation, state: State, calling: tuple[str, ...]) -> None:
         match op:
             case VerticesOp():
                 operands_of(op, self.variables)
                 self.vertices[op] = None
                 for i, source in enumerate(op.sources):
-                    self.reads.setdefault((op, i), {}).update(
-                        dict.fromkeys(state.get(source, frozenset()))
-                    )
-                made = enumerate(op.destinations)
-                return {**state, **{n: frozenset([Way(op, result=i)]) for i, n in made}}
+                    held = state.get(source)
+                    self._record({(op, i): {held: None} if held else {}})
+                state.update(
+                    (name, self.contents.made(op, i)) for i, name in enumerate(op.destinations)
+                )
             case CopyOp():
                 operands_of(op, self.variables)
                 self.copies[op] = None
-                return {**state, op.destination: _copied(op, state)}
+                held = [state.get(source) for source in op.sources]
+                state[op.destination] = (
+                    self.contents.moved(held, op.spaces) if op.spaces else held[0]
+                )
             case InputOp():
-                return {**state, op.writes.string_value(): frozenset([Way(op)])}
+                state[op.writes.string_value()] = self.contents.made(op)
             case SuperstepOp() | ComputeSetOp():
-                return self._block(op.body.block, state, calling)
+                self._block(op.body.block, state, calling)
             case control.IfOp():
-                branches = [self._block(r.block, state, calling) for r in (op.then, op.otherwise)]
-                return _joined(*branches)
+                branches = [
+                    self._after(r.block, self._part(state, r.block), calling)
+                    for r in (op.then, op.otherwise)
+                ]
+                touched = dict.fromkeys(name for branch in branches for name in branch)
+                state.update(
+                    (name, self.contents.either(b.get(name, state.get(name)) for b in branches))
+                    for name in touched
+                )
             case control.RepeatOp():
                 if op.turns < 2:
-                    return self._block(op.body.block, state, calling)
-                return self._loop(None, op.body.block, state, calling)
+                    self._block(op.body.block, state, calling)
+                else:
+                    self._loop(op, None, op.body.block, state, calling)
             case control.WhileOp():
-                return self._loop(op.test.block, op.body.block, state, calling)
+                self._loop(op, op.test.block, op.body.block, state, calling)
             case func.CallOp():
-                callee = callee_of(op, self.functions, calling)
-                name = callee.sym_name.data
-                # A call that begins in the same state finds the same ways again.
-                own = {each: state[each] for each in self._names(name) if each in state}
-                key = name, frozenset(own.items())
-                if key not in self.calls:
-                    self.calls[key] = self._block(callee.body.block, own, (*calling, name))
-                return {**state, **self.calls[key]}
+                self._call(op, state, calling)
             case _:
-                return state
+                pass
 
-    def _names(self, function: str) -> frozenset[str]:
-        """The variables that a function and the functions it calls read or write."""
-        known = self.touched.get(function)
+    def _after(self, block: Block, state: State, calling: tuple[str, ...]) -> State:
+        """The state after a block."""
+        after = dict(state)
+        self._block(block, after, calling)
+        return after
+
+    def _part(self, state: State, *blocks: Block) -> State:
+        """What the variables hold that some blocks read or write."""
+        return {name: state.get(name) for block in blocks for name in sorted(self._names(block))}
+
+    def _record(self, reads: Reads) -> None:
+        for operand, held in reads.items():
+            self.reads.setdefault(operand, {}).update(held)
+
+    def _call(self, op: func.CallOp, state: State, calling: tuple[str, ...]) -> None:
+        callee = callee_of(op, self.functions, calling)
+        name = callee.sym_name.data
+        # A call that begins in the same state finds the same contents again.
+        own = self._part(state, callee.body.block)
+        key = name, frozenset(own.items())
+        if key not in self.calls:
+            outside, self.reads = self.reads, {}
+            after = self._after(callee.body.block, own, (*calling, name))
+            self.calls[key] = after, self.reads
+            self.reads = outside
+        after, reads = self.calls[key]
+        self._record(reads)
+        state.update(after)
+
+    def _names(self, block: Block) -> frozenset[str]:
+        """The variables that a block and the functions it calls read or write."""
+        known = self.names.get(block)
         if known is None:
             # This ends a recursion, which callee_of refuses later.
-            known = self.touched[function] = frozenset()
+            self.names[block] = frozenset()
             found: set[str] = set()
-            for op in self.functions[function].walk():
+            for op in block.walk():
                 match op:
                     case VerticesOp() | CopyOp():
                         found.update(op.sources, op.destinations)
                     case InputOp():
                         found.add(op.writes.string_value())
                     case func.CallOp() if op.callee.string_value() in self.functions:
-                        found |= self._names(op.callee.string_value())
+                        found |= self._names(self.functions[op.callee.string_value()].body.block)
                     case _:
                         pass
-            known = self.touched[function] = frozenset(found)
+            known = self.names[block] = frozenset(found)
         return known
 
     def _loop(
-        self, test: Block | None, body: Block, state: State, calling: tuple[str, ...]
-    ) -> State:
-        """The state after a loop, which ends after its test if it has one, else after its body."""
-        self.loops += 1
-        number = self.loops
+        self,
+        op: Operation,
+        test: Block | None,
+        body: Block,
+        state: State,
+        calling: tuple[str, ...],
+    ) -> None:
+        """Follow a loop, which ends after its test if it has one, else after its body."""
+        number = self.loops.setdefault(op, len(self.loops))
         self.depth += 1
         if self.depth > NESTED_LOOPS.most:
             # Each loop is followed twice or more in each pass through the loop around it.
-            loop = body.parent_op()
-            where = "" if loop is None else f"{loop.name} at {place(loop)}: "
-            raise InputError(NESTED_LOOPS.refusal(f"{where}nested too deeply"))
-        entering = state
+            raise InputError(NESTED_LOOPS.refusal(f"{op.name} at {place(op)}: nested too deeply"))
+        before = self._part(state, body, *([test] if test else []))
+        entering = before
         while True:
-            tested = self._block(test, entering, calling) if test else entering
-            after = self._block(body, tested, calling)
-            again = _carried(after, state, entering, number)
+            tested = self._after(test, entering, calling) if test else entering
+            after = self._after(body, tested, calling)
+            again = {
+                name: self._entering(held, before[name], entering[name], number)
+                for name, held in after.items()
+            }
             if again == entering:
-                self.depth -= 1
-                return _left(tested if test else after, number)
+                break
             entering = again
+        self.depth -= 1
+        state.update(
+            (name, held and self.contents.left(held, number))
+            for name, held in (tested if test else after).items()
+        )
 
+    def _entering(
+        self, after: Content | None, before: Content | None, entering: Content | None, loop: int
+    ) -> Content | None:
+        """What a variable may hold before the next turn: as before this turn, or as after it.
 
-def _copied(op: CopyOp, state: State) -> Ways:
-    spaces: Sequence[Space | None] = op.spaces or (None,) * len(op.sources)
-    return frozenset(
-        replace(way, moves=(*way.moves, space) if space else way.moves)
-        for source, space in zip(op.sources, spaces, strict=True)
-        for way in state.get(source, frozenset())
-    )
-
-
-def _joined(*states: State) -> State:
-    names = {name for state in states for name in state}
-    return {name: frozenset().union(*(s.get(name, frozenset()) for s in states)) for name in names}
-
-
-def _carried(after: State, before: State, entering: State, loop: int) -> State:
-    """The state that may enter the next iteration: that before this one, and that after it.
-
-    A producer's value is followed round the loop once; its moves in later iterations are not.
-    """
-    result = dict(entering)
-    for name, ways in after.items():
-        old = entering.get(name, frozenset())
-        known = {w.producer for w in old if loop in w.rounds}
-        new = {
-            replace(w, rounds=w.rounds | {loop})
-            for w in ways - before.get(name, frozenset())
-            if w.producer not in known
-        }
-        result[name] = old | new
-    return result
-
-
-def _left(state: State, loop: int) -> State:
-    return {
-        name: frozenset(replace(w, rounds=w.rounds - {loop}) for w in ways)
-        for name, ways in state.items()
-    }
+        before: what it holds before the loop. entering: before this turn. A producer's value is
+        followed round the loop once; its moves in later turns are not.
+        """
+        if after is None or after is before:
+            return entering
+        contents = self.contents
+        unchanged = dict.fromkeys(contents.choices(before))
+        new = contents.either(
+            contents.along(path) for path in contents.choices(after) if path not in unchanged
+        )
+        if new is None:
+            return entering
+        known: Producers = NO_PRODUCERS
+        if entering:
+            origins = contents.origins(entering)
+            known = frozenset(producer for producer, rounds in origins if loop in rounds)
+        came = {producer for producer, _ in contents.origins(new)}
+        if came <= known:
+            return entering
+        carried = contents.carried(contents.without(new, known & came), loop)
+        return contents.either((entering, carried))
 
 
 def flow_of(module: ModuleOp) -> Flow:

@@ -232,7 +232,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
         (each for each in reaches(flow) if isinstance(each.producer, VerticesOp)),
         key=lambda each: (index[each.consumer], each.operand, index[each.producer], each.loop),
     ):
-        pairs = reach.pairs()
+        pairs = reach.pairs
         if not pairs.count:
             continue
         itemsize = flow.variables[reach.consumer.sources[reach.operand]].dtype.itemsize

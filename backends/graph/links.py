@@ -7,63 +7,113 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.abele import Plan
 from ...dialects.tile import VerticesOp
-from ...ir.geometry.pairs import Factor, Pairs, Side, pairs
+from ...ir.geometry.pairs import Factor, Pairs, Side, destination_factors, pairs, touched
 from ...ir.geometry.space import Space, identity_map
-from .flow import Flow, Way
+from .contents import Content, Way, ways_of
+from .flow import Flow
 from .memory import check_memory
+from .owners import NOBODY, VERTEX, Owners
 from .parts import vertex_parts
+
+MOST_PATHS = 64
+"""Paths to one operand that are followed one by one, at most."""
+
+MOST_MOVES = 64
+"""Moves along all of these paths together, at most.
+
+On more paths, owners are moved element by element (`owners`). Either way gives the same edges.
+"""
 
 
 @dataclass(frozen=True)
 class Reach:
     """The values of one producer that reach one operand of a vertex set.
 
-    producer: a vertex set, host input or variable. ways: the ways that lead to the operand. loop:
-    whether only the pairs count that exist round a loop.
+    producer: a vertex set, host input or variable. loop: whether only the pairs count that exist
+    round a loop. pairs: each pair of a producing and a consuming vertex once, with the elements
+    that they share.
     """
 
     producer: Operation
     consumer: VerticesOp
     operand: int
-    ways: tuple[Way, ...]
     loop: bool
-
-    def pairs(self) -> Pairs:
-        """Each pair of a producing and a consuming vertex once, with the elements that they share.
-
-        A producer that is not a vertex set is one source. If it reaches the operand on several ways
-        (it is concatenated with itself), pairs are listed and merged, and their shared elements are
-        added up; otherwise the pairs stay a product.
-        """
-        everything = _merged(self, _chains(self.ways))
-        if not self.loop:
-            return everything
-        straight = _chains([way for way in self.ways if not way.rounds])
-        return _without(everything, _merged(self, straight)) if straight else everything
+    pairs: Pairs
 
 
 def reaches(flow: Flow) -> Iterator[Reach]:
-    """All reaches of a program, consumer by consumer; those round loops are separate."""
-    for (op, operand), ways in flow.reads.items():
-        for producer in dict.fromkeys(way.producer for way in ways):
-            mine = tuple(way for way in ways if way.producer is producer)
-            straight = tuple(way for way in mine if not way.rounds)
-            if straight:
-                yield Reach(producer, op, operand, straight, loop=False)
-            if len(straight) < len(mine):
-                yield Reach(producer, op, operand, mine, loop=True)
+    """All reaches of a program; those round loops are separate."""
+    every = Owners(flow.variables)
+    moved: dict[Content, list[tuple[VerticesOp, int]]] = {}
+    for (op, operand), held in flow.reads.items():
+        content = flow.contents.either(held)
+        if content is None:
+            continue
+        found = _reaches_of(content, op, operand)
+        if found is None:
+            moved.setdefault(content, []).append((op, operand))
+        else:
+            yield from found
+    for content, owners in every.of(moved):
+        for op, operand in moved[content]:
+            yield from _read(every, owners, op, operand)
+
+
+def _reaches_of(content: Content, op: VerticesOp, operand: int) -> list[Reach] | None:
+    """The reaches of an operand, path by path.
+
+    None if there are many paths, or if some pairs may share an element on several of them.
+    """
+    if content.extent.paths > MOST_PATHS or content.extent.moves > MOST_MOVES:
+        return None
+    by_producer: dict[Operation, list[Way]] = {}
+    for way in ways_of(content):
+        by_producer.setdefault(way.producer, []).append(way)
+    found: list[Reach] = []
+    for producer, ways in by_producer.items():
+        chains = tuple(dict.fromkeys((way.result, way.moves) for way in ways))
+        some, every = any(way.rounds for way in ways), all(way.rounds for way in ways)
+        if len(chains) > 1 and (content.extent.joined or some != every):
+            return None
+        found.append(Reach(producer, op, operand, every, followed(producer, op, operand, chains)))
+    return found
+
+
+def _read(every: Owners, owners: Integers, op: VerticesOp, operand: int) -> Iterator[Reach]:
+    """The reaches of an operand of which the owners of each element are known."""
+    side = Side(op.space.data.operands[operand], vertex_parts(op.space.data, op.plan.data))
+    cell, element = touched(side)
+    read = every.read(owners, element)
+    row, at = np.nonzero(read != NOBODY)
+    owner, number = np.unique(read[row, at], return_inverse=True)
+    pair, shared = np.unique(number * side.cells + cell[at], return_counts=True)
+    owner, cell = owner[pair // side.cells], pair % side.cells
+    straight = owner <= VERTEX
+    again = np.isin(_pair(owner & VERTEX, cell, side), _pair(owner[straight], cell[straight], side))
+    free = destination_factors(side)
+    for loop, chosen in ((False, straight), (True, ~(straight | again))):
+        vertex, to, common = owner[chosen] & VERTEX, cell[chosen], shared[chosen]
+        for producer, here in every.producers(vertex):
+            factor = Factor(vertex[here] - every.first[producer], to[here], common[here])
+            yield Reach(producer, op, operand, loop, Pairs((factor, *free)))
+
+
+def _pair(vertex: Integers, cell: Integers, side: Side) -> Integers:
+    return vertex * side.cells + cell
 
 
 PAIR_BYTES = 120
-"""Bytes of a pair in memory while pairs are compared: three numbers, and the temporaries of a sort.
+"""Bytes of a pair in memory while pairs are merged: three numbers, and the temporaries of a sort.
 
-Assumed, from the arrays of `_merged`: 15 numbers of 8 bytes.
+Assumed, from the arrays of `followed`: 15 numbers of 8 bytes.
 """
 
+Integers = NDArray[np.int64]
 Maker = tuple[Space, Plan, int]
 Taker = tuple[Space, Plan, int]
 Moves = tuple[Space, ...]
@@ -71,14 +121,13 @@ Chain = tuple[int, Moves]
 """A result of a producer, and the moves that it passed through."""
 
 
-def _chains(ways: Sequence[Way]) -> tuple[Chain, ...]:
-    return tuple(dict.fromkeys((way.result, way.moves) for way in ways))
+def followed(producer: Operation, op: VerticesOp, operand: int, chains: Sequence[Chain]) -> Pairs:
+    """The pairs over several chains of moves, which share different elements.
 
-
-def _merged(reach: Reach, chains: tuple[Chain, ...]) -> Pairs:
-    """The pairs over several chains of moves."""
-    op, producer = reach.consumer, reach.producer
-    taken = (op.space.data, _cut(op.plan.data), reach.operand)
+    A producer that is not a vertex set is one source. The pairs of one chain stay a product; those
+    of several are listed, and the elements that they share are added up.
+    """
+    taken = (op.space.data, _cut(op.plan.data), operand)
 
     def maker(result: int) -> Maker | None:
         if not isinstance(producer, VerticesOp):
@@ -97,14 +146,6 @@ def _merged(reach: Reach, chains: tuple[Chain, ...]) -> Pairs:
     total = np.zeros(len(pair), np.int64)
     np.add.at(total, where, shared)
     return Pairs((Factor(pair % span, pair // span, total),))
-
-
-def _without(everything: Pairs, others: Pairs) -> Pairs:
-    """The pairs of one product that are not in another."""
-    mine, theirs = _listed([everything, others])
-    span = int(max(mine.source.max(initial=0), theirs.source.max(initial=0))) + 1
-    new = ~np.isin(mine.destination * span + mine.source, theirs.destination * span + theirs.source)
-    return Pairs((Factor(mine.source[new], mine.destination[new], mine.shared[new]),))
 
 
 def _listed(products: Sequence[Pairs]) -> list[Factor]:

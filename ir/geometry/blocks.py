@@ -294,28 +294,34 @@ def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:
     """
     result: Array | None = None
     for source, space in zip(sources, moves, strict=True):
-        (operand,), (target,) = space.operands, space.results
-        spread, origins = numerators(source.reshape(operand.shape), operand, space.sizes)
-        points = windows_of(spread, origins, operand, len(space.dims), space.sizes)
-        order = [axis.terms[0][0] for axis in target.axes if axis.terms]
-        order += [d for d in range(len(space.dims)) if d not in order]
-        piece = points.transpose(order).reshape(
-            [space.sizes[axis.terms[0][0]] if axis.terms else 1 for axis in target.axes]
-        )
-        if piece.shape == target.shape:
+        piece, region = moved_piece(source, space)
+        shape = space.results[0].shape
+        if piece.shape == shape:
             result = piece
             continue
         if result is None:
-            result = np.empty(target.shape, source.dtype)
-        result[
-            tuple(
-                slice(axis.offset, axis.offset + n)
-                for axis, n in zip(target.axes, piece.shape, strict=True)
-            )
-        ] = piece
+            result = np.empty(shape, source.dtype)
+        result[region] = piece
     if result is None:
         raise ValueError("a move of no tensors")
     return result
+
+
+def moved_piece(source: Array, space: Space) -> tuple[Array, tuple[slice, ...]]:
+    """What a move makes of a source, and the region of the result where it lies.
+
+    Returns an array of the region's shape, which may be a view of the source.
+    """
+    (operand,), (target,) = space.operands, space.results
+    spread, origins = numerators(source.reshape(operand.shape), operand, space.sizes)
+    points = windows_of(spread, origins, operand, len(space.dims), space.sizes)
+    order = [axis.terms[0][0] for axis in target.axes if axis.terms]
+    order += [d for d in range(len(space.dims)) if d not in order]
+    shape = [space.sizes[axis.terms[0][0]] if axis.terms else 1 for axis in target.axes]
+    region = tuple(
+        slice(axis.offset, axis.offset + n) for axis, n in zip(target.axes, shape, strict=True)
+    )
+    return points.transpose(order).reshape(shape), region
 
 
 def plain_move(shape: tuple[int, ...]) -> Space:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..distinct import distinct
-from .blocks import moved, plain_move
+from .blocks import moved_piece, plain_move
 from .layout import Layout
 from .space import AccessMap, Space
 
@@ -370,6 +370,11 @@ def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: lis
     )
 
 
+def without_fill(space: Space) -> Space:
+    """The move of owners that belongs to a move of elements: padding has no owner, which is -1."""
+    return Space(space.dims, (AccessMap(space.operands[0].axes, -1.0),), space.results)
+
+
 def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Counts:
     """The owner of each element of a component's axes after a chain of moves.
 
@@ -382,24 +387,10 @@ def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Co
         if _keeps(space, axes_in, axes_out):
             continue
         piece = _restricted(space, axes_in, axes_out, component.get(f"dims {k}", []))
-        shape = piece.results[0].shape
-        padded = Space(
-            piece.dims,
-            (AccessMap(piece.operands[0].axes, -1.0),),
-            piece.results,
-        )
-        whole = moved((owner,), (padded,))
-        covered = all(
-            (piece.sizes[a.terms[0][0]] if a.terms else 1) == a.size for a in piece.results[0].axes
-        )
-        if not covered:
-            region = tuple(
-                slice(a.offset, a.offset + (piece.sizes[a.terms[0][0]] if a.terms else 1))
-                for a in piece.results[0].axes
-            )
-            masked = np.full(shape, -1, np.int64)
-            masked[region] = whole[region]
-            whole = masked
+        whole, region = moved_piece(owner, without_fill(piece))
+        if whole.shape != piece.results[0].shape:
+            written, whole = whole, np.full(piece.results[0].shape, -1, np.int64)
+            whole[region] = written
         owner = np.ascontiguousarray(whole).ravel()
     return owner
 

@@ -171,13 +171,27 @@ def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pai
         or _factor(component, source, destination, chain)
         for component in components(source.access, destination.access, chain)
     ]
-    for d in destination.free_dims:
-        to = np.arange(destination.parts[d]) * destination.weights[d]
-        found.append(Factor(np.zeros_like(to), to, np.ones_like(to)))
+    found += destination_factors(destination)
     for d in source.free_dims:
         of = np.arange(source.parts[d]) * source.weights[d]
         found.append(Factor(of, np.zeros_like(of), np.ones_like(of)))
     return Pairs(tuple(found))
+
+
+def destination_factors(side: Side) -> list[Factor]:
+    """The factors that repeat pairs for all cells of a destination that touch the same elements."""
+    every = [np.arange(side.parts[d]) * side.weights[d] for d in side.free_dims]
+    return [Factor(np.zeros_like(cells), cells, np.ones_like(cells)) for cells in every]
+
+
+def touched(side: Side) -> tuple[Integers, Integers]:
+    """Every (cell, element) of a tensor, once: the elements that cells touch, row-major.
+
+    Of cells that touch the same elements, only the first is listed: see `destination_factors`.
+    """
+    if 0 in (*side.access.shape, *side.parts):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return _touched(side, range(len(side.access.axes)))
 
 
 def _factor(

@@ -1,6 +1,7 @@
 import pytest
 
 from abele.backends.graph import graph_of
+from abele.backends.graph.contents import Made, ways_of
 from abele.backends.graph.flow import flow_of, set_of
 from abele.backends.target import resolve_target
 from abele.dialects.tile import InputOp
@@ -32,9 +33,12 @@ def test_grouped_supersteps_are_followed():
     flow = flow_of(module)
     first, second = flow.vertices
     ((read, operand),) = ((op, i) for op, i in flow.reads if op is second)
-    (way,) = flow.reads[read, operand]
+    (held,) = flow.reads[read, operand]
+    (way,) = ways_of(held)
     assert (way.producer, way.moves, way.rounds) == (first, (), frozenset())
-    assert isinstance(next(iter(flow.reads[first, 0])).producer, InputOp)
+    (held,) = flow.reads[first, 0]
+    assert isinstance(held, Made)
+    assert isinstance(held.producer, InputOp)
     assert [set_of(op).sym_name.data for op in flow.vertices] == ["first", "second"]
     graph = graph_of(module, resolve_target("tiny"))
     assert (graph.vertex_count, graph.edge_count) == (8, 4)

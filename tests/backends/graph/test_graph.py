@@ -16,6 +16,7 @@ from abele.ir.errors import InputError
 from abele.ir.text import parse_module
 from abele.tools.testing import Program, programs
 
+from ...copying_programs import copying_programs
 from ...element_flow import ElementFlow
 from ...strategies import context
 from ...tile_graphs import tile_programs
@@ -40,6 +41,17 @@ def listed(graph: Graph, most: int = 7, loops: bool = False) -> dict[tuple[int, 
 @given(tile_programs())
 @settings(max_examples=25)
 def test_the_edges_equal_those_found_by_following_every_element(module: ModuleOp):
+    compare(module)
+
+
+@given(copying_programs(depth=0))
+@settings(max_examples=25)
+def test_the_edges_through_many_copies_are_as_many(text: str):
+    compare(parse_module(text, context()))
+
+
+def compare(module: ModuleOp) -> None:
+    """Compare the edges of a graph with those found by following every element."""
     slow, graph = ElementFlow(module).run(), graph_of(module, TARGET)
     itemsizes = {v.symbol: v.dtype.itemsize for v in module.body.block.ops if hasattr(v, "dtype")}
     itemsize = {}
