@@ -181,10 +181,12 @@ def _repeats(array: Array) -> bool:
 
 
 def _is_pointwise(structure: Structure) -> bool:
-    """Whether an operation computes each element of its result from one element per operand."""
+    """Whether an operation computes each element of its result from one element per operand, and
+    from nothing else, such as where the element is."""
     space = structure.space
     is_parallel = len(space.of_kind("parallel")) == len(space.dims)
-    return is_parallel and not space.relations and _stays_inside(space)
+    looks_around = space.relations or space.positions
+    return is_parallel and not looks_around and _stays_inside(space)
 
 
 def _stays_inside(space: Space) -> bool:

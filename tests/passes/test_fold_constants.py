@@ -174,6 +174,18 @@ def test_one_number_scattered_to_one_row_is_no_splat():
     assert run_reference(module, {}).outputs["out0"].tolist() == [0, 7, 0]
 
 
+def test_one_number_times_where_it_is_is_no_splat():
+    text = """
+    func.func @main() -> tensor<4xi32> {
+      %0 = nn.constant <[7] : tensor<i32>> : tensor<i32>
+      %1 = nn.compute(%0) space <[p = 4] () of [] -> (p) of [4] at (p) of [4] as operand 1>
+        body <mul> : (tensor<i32>) -> tensor<4xi32>
+      func.return %1 : tensor<4xi32>
+    }"""
+    module = folded(text, context())
+    assert run_reference(module, {}).outputs["out0"].tolist() == [0, 7, 14, 21]
+
+
 def test_different_numbers_side_by_side_are_no_splat():
     text = """
     func.func @main() -> tensor<80000xf32> {

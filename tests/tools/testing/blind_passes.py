@@ -108,6 +108,24 @@ def _is_read_after(store: nn.StoreOp) -> bool:
 
 
 @dataclass(frozen=True)
+class InvariantResults(ModulePass):
+    """Takes for a loop's result what each turn yields from outside: wrong if there is no turn."""
+
+    name = "invariant-results"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for each in _loops(op):
+            body = each.body.block
+            last = body.last_op
+            assert last is not None
+            for value, result in zip(last.operands, each.results, strict=True):
+                owner = value.owner
+                inside = owner is body or (isinstance(owner, Operation) and owner.parent is body)
+                if not inside:
+                    result.replace_all_uses_with(value)
+
+
+@dataclass(frozen=True)
 class FoldSubBackwards(ModulePass):
     """Folds a difference of two constants with its operands swapped."""
 
@@ -278,6 +296,7 @@ BLIND: dict[str, tuple[type[ModulePass], ...]] = {
     "several values of a branch": (SwapBranches,),
     "one used result of several": (ReadFirstResult,),
     "a state read after a store": (ForwardStores, DropReadStores),
+    "values from outside": (InvariantResults,),
     "constants alone": (FoldSubBackwards,),
     "permuted operands": (MergePermuted,),
     "other attributes": (MergeOtherAttributes,),

@@ -57,6 +57,31 @@ def test_programs_verify_and_share_values():
     assert shared > 10
 
 
+def test_programs_have_loops_of_runs_and_read_states_through_reshapes():
+    ops = [op for sketch in some(120) for op in built(sketch).module.walk()]
+    loops = [op for op in ops if isinstance(op, control.RepeatOp)]
+    assert any(op.runs is not None for op in loops)
+    views = [op for op in ops if isinstance(op, nn.ReshapeOp)]
+    assert any(isinstance(op.operand.owner, nn.LoadOp) for op in views)
+
+
+def test_bodies_yield_values_from_outside():
+    loops = [
+        op
+        for sketch in some(200)
+        for op in built(sketch).module.walk()
+        if isinstance(op, control.RepeatOp)
+    ]
+    outside = [
+        value
+        for op in loops
+        if op.runs is None and (last := op.body.block.last_op) is not None
+        for value in last.operands
+        if op.body.block not in (value.owner, getattr(value.owner, "parent", None))
+    ]
+    assert outside
+
+
 @pytest.mark.slow
 def test_every_operator_is_generated_often():
     counts: Counter[str] = Counter()
