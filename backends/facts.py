@@ -21,6 +21,7 @@ MEASURED, PUBLISHED, ASSUMED, FITTED = "measured", "published", "assumed", "fitt
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
 POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"
+_CONTROL = "published for the C600 alone, ipu-stack ipu21/costs.rs"
 SCALED_ADD = "poplibs lib/popops/codelets, scaledArithmeticSupervisorCycleEstimate"
 
 
@@ -60,11 +61,23 @@ class Code:
     )
     pointer_bytes: int = fact(4, ASSUMED, "per pointer in a vertex; less if compressed", (0, 64))
     count_bytes: int = fact(2, ASSUMED, "a size in a vertex's state, per dimension", (0, 64))
+    send_instructions: int = fact(
+        2, PUBLISHED, "ipu-stack EXCHANGE_FOOTPRINT: 8 bytes a send, on the C600", (0, 1e3)
+    )
     words_per_send: int = fact(
-        64, PUBLISHED, "ipu-stack EXCHANGE_INSTRUCTION_REFERENCE.md", (1, 1e6)
+        64, PUBLISHED, "ipu-stack EXCHANGE_INSTRUCTION_REFERENCE.md: a send's words", (1, 1e6)
+    )
+    long_send_instructions: int = fact(
+        1, PUBLISHED, "EXCHANGE_FOOTPRINT: 4 bytes more for a longer send (sendoff)", (0, 1e3)
+    )
+    words_per_message: int = fact(
+        4148, PUBLISHED, "ipu-stack exchange.rs: the words of a send that goes on", (1, 1e6)
     )
     receive_instructions: int = fact(
-        2, PUBLISHED, "the same: one sets a message's sender, one its address", (0, 1e3)
+        2, PUBLISHED, "EXCHANGE_FOOTPRINT: 8 bytes a receive, on the C600", (0, 1e3)
+    )
+    place_instructions: int = fact(
+        1, PUBLISHED, "EXCHANGE_FOOTPRINT: 4 bytes more where the write pointer moves", (0, 1e3)
     )
     stack_bytes: int = fact(256, ASSUMED, "stack of a worker or of the supervisor", (0, 2**20))
 
@@ -98,6 +111,11 @@ class Exchange:
         (1, 2),
     )
     word_bytes: int = fact(4, PUBLISHED, "poplibs TileMapping.cpp, exchange word", (1, 64))
+    send_cycles: int = fact(2, ASSUMED, f"work of a send; {_CONTROL}", (0, 1e6))
+    receive_cycles: int = fact(2, ASSUMED, f"work of a receive; {_CONTROL}", (0, 1e6))
+    place_cycles: int = fact(
+        1, ASSUMED, f"work of a receive where the write pointer moves; {_CONTROL}", (0, 1e6)
+    )
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ source:
   vertex state.
 - *vertex state*: for each vertex, a pointer to each operand and to the result, and a count for each
   dimension with more than one element.
-- *exchange code*: one instruction per number of words sent, and for each message from another tile
-  the instructions that select its sender and its address.
+- *exchange code*: the instructions of every send, and of every receive: one for each fragment that
+  travels between tiles (`ir/geometry/fragments.py`). A send of many words takes more, and so does a
+  receive that is not placed behind the one before. Assumed: a tile's fragments are of equal length.
 - *stacks*: one per worker and one for the supervisor.
 
 A superstep in a loop or in a function counts once.
@@ -28,11 +29,13 @@ from numpy.typing import NDArray
 from ..dialects.abele import Plan
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..dialects.variable import Variable
+from ..ir.geometry.fragments import fragments
 from ..ir.geometry.grid import Cut
 from ..ir.geometry.layout import Layout
+from ..ir.geometry.overlap import sent_elements
 from ..ir.geometry.space import Space
 from ..ir.upstream import ModuleOp
-from .price import copy_overlaps, operands_of, sent_elements
+from .price import copy_overlaps, operands_of
 from .target import Target
 
 Integers = NDArray[np.int64]
@@ -112,14 +115,17 @@ def _state_bytes(op: VerticesOp, target: Target) -> int:
 def _add_messages(
     op: CopyOp, variables: Mapping[str, Variable], target: Target, exchange: Integers
 ) -> None:
-    """Add the bytes of the instructions that send and receive the messages of a copy."""
+    """Add the bytes of the instructions that send and receive the fragments of a copy."""
     run, itemsize = target.code, variables[op.destination].dtype.itemsize
     for shared in copy_overlaps(op, variables):
-        words = -(-sent_elements(shared) * itemsize // target.exchange.word_bytes)
-        sends = -(-words // run.words_per_send)
-        exchange[_cells(shared.source)] += sends * run.instruction_bytes
-        # Elements that a tile holds itself do not come in a message.
-        messages = np.maximum(shared.sources - (shared.local > 0), 0) * (shared.received > 0)
-        exchange[_cells(shared.destination)] += (
-            messages * run.receive_instructions * run.instruction_bytes
+        moved = fragments(shared)
+        sent_bytes = sent_elements(shared) * itemsize
+        words = -(-sent_bytes // (np.maximum(moved.sent, 1) * target.exchange.word_bytes))
+        sends = moved.sent * -(-words // run.words_per_message)
+        long = np.where(words > run.words_per_send, run.long_send_instructions, 0)
+        exchange[_cells(shared.source)] += (
+            sends * (run.send_instructions + long) * run.instruction_bytes
+        )
+        exchange[_cells(shared.destination)] += run.instruction_bytes * (
+            moved.received * run.receive_instructions + moved.places * run.place_instructions
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from math import prod
 
@@ -16,8 +16,9 @@ from ..dialects import control, exchange
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..dialects.variable import Variable
 from ..ir.errors import InputError
+from ..ir.geometry.fragments import fragments
 from ..ir.geometry.layout import Layout
-from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells
+from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
 from ..ir.provenance import origin, place
 from ..ir.upstream import ModuleOp
 from . import cost
@@ -34,12 +35,15 @@ ENTRY = "main"
 class SuperstepPrice:
     """The cycles of one execution of a superstep.
 
+    A tile computes as soon as its own exchange has ended, and waits for the others at the next
+    sync. So the tile whose exchange and compute together take longest decides.
+
     origin: the node that it came from. times: how often a run of the program executes it.
-    sync_cycles: until all tiles have met. exchange_cycles: of the tile that receives or sends
-    longest. compute_cycles: of the tile that computes longest, including copies within the tile and
-    padding that it fills. worst_compute_cycles: the same, if the indices of each lookup all name
-    rows of one tile, instead of rows that are spread evenly. exchange_bytes: received from other
-    tiles, summed over all tiles. busiest_tile: the tile that exchanges and computes longest.
+    sync_cycles: until all tiles have met. busiest_tile: the tile that decides. exchange_cycles: in
+    which it receives and sends. compute_cycles: in which it computes, including copies within the
+    tile and padding that it fills. worst_compute_cycles: what the superstep takes beside its sync
+    and exchange_cycles if the indices of each lookup all name rows of one tile, instead of rows
+    that are spread evenly. exchange_bytes: received from other tiles, summed over all tiles.
     """
 
     name: str
@@ -94,8 +98,8 @@ def price(module: ModuleOp, target: Target) -> tuple[SuperstepPrice, ...]:
 
     A repeat's body counts once per iteration, and a function once per call. A while's test and body
     count once. Of an if, the more expensive branch counts. Traffic with the host is not part of it.
-    Messages are charged by their bytes only, and copies within a tile as one contiguous copy per
-    source.
+    Messages are charged by their bytes and by the fragments that they travel in, and copies within
+    a tile as one contiguous copy per source.
     Raises InputError if the module has no entry function or names an unknown variable.
     """
     variables = variables_of(module)
@@ -242,18 +246,47 @@ def charge_operation(
 
 def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> SuperstepPrice:
     """The price of one execution of a superstep. charge: of all its operations."""
-    exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
+    busiest = busiest_of(charge, target)
     return SuperstepPrice(
         name=step.sym_name.data,
         origin=origin(step),
         times=1,
         sync_cycles=cost.sync_cycles(target),
-        exchange_cycles=int(exchange.max(initial=0)),
-        compute_cycles=int(charge.compute.max(initial=0)),
+        exchange_cycles=busiest.exchange_cycles,
+        compute_cycles=busiest.compute_cycles,
         exchange_bytes=int(charge.received.sum()),
-        busiest_tile=int(np.argmax(exchange + charge.compute)),
-        worst_compute_cycles=int((charge.compute + charge.crowded).max(initial=0)),
+        busiest_tile=busiest.tile,
+        worst_compute_cycles=busiest.worst_compute_cycles,
     )
+
+
+@dataclass(frozen=True)
+class Busiest:
+    """The tile whose exchange and compute together take longest; the first of them.
+
+    worst_compute_cycles: as that of a SuperstepPrice.
+    """
+
+    tile: int
+    exchange_cycles: int
+    compute_cycles: int
+    worst_compute_cycles: int
+
+
+def busiest_of(charge: Charge, target: Target) -> Busiest:
+    """The tile that decides how long a charge takes."""
+    exchange = charged_exchange(charge, target)
+    total = exchange + charge.compute
+    tile = int(np.argmax(total))
+    own = int(exchange[tile])
+    return Busiest(
+        tile, own, int(charge.compute[tile]), int((total + charge.crowded).max(initial=0)) - own
+    )
+
+
+def charged_exchange(charge: Charge, target: Target) -> Integers:
+    """The cycles in which each tile exchanges: (tiles,)."""
+    return cost.exchange_cycles(charge.arriving, charge.sent, target, charge.control)
 
 
 def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
@@ -283,19 +316,21 @@ class Charge:
     """What each tile does in a superstep; each array is (tiles,), and operations add to it.
 
     received, sent: bytes. arriving: received bytes, counted as bytes of the tile's own bus.
-    compute: cycles. crowded: further cycles if all indices of a lookup name rows of the tile.
+    control: cycles that the supervisor takes to start sends and receives. compute: cycles. crowded:
+    further cycles if all indices of a lookup name rows of the tile.
     """
 
     received: Integers
     arriving: Integers
     sent: Integers
+    control: Integers
     compute: Integers
     crowded: Integers
 
 
 def no_charge(tiles: int) -> Charge:
     """The charge of tiles that do nothing yet."""
-    return Charge(*(np.zeros(tiles, np.int64) for _ in range(5)))
+    return Charge(*(np.zeros(tiles, np.int64) for _ in fields(Charge)))
 
 
 def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
@@ -341,19 +376,20 @@ def charge_vertices(
 def charge_copy(
     op: CopyOp, variables: Mapping[str, Variable], target: Target, charge: Charge
 ) -> None:
-    """Add the bytes that each tile receives and sends, and its cycles for copies and padding."""
+    """Add what each tile receives and sends, and its cycles for copies and padding."""
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
     padding = block_sizes(layout)
     for shared in copy_overlaps(op, variables):
-        source = shared.source
+        source, moved = shared.source, fragments(shared)
+        there = slice(source.first_tile, source.first_tile + source.cells)
         own = shared.received * itemsize
         charge.received[here] += own
         charge.arriving[here] += bus_bytes(layout, own, target)
-        charge.sent[source.first_tile : source.first_tile + source.cells] += (
-            sent_elements(shared) * itemsize
-        )
+        charge.sent[there] += sent_elements(shared) * itemsize
+        charge.control[here] += cost.control_cycles(0, moved.received, moved.places, target)
+        charge.control[there] += cost.control_cycles(moved.sent, 0, 0, target)
         charge.compute[here] += cost.copy_cycles(shared.local * itemsize, target)
         padding = padding - shared.wanted
     charge.compute[here] += cost.fill_cycles(np.maximum(padding, 0) * itemsize, target)
@@ -413,33 +449,3 @@ def block_sizes(layout: Layout) -> Integers:
     for axis in range(len(layout.access.axes)):
         sizes = sizes * layout.counts(axis)
     return sizes.ravel()
-
-
-def sent_elements(shared: Overlap, local: Integers | None = None) -> Integers:
-    """Elements that each source cell sends to other tiles: (source cells,).
-
-    Elements that several tiles want are sent once. The count is exact unless some elements of a
-    cell have several receivers and others none; then it is an upper bound. local: shared.local, if
-    it is known from elsewhere.
-    """
-    source, destination = shared.source, shared.destination
-    named = {d for g in shared.groups for d in g.destination_dims}
-    free = prod(destination.parts[d] for d in destination.split_dims if d not in named)
-    wanted = free * shared.at_sources(tuple(group.requested for group in shared.groups))
-    for d in source.replica_dims:
-        wanted *= parts_of_cells(source.parts, (d,)) == 0
-    # The first replica does not send elements to a tile that has a replica itself.
-    begin = max(source.first_tile, destination.first_tile)
-    end = min(source.first_tile + source.cells, destination.first_tile + destination.cells)
-    if begin < end:
-        cells = slice(begin - source.first_tile, end - source.first_tile)
-        held = shared.local if local is None else local
-        held = held[begin - destination.first_tile : end - destination.first_tile]
-        if source.replica_dims:
-            first = np.arange(source.cells)
-            for d in source.replica_dims:
-                first -= parts_of_cells(source.parts, (d,)) * source.weights[d]
-            wanted -= np.bincount(first[cells], held, source.cells).astype(np.int64)
-        else:
-            wanted[cells] -= held
-    return np.minimum(wanted, shared.sent)

@@ -11,9 +11,9 @@ from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..dialects.variable import Variable
 from ..ir.provenance import origin
 from ..ir.upstream import ModuleOp
-from . import cost
 from .price import (
     block_sizes,
+    busiest_of,
     charge_operation,
     last_tile,
     no_charge,
@@ -28,11 +28,11 @@ class OperationPrice:
     """The cycles and bytes of one execution of a copy or a compute set.
 
     operation: its name, such as tile.copy. node: the framework's node. superstep: where it runs.
-    writes: the variable that it fills. times: how often a run executes it. exchange_cycles: of the
-    tile that receives or sends longest for this operation alone. compute_cycles: of the tile that
-    computes, copies within itself or fills padding longest for it. The busiest tile of a superstep
-    may be another one, so these need not add up to the superstep's. exchange_bytes: received from
-    other tiles, summed over all tiles. tile_bytes: of the result on the fullest tile.
+    writes: the variable that it fills. times: how often a run executes it. exchange_cycles,
+    compute_cycles: of the tile that exchanges and computes longest for this operation alone; copies
+    within the tile and filled padding count as compute. The busiest tile of a superstep may be
+    another one, so these need not add up to the superstep's. exchange_bytes: received from other
+    tiles, summed over all tiles. tile_bytes: of the result on the fullest tile.
     worst_compute_cycles: those of a lookup whose indices all name rows of one tile, where
     compute_cycles are those of indices that are spread evenly; equal for other operations.
     """
@@ -80,7 +80,7 @@ def _priced(
             continue
         charge = no_charge(tiles)
         charge_operation(op, variables, target, charge)
-        exchange = cost.exchange_cycles(charge.arriving, charge.sent, target)
+        busiest = busiest_of(charge, target)
         results = [variables[name] for name in op.destinations]
         found = OperationPrice(
             operation=op.name,
@@ -88,13 +88,13 @@ def _priced(
             superstep=step.sym_name.data,
             writes=op.destination,
             times=times,
-            exchange_cycles=int(exchange.max(initial=0)),
-            compute_cycles=int(charge.compute.max(initial=0)),
+            exchange_cycles=busiest.exchange_cycles,
+            compute_cycles=busiest.compute_cycles,
             exchange_bytes=int(charge.received.sum()),
             tile_bytes=sum(
                 int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize
                 for result in results
             ),
-            worst_compute_cycles=int((charge.compute + charge.crowded).max(initial=0)),
+            worst_compute_cycles=busiest.worst_compute_cycles,
         )
         yield op, found

@@ -10,12 +10,13 @@ from numpy.typing import NDArray
 
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..ir.upstream import ModuleOp
-from . import cost
 from .price import (
     Charge,
     Executions,
     SuperstepPrice,
+    busiest_of,
     charge_operation,
+    charged_exchange,
     charged_price,
     functions_of,
     last_tile,
@@ -33,16 +34,17 @@ Charged = CopyOp | VerticesOp
 class OperationCharge:
     """What one operation adds to a superstep.
 
-    charge: of every tile. alone_exchange: cycles of the tile that exchanges longest for it alone.
-    compute_cycles: its part of the superstep's cycles of compute, on the
-    tile that computes longest: over all operations, these add up to the superstep's.
+    charge: of every tile. alone_exchange, alone_compute: cycles of the tile that exchanges and
+    computes longest for it alone. compute_cycles: its part of the superstep's cycles of compute, on
+    the superstep's busiest tile: over all operations, these add up to the superstep's.
     exchange_cycles: the same for the exchange, shared in proportion to what each operation alone
-    costs on the tile that exchanges longest.
+    costs on that tile.
     """
 
     op: Charged
     charge: Charge
     alone_exchange: int
+    alone_compute: int
     compute_cycles: int
     exchange_cycles: float
 
@@ -87,11 +89,9 @@ def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
                 charge_operation(op, variables, target, charge)
                 alone.append((op, charge))
         whole = _sum([charge for _, charge in alone], tiles)
-        exchange = cost.exchange_cycles(whole.arriving, whole.sent, target)
+        exchange = charged_exchange(whole, target)
         price = charged_price(step, whole, target)
-        yield StepCharge(
-            step, price, whole, exchange, tuple(_parts(alone, whole, exchange, target))
-        )
+        yield StepCharge(step, price, whole, exchange, tuple(_parts(alone, price, target)))
 
 
 def _sum(charges: list[Charge], tiles: int) -> Charge:
@@ -103,16 +103,19 @@ def _sum(charges: list[Charge], tiles: int) -> Charge:
 
 
 def _parts(
-    alone: list[tuple[Charged, Charge]], whole: Charge, exchange: Integers, target: Target
+    alone: list[tuple[Charged, Charge]], price: SuperstepPrice, target: Target
 ) -> Iterator[OperationCharge]:
-    slowest, longest = int(np.argmax(whole.compute)), int(np.argmax(exchange))
-    here = slice(longest, longest + 1)
-    own = [
-        int(cost.exchange_cycles(each.arriving[here], each.sent[here], target)[0])
-        for _, each in alone
-    ]
-    total, cycles = sum(own), int(exchange[longest])
+    tile, cycles = price.busiest_tile, price.exchange_cycles
+    own = [int(charged_exchange(each, target)[tile]) for _, each in alone]
+    total = sum(own)
     for (op, charge), part in zip(alone, own, strict=True):
         share = cycles * part / total if total else 0.0
-        alone_exchange = int(cost.exchange_cycles(charge.arriving, charge.sent, target).max())
-        yield OperationCharge(op, charge, alone_exchange, int(charge.compute[slowest]), share)
+        busiest = busiest_of(charge, target)
+        yield OperationCharge(
+            op,
+            charge,
+            busiest.exchange_cycles,
+            busiest.compute_cycles,
+            int(charge.compute[tile]),
+            share,
+        )

@@ -33,66 +33,87 @@ class SharedElements:
 
     shape: destination parts, source parts. destination, source, count: (pairs,) each, for the pairs
     that share elements, row-major: the two parts, and the number of elements. A table of all pairs
-    would grow with the square of the tiles. table: the table of all pairs, if it is small.
+    would grow with the square of the tiles. pieces: the runs of neighbours, row-major over the axes
+    of the group, that these elements are in: (pairs,); None if each pair has one. table: the table
+    of all pairs, if it is small.
     """
 
     shape: tuple[int, int]
     destination: Counts
     source: Counts
     count: Counts
+    pieces: Counts | None
     table: Counts | None
 
     @staticmethod
-    def from_table(table: Counts) -> SharedElements:
-        """Made from a table of all pairs: (destination parts, source parts)."""
+    def from_table(table: Counts, pieces: Counts | None = None) -> SharedElements:
+        """Made from tables of all pairs: (destination parts, source parts) each."""
         destination, source = np.nonzero(table)
         rows, columns = table.shape
         kept = table if table.size <= FEW_PAIRS else None
+        several = None if pieces is None else _or_none(pieces[destination, source])
         return SharedElements(
-            (rows, columns), destination, source, table[destination, source], kept
+            (rows, columns), destination, source, table[destination, source], several, kept
         )
 
     @staticmethod
     def from_elements(
-        destination: Counts, source: Counts, shape: tuple[int, int]
+        destination: Counts, source: Counts, index: Counts, shape: tuple[int, int]
     ) -> SharedElements:
-        """Made from the destination part and the source part of each element: (elements,) each."""
-        keys = destination * shape[1] + source
-        if prod(shape) <= FEW_PAIRS:
-            return SharedElements.from_table(
-                np.bincount(keys, minlength=prod(shape)).reshape(shape)
-            )
-        keys.sort()
-        begins = np.flatnonzero(np.diff(keys, prepend=-1))
-        count = np.diff(begins, append=len(keys))
-        destination, source = np.divmod(keys[begins], shape[1])
-        return SharedElements(shape, destination, source, count, None)
+        """Made from the destination part, the source part and the index of each element:
+        (elements,) each, in the order of each destination part's block."""
+        return SharedElements.from_runs(destination, source, index, np.ones_like(index), shape)
 
     @staticmethod
-    def from_pieces(
-        destination: Counts, source: Counts, count: Counts, shape: tuple[int, int]
+    def from_runs(
+        destination: Counts, source: Counts, first: Counts, count: Counts, shape: tuple[int, int]
     ) -> SharedElements:
-        """Made from pieces of blocks: the two parts of each, and its elements: (pieces,) each."""
+        """Made from runs of elements: the two parts, the first index and the number of elements of
+        each: (runs,) each, in the order of each destination part's block. Runs that follow one
+        another are one piece."""
         keys = destination * shape[1] + source
+        apart = np.diff(keys, prepend=-1) != 0
+        apart[1:] |= first[1:] != (first + count)[:-1]
+        begins = np.flatnonzero(apart)
+        keys = keys[begins]
+        if len(begins) < len(count):
+            count = np.add.reduceat(count, begins)
         if prod(shape) <= FEW_PAIRS:
             table = np.zeros(prod(shape), np.int64)
             np.add.at(table, keys, count)
-            return SharedElements.from_table(table.reshape(shape))
+            pieces = np.bincount(keys, minlength=prod(shape))
+            return SharedElements.from_table(table.reshape(shape), pieces.reshape(shape))
         order = keys.argsort(kind="stable")
         keys = keys[order]
         begins = np.flatnonzero(np.diff(keys, prepend=-1))
         total = np.add.reduceat(count[order], begins) if len(begins) else count
+        pieces = np.diff(begins, append=len(keys))
         destination, source = np.divmod(keys[begins], shape[1])
-        return SharedElements(shape, destination, source, total, None)
+        return SharedElements(shape, destination, source, total, _or_none(pieces), None)
 
     def at(self, destination: Counts, source: Counts) -> Counts:
         """Elements that the given pairs share: (given pairs,)."""
         if self.table is not None:
             return self.table[destination, source]
+        return self._at(self.count, destination, source)
+
+    def pieces_at(self, destination: Counts, source: Counts) -> Counts:
+        """Pieces in which the given pairs share elements: (given pairs,)."""
+        if self.pieces is None:
+            return np.minimum(self.at(destination, source), 1)
+        return self._at(self.pieces, destination, source)
+
+    def _at(self, values: Counts, destination: Counts, source: Counts) -> Counts:
+        """The values of the given pairs, 0 for a pair that shares nothing."""
         keys = self.destination * self.shape[1] + self.source
         asked = destination * self.shape[1] + source
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
-        return np.where(keys[place] == asked, self.count[place], 0) if len(keys) else 0 * asked
+        return np.where(keys[place] == asked, values[place], 0) if len(keys) else 0 * asked
+
+
+def _or_none(pieces: Counts) -> Counts | None:
+    """The pieces of each pair; None if each has one."""
+    return None if (pieces == 1).all() else pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,25 +123,28 @@ class Group:
     shared: elements that each pair of parts shares. The parts are row-major over destination_dims
     and source_dims, dimensions of the two grids.
     sent: (source parts,), elements of each source part that at least one destination part needs.
+    destination_axes, source_axes: the axes of the two layouts.
     """
 
     destination_dims: tuple[int, ...]
     source_dims: tuple[int, ...]
     shared: SharedElements
     sent: Counts
+    destination_axes: tuple[int, ...]
+    source_axes: tuple[int, ...]
 
     @cached_property
     def wanted(self) -> Counts:
         """Elements of each destination part that a source part holds: (destination parts,)."""
-        return _summed(self.shared.destination, self.shared.count, self.shared.shape[0])
+        return summed(self.shared.destination, self.shared.count, self.shared.shape[0])
 
     @cached_property
     def requested(self) -> Counts:
         """Elements of each source part, counted once per part that needs them: (source parts,)."""
-        return _summed(self.shared.source, self.shared.count, self.shared.shape[1])
+        return summed(self.shared.source, self.shared.count, self.shared.shape[1])
 
 
-def _summed(part: Counts, count: Counts, parts: int) -> Counts:
+def summed(part: Counts, count: Counts, parts: int) -> Counts:
     """The sum of counts by part: (parts,)."""
     total = np.zeros(parts, np.int64)
     np.add.at(total, part, count)
@@ -138,7 +162,7 @@ class Overlap:
     @cached_property
     def wanted(self) -> Counts:
         """Elements of the source that each destination cell holds: (destination cells,)."""
-        return self._at_destinations(tuple(g.wanted for g in self.groups))
+        return self.at_destinations(tuple(g.wanted for g in self.groups))
 
     @cached_property
     def local(self) -> Counts:
@@ -147,19 +171,15 @@ class Overlap:
         A tile reads what it holds itself. All other elements come from the first replica.
         """
         total = np.zeros(self.destination.cells, np.int64)
-        first, of_first = self.destination.first_tile, self.source.first_tile
-        begin = max(first, of_first)
-        end = max(min(first + self.destination.cells, of_first + self.source.cells), begin)
-        here = total[begin - first : end - first]
+        to, of = tiles_in_common(self)
+        here = total[to]
         here[:] = 1
         for g in self.groups:
             if g.shared.shape == (1, 1):
                 here *= g.wanted[0]
                 continue
-            to = parts_of_cells(self.destination.parts, g.destination_dims)
-            of = parts_of_cells(self.source.parts, g.source_dims)
-            to, of = to[begin - first : end - first], of[begin - of_first : end - of_first]
-            here *= g.shared.at(to, of)
+            part = parts_of_cells(self.destination.parts, g.destination_dims)[to]
+            here *= g.shared.at(part, parts_of_cells(self.source.parts, g.source_dims)[of])
         return total
 
     @property
@@ -167,16 +187,7 @@ class Overlap:
         """Elements that reach each destination cell from other tiles: (destination cells,)."""
         return self.wanted - self.local
 
-    @cached_property
-    def sources(self) -> Counts:
-        """Number of source cells that send to each destination cell: (destination cells,)."""
-        return self._at_destinations(
-            tuple(
-                np.bincount(g.shared.destination, minlength=g.shared.shape[0]) for g in self.groups
-            )
-        )
-
-    def _at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
+    def at_destinations(self, counts: tuple[Counts, ...]) -> Counts:
         """For each destination cell, the product of the counts of its parts over all groups."""
         return _product(self.destination, [g.destination_dims for g in self.groups], counts)
 
@@ -225,6 +236,53 @@ class Overlap:
         return source, destination, shared
 
 
+def tiles_in_common(shared: Overlap) -> tuple[slice, slice]:
+    """The destination cells, and the source cells, of the tiles that have one of each."""
+    first, of_first = shared.destination.first_tile, shared.source.first_tile
+    begin = max(first, of_first)
+    end = max(min(first + shared.destination.cells, of_first + shared.source.cells), begin)
+    return slice(begin - first, end - first), slice(begin - of_first, end - of_first)
+
+
+def at_first_replicas(shared: Overlap, values: Counts) -> Counts:
+    """Values of destination cells as values of the first replica of what their tiles hold: (source
+    cells,)."""
+    source = shared.source
+    to, of = tiles_in_common(shared)
+    first = np.arange(source.cells)
+    for d in source.replica_dims:
+        first -= parts_of_cells(source.parts, (d,)) * source.weights[d]
+    return np.bincount(first[of], values[to], source.cells).astype(np.int64)
+
+
+def _copies(shared: Overlap) -> int:
+    """How many destination cells want the same elements, whatever they are."""
+    named = {d for g in shared.groups for d in g.destination_dims}
+    return prod(
+        shared.destination.parts[d] for d in shared.destination.split_dims if d not in named
+    )
+
+
+def is_sent_once(shared: Overlap) -> bool:
+    """Whether no two destination cells want the same elements only because blocks are repeated."""
+    return _copies(shared) == 1
+
+
+def sent_elements(shared: Overlap, local: Counts | None = None) -> Counts:
+    """Elements that each source cell sends to other tiles: (source cells,).
+
+    Elements that several tiles want are sent once. The count is exact unless some elements of a
+    cell have several receivers and others none; then it is an upper bound. local: shared.local, if
+    it is known from elsewhere.
+    """
+    wanted = _copies(shared) * shared.at_sources(tuple(group.requested for group in shared.groups))
+    for d in shared.source.replica_dims:
+        wanted *= parts_of_cells(shared.source.parts, (d,)) == 0
+    # The first replica does not send elements to a tile that has a replica itself.
+    wanted = wanted - at_first_replicas(shared, shared.local if local is None else local)
+    return np.minimum(wanted, shared.sent)
+
+
 def _product(layout: Layout, dims: list[tuple[int, ...]], counts: tuple[Counts, ...]) -> Counts:
     """For every cell, the product of the counts of its parts along each group of dims: (cells,)."""
     alike = prod(int(count[0]) for count in counts if len(count) == 1)
@@ -257,7 +315,8 @@ def overlap(source: Layout, destination: Layout, move: Space | None = None) -> O
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
         # A tensor without elements cannot be treated axis by axis.
         nothing = Group(
-            (), (), SharedElements.from_table(np.zeros((1, 1), np.int64)), np.zeros(1, np.int64)
+            *((), (), SharedElements.from_table(np.zeros((1, 1), np.int64)), np.zeros(1, np.int64)),
+            *((), ()),
         )
         return Overlap(source, destination, (nothing,))
     found = components(source.access, destination.access, chain)
@@ -410,6 +469,7 @@ def _group(
     written = _bounds(destination.shape, chain[-1].results[0], chain[-1].sizes)
     of = _runs(source, axes("source"), source_dims, read)
     to = _runs(destination, axes("destination"), destination_dims, written)
+    both = tuple(axes("destination")), tuple(axes("source"))
     rows = prod(destination.parts[d] for d in destination_dims)
     columns = prod(source.parts[d] for d in source_dims)
     stays = all(
@@ -418,7 +478,7 @@ def _group(
     in_order = of.in_order() if stays and to.are_long else None
     if in_order is not None:
         shared, sent = _met(in_order, to, (rows, columns))
-        return Group(destination_dims, source_dims, shared, sent)
+        return Group(destination_dims, source_dims, shared, sent, *both)
     owner = np.full(prod(source.shape[i] for i in axes("source")), -1, np.int64)
     part, index = of.elements()
     owner[index[::-1]] = part[::-1]
@@ -426,11 +486,11 @@ def _group(
     part, index = to.elements()
     owners = owner[index]
     part, owners, index = part[owners >= 0], owners[owners >= 0], index[owners >= 0]
-    shared = SharedElements.from_elements(part, owners, (rows, columns))
+    shared = SharedElements.from_elements(part, owners, index, (rows, columns))
     read_by_some = np.zeros(len(owner), bool)
     read_by_some[index] = True
     sent = np.bincount(owner[read_by_some], minlength=columns)
-    return Group(destination_dims, source_dims, shared, sent)
+    return Group(destination_dims, source_dims, shared, sent, *both)
 
 
 LONG = 4
@@ -488,8 +548,9 @@ def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, 
     pieces = np.where(end > begin, np.searchsorted(edges, end, side="left") - low, 0)
     at = np.repeat(np.arange(len(begin)), pieces)
     run = low[at] + np.arange(len(at)) - np.repeat(np.cumsum(pieces) - pieces, pieces)
-    count = np.minimum(end[at], edges[run + 1]) - np.maximum(begin[at], edges[run])
-    shared = SharedElements.from_pieces(to.part[at], of.part[run], count, shape)
+    first = np.maximum(begin[at], edges[run])
+    count = np.minimum(end[at], edges[run + 1]) - first
+    shared = SharedElements.from_runs(to.part[at], of.part[run], first, count, shape)
     sent = np.zeros(shape[1], np.int64)
     np.add.at(sent, of.part, heard(edges[:-1], edges[1:], begin, end))
     return shared, sent

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...backends import cost
-from ...backends.price import block_sizes, bus_bytes, sent_elements
+from ...backends.price import block_sizes, bus_bytes
 from ...backends.target import Target
+from ...ir.geometry.fragments import Fragments, fragments, most_fragments
 from ...ir.geometry.layout import Layout
-from ...ir.geometry.overlap import Overlap
+from ...ir.geometry.overlap import Overlap, sent_elements
 from ...ir.geometry.space import Space
 from .cell_runs import elements_of_cells
 from .price import Integers
@@ -36,33 +37,71 @@ class Operand(NamedTuple):
 class Arrival(NamedTuple):
     """Cycles of the exchange, and of the copies that tiles make within themselves.
 
-    Each is that of the busiest tile. Filling padding counts as copying.
+    exchange, copying: of the tile that takes longest for both, among those where operands arrive.
+    Filling padding counts as copying. elsewhere: of the tile that exchanges longest, among those
+    where nothing arrives.
     """
 
     exchange: int
     copying: int
+    elsewhere: int
+
+    def then(self, compute: float) -> tuple[float, float]:
+        """The cycles of exchange, and of copies and compute, of the tile that takes longest, if
+        every tile where operands arrive computes for so long. No tile waits for another one."""
+        own = self.copying + compute
+        return (
+            (self.exchange, own) if self.exchange + own >= self.elsewhere else (self.elsewhere, 0)
+        )
 
 
 @lru_cache(maxsize=8192)
 def arrival_of(operands: tuple[Operand, ...], target: Target) -> Arrival:
     """What it takes until all of the operands have arrived, in one exchange."""
+    if not operands:
+        return Arrival(0, 0, 0)
     each = [_brought(operand, target) for operand in operands]
-    received = _most([(one.first_wanted, one.received) for one in each])
-    exchange = cost.exchange_cycles_of_one(received, 0, target)
-    if _sending(sum(one.largest for one in each), target) > exchange and (
-        _sending(sum(one.sent_at_most for one in each), target) > exchange
-    ):
-        sent = _most([(one.first_source, one.sent) for one in each])
-        exchange = max(exchange, _sending(sent, target))
-    if len(each) == 1 and each[0].filling is None:
-        copying = int(cost.copy_cycles(each[0].copied.max(), target))
-    else:
-        copying = _most([(one.first_wanted, _copying(one, target)) for one in each])
-    return Arrival(exchange, copying)
+    first = min(one.first_wanted for one in each)
+    received = _added([(one.first_wanted, one.received) for one in each], first)
+    copying = _added([(one.first_wanted, _copying(one, target)) for one in each], first)
+    exchange = cost.exchange_cycles(received, 0, target)
+    found = _longest(exchange, copying, 0)
+    # Often, what tiles send and the start of messages are shorter on every tile.
+    most = cost.exchange_cycles_of_one(
+        *(0, sum(one.sent_at_most for one in each), target),
+        sum(one.control_at_most(target) for one in each),
+    )
+    if most <= exchange.min() or most + int(copying.max()) <= found.exchange + found.copying:
+        return found
+    begin = min(first, *(one.first_source for one in each))
+    here = slice(first - begin, first - begin + len(received))
+    of_each = [one.moved for one in each]
+    sent = _added([(one.first_source, one.sent) for one in each], begin)
+    control = _added(
+        [
+            *(
+                (one.first_source, cost.control_cycles(moved.sent, 0, 0, target))
+                for one, moved in zip(each, of_each, strict=True)
+            ),
+            *(
+                (one.first_wanted, cost.control_cycles(0, moved.received, moved.places, target))
+                for one, moved in zip(each, of_each, strict=True)
+            ),
+        ],
+        begin,
+    )
+    received = _added([(first, received), (begin, np.zeros_like(control))], begin)
+    sent = _added([(begin, sent), (begin, np.zeros_like(control))], begin)
+    exchange = cost.exchange_cycles(received, sent, target, control)
+    apart = max(
+        int(some.max(initial=0)) for some in (exchange[: here.start], exchange[here.stop :])
+    )
+    return _longest(exchange[here], copying, apart)
 
 
-def _sending(sent_bytes: int, target: Target) -> int:
-    return cost.exchange_cycles_of_one(0, sent_bytes, target)
+def _longest(exchange: Integers, copying: Integers, elsewhere: int) -> Arrival:
+    at = int(np.argmax(exchange + copying))
+    return Arrival(int(exchange[at]), int(copying[at]), elsewhere)
 
 
 def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
@@ -73,17 +112,19 @@ def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Targe
     if source == wanted:
         return 0
     operand = Operand(source, wanted, itemsize, None)
-    return cost.sync_cycles(target) + sum(arrival_of((operand,), target))
+    return cost.sync_cycles(target) + int(sum(arrival_of((operand,), target).then(0)))
 
 
-def _most(counts: list[tuple[int, Integers]]) -> int:
-    """The largest sum over the counts of any tile. Each count is (first tile, counts per tile)."""
-    if len(counts) <= 1:
-        return max((int(count.max()) for _, count in counts), default=0)
-    total = np.zeros(max(first + len(count) for first, count in counts), np.int64)
+def _added(counts: list[tuple[int, Integers]], begin: int) -> Integers:
+    """The sum of the counts of each tile, from tile `begin` on. Each count is (first tile, counts
+    per tile)."""
+    (first, count), *more = counts
+    if first == begin and all(each == first and len(n) == len(count) for each, n in more):
+        return sum((n for _, n in more), count)
+    total = np.zeros(max(first + len(count) for first, count in counts) - begin, np.int64)
     for first, count in counts:
-        total[first : first + len(count)] += count
-    return int(total.max())
+        total[first - begin : first - begin + len(count)] += count
+    return total
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,11 +153,6 @@ class _Brought:
         """The bytes that are on each wanted cell's tile already."""
         return self.local * self.operand.itemsize
 
-    @property
-    def largest(self) -> int:
-        """The bytes of the largest block where the operand lies. No tile sends more."""
-        return self.operand.source.block_elements * self.operand.itemsize
-
     @cached_property
     def _shared(self) -> Overlap:
         return traffic(self.operand.source, self.operand.wanted, self.operand.move)
@@ -125,6 +161,16 @@ class _Brought:
     def sent_at_most(self) -> int:
         """An upper bound of `sent` that is quick to compute."""
         return self.operand.itemsize * prod(int(group.sent.max()) for group in self._shared.groups)
+
+    def control_at_most(self, target: Target) -> int:
+        """An upper bound of the cycles that a tile takes to start sends and receives."""
+        received, sent = most_fragments(self._shared)
+        return int(cost.control_cycles(sent, received, received, target))
+
+    @property
+    def moved(self) -> Fragments:
+        """The fragments in which the operand arrives."""
+        return fragments(self._shared)
 
     @property
     def sent(self) -> Integers:

@@ -1,6 +1,7 @@
 """Estimated prices of all candidate splits at once, from block sizes alone.
 
-The exchange of an operand is estimated by its block, whatever layout its producer gives it.
+The exchange of an operand is estimated by its block, whatever layout its producer gives it. It
+arrives in a fragment for each run of the tensor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,14 @@ from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits
 from .orders import arriving, last_dims
-from .price import Integers, block_elements, cell_cycles, largest_cells, least_compute_cycles
+from .price import (
+    Integers,
+    block_elements,
+    block_runs,
+    cell_cycles,
+    largest_cells,
+    least_compute_cycles,
+)
 from .problem import Problem
 from .terms import Terms, relaxed
 
@@ -65,7 +73,7 @@ def result_dims(space: Space) -> tuple[int, ...]:
 def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool) -> Estimates:
     """The estimated prices of some splits.
 
-    parts: (candidates, dimensions). quick: leave out the start-up costs of codelets.
+    parts: (candidates, dimensions). quick: leave out the start-up costs of codelets and messages.
     """
     space, body = problem.structure.space, problem.structure.body
     cells = largest_cells(problem.structure, parts)
@@ -88,6 +96,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
     resident = np.zeros(len(parts), np.int64)
     moved = np.zeros(len(parts), np.int64)
     copied = np.zeros(len(parts), np.int64)
+    fragments = np.zeros(len(parts), np.int64)
     for i, (access, dtype, stays) in enumerate(
         zip(space.operands, problem.operand_dtypes, problem.resident, strict=False)
     ):
@@ -104,8 +113,11 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         else:
             moved += arrives
             copied += block
+            if not quick and not problem.is_free(i):
+                fragments += block_runs(access, cells)
     moved -= last_dims(problem, parts, cells, target)[1]
-    cycles += cost.exchange_cycles(moved, 0, target)
+    control = cost.control_cycles(0, fragments, fragments, target)
+    cycles += cost.exchange_cycles(moved, 0, target, control)
     copies = np.zeros_like(moved) if problem.moves else copied
     between, width = problem.left_itemsize, problem.result_itemsize
     left = points * np.where(merged, between, width)

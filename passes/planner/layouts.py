@@ -306,7 +306,8 @@ class Chooser:
         """An upper bound of the cycles that a state's layouts can save against the best state's.
 
         Bytes that a reader does not receive lie on its tile already. Bytes that it does not copy
-        within its tile lie there under the best state. No tile sends more than it holds.
+        within its tile lie there under the best state. No tile sends more than it holds, and a
+        fragment has at least one element.
         """
         reach = 0.0
         for slot, layout in state.layouts.items():
@@ -315,7 +316,9 @@ class Chooser:
                 continue
             size = self.graph.itemsizes[slot]
             mine, its = layout.block_elements * size, other.block_elements * size
-            each = cost.exchange_cycles(max(mine, its), 0, self.target)
+            most = max(layout.block_elements, other.block_elements)
+            control = int(cost.control_cycles(most, most, most, self.target))
+            each = cost.exchange_cycles_of_one(max(mine, its), 0, self.target, control)
             each = each + cost.copy_cycles(its, self.target) + cost.sync_cycles(self.target)
             reach += float(each) * sum(self._times(u) for u in self.uses[slot] if u > node)
         return reach

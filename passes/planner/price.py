@@ -168,6 +168,19 @@ def block_elements(access: AccessMap, cells: Integers) -> Integers:
     return total
 
 
+def block_runs(access: AccessMap, cells: Integers) -> Integers:
+    """The runs of neighbours, row-major in the tensor, of each candidate's block: (candidates,)."""
+    runs = np.ones(len(cells), np.int64)
+    whole = np.ones(len(cells), np.bool_)
+    for axis in reversed(access.axes):
+        if axis.size == 1 and not axis.terms:
+            continue
+        size = window(axis, cells)
+        runs = np.where(whole, 1, runs * size)
+        whole &= size >= axis.size
+    return runs
+
+
 @lru_cache(maxsize=65536)
 def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
     """The parts of a cell's dimensions that leave the busiest worker the least to do.

@@ -73,7 +73,7 @@ def _with_codelet(plan: Plan, method: str, workers: tuple[int, ...]) -> Plan:
 def arrived(question: Question, least: Choice) -> Choice:
     """A lower bound with the exact price of the arrival of its operands."""
     sources = _sources(question, least.plan)
-    exchange, copying = arrival_of(
+    arrival = arrival_of(
         tuple(
             Operand(each.lies, each.wanted, each.dtype.itemsize, each.move)
             for each in sources
@@ -81,7 +81,7 @@ def arrived(question: Question, least: Choice) -> Choice:
         ),
         question.target,
     )
-    compute = least.compute_cycles + copying
+    exchange, compute = arrival.then(least.compute_cycles)
     # Runs for most plans; calling the constructor is several times as fast as replace().
     return Choice(
         plan=least.plan,

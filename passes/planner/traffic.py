@@ -35,7 +35,7 @@ def traffic(source: Layout, destination: Layout, move: Space | None = None) -> O
             pairs = found
     if of is None or to is None or pairs is None:
         return overlap(source, destination, move)
-    return Overlap(source, destination, tuple(_group(of[i], to[j], s) for i, j, s in pairs))
+    return Overlap(source, destination, tuple(_group(of[i], to[j], s, j, i) for i, j, s in pairs))
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,16 @@ def shifts(move: Space) -> tuple[tuple[int, int, _Shift], ...] | None:
 
 
 @lru_cache(maxsize=4096)
-def _group(of: _Axis, to: _Axis, shift: _Shift) -> Group:
-    """The elements that two layouts share along one axis of each."""
+def _group(of: _Axis, to: _Axis, shift: _Shift, wanted: int, held: int) -> Group:
+    """The elements that two layouts share along one axis of each, axis `wanted` and axis `held`."""
     cut = _shared(of.alone, to.alone, shift)
     return Group(
         tuple(to.dims[d] for d in cut.destination_dims),
         tuple(of.dims[d] for d in cut.source_dims),
         cut.shared,
         cut.sent,
+        (wanted,),
+        (held,),
     )
 
 
@@ -135,6 +137,8 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
         of.split_dims,
         SharedElements.from_table(np.maximum(high - low, 0)),
         heard(*own, *wanted),
+        (0,),
+        (0,),
     )
 
 

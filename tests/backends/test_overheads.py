@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 from abele.backends.graph import graph_of
@@ -13,7 +14,7 @@ from abele.dialects.tile import VerticesOp
 from abele.ir.upstream import ModuleOp
 
 from ..strategies import Program, planned_programs
-from .exchange_text import SHIFT, exchange_module, lowered, relu, step
+from .exchange_text import SHIFT, exchange_module, lowered, relu, step, variable
 
 TINY = resolve_target("tiny:5")
 CODE = TINY.code
@@ -54,17 +55,35 @@ def test_messages_take_instructions_at_both_ends():
     move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
     module = exchange_module(step("one", move))
     ways = found(module)
-    send, receive = 1, CODE.receive_instructions
+    send, receive = CODE.send_instructions, CODE.receive_instructions + CODE.place_instructions
     # Each tile sends its six elements on to the next, but the last; the first one hears nobody.
     expected = np.array([send, send + receive, send + receive, receive, 0]) * CODE.instruction_bytes
     assert ways.exchange_code.tolist() == expected.tolist()
 
 
-def test_a_long_message_takes_an_instruction_for_so_many_words():
+@pytest.mark.parametrize(
+    ("facts", "instructions"),
+    [
+        ("code.words_per_send=6", 2),
+        # A send of more words goes on in a second kind of instruction, however many there are.
+        ("code.words_per_send=5", 2 + 1),
+        ("code.words_per_send=1", 2 + 1),
+        # The longest message has so many words.
+        ("code.words_per_send=1,code.words_per_message=3", 2 * (2 + 1)),
+    ],
+)
+def test_a_long_send_takes_an_instruction_more(facts: str, instructions: int):
     move = f'tile.copy [@w] -> @a moves [{SHIFT}] loc("a/move")'
-    short = resolve_target("tiny:5,code.words_per_send=4")
-    ways = found(exchange_module(step("one", move)), short)
-    assert ways.exchange_code[0] == 2 * CODE.instruction_bytes
+    ways = found(exchange_module(step("one", move)), resolve_target(f"tiny:5,{facts}"))
+    assert ways.exchange_code[0] == instructions * CODE.instruction_bytes
+
+
+def test_a_receive_that_goes_on_where_the_last_one_ended_moves_no_pointer():
+    """Eight bytes a receive, and four more for the first place that is filled."""
+    whole = variable("h", 200, "<[24] (d0) of [24] at 4>")
+    ways = found(exchange_module(step("one", "tile.copy [@w] -> @h"), whole))
+    assert ways.exchange_code[4] == 4 * 8 + 4
+    assert ways.exchange_code[:4].tolist() == [8] * 4
 
 
 def test_every_context_of_a_tile_that_is_used_has_a_stack():

@@ -15,7 +15,6 @@ from abele.backends.price import (
     copy_overlaps,
     first_shares_bus,
     price,
-    sent_elements,
     totals,
     variables_of,
 )
@@ -27,6 +26,7 @@ from abele.dialects.variable import Variable
 from abele.ir.errors import InputError
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
+from abele.ir.geometry.overlap import sent_elements
 from abele.ir.geometry.space import AccessMap, Space, identity_map
 
 from ..ir.geometry.strategies import cell_indices
@@ -58,9 +58,46 @@ def test_a_halo_exchanges_only_the_halo():
     halo = variable("h", 200, "<[24 by 4, 3] (d0 + d1 - 1 fill) of [24]>")
     (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @h"), halo), TINY)
     assert found.exchange_bytes == 6 * 4
-    assert found.exchange_cycles == cost.exchange_cycles(8, 8, TINY)
-    # The first tile has padding to fill as well.
+    # The first tile has padding to fill as well. It sends one element and receives one.
     assert found.busiest_tile == 0
+    control = cost.control_cycles(1, 1, 1, TINY)
+    assert found.exchange_cycles == cost.exchange_cycles(4, 4, TINY, control)
+
+
+def test_a_tile_computes_while_another_one_exchanges():
+    here = variable("h", 200, "<[24] (d0) of [24] at 4>")
+    bring, compute = "tile.copy [@w] -> @h", relu("a", "b", "split [1] at 1")
+    (exchange,) = price(exchange_module(step("s", bring), here), TINY)
+    assert exchange.busiest_tile == 4
+    # Tile 1 sends 24 bytes, and need not wait until tile 4 has received all 96.
+    (both,) = price(exchange_module(step("s", bring, compute), here), TINY)
+    sending = int(cost.exchange_cycles(0, 24, TINY, cost.control_cycles(1, 0, 0, TINY)))
+    assert both.busiest_tile == 1
+    assert both.exchange_cycles == sending < exchange.exchange_cycles
+    computing = int(cost.elementwise_cycles(24, 1, "relu", "float32", TINY))
+    assert both.cycles == both.sync_cycles + sending + computing
+    # On a machine that computes in no time, tile 4 decides, and nothing is added to it.
+    vector = ",".join(f"vector.{name}=1" for name in ("supervisor_cycles", "float32_worker_cycles"))
+    quick = resolve_target(f"tiny,workers=24,{vector},exchange.receive_bytes_per_cycle=0.1")
+    (short,) = price(exchange_module(step("s", bring, compute), here), quick)
+    assert (short.busiest_tile, short.compute_cycles) == (4, 0)
+
+
+def test_many_short_fragments_take_longer_than_their_bytes():
+    """A column of 24 rows, of a block of 2: each element is a fragment of its own."""
+    columns = resolve_target("tiny:2")
+    grids = [f"<[24 by {a}, 2 by {b}] (d0, d1) of [24, 2]>" for a, b in ((1, 2), (2, 1))]
+    names = "held", "wanted"
+    variables = "".join(
+        f'exchange.variable @{name} at {600 + 400 * k} : tensor<24x2xf32> layout {grid} loc("v")\n'
+        for k, (name, grid) in enumerate(zip(names, grids, strict=True))
+    )
+    (found,) = price(exchange_module(step("s", "tile.copy [@held] -> @wanted"), variables), columns)
+    assert found.exchange_bytes == 2 * 12 * 4
+    # Twelve sends, and twelve receives that each begin somewhere else.
+    control = cost.control_cycles(12, 12, 12, columns)
+    assert found.exchange_cycles == control + columns.exchange.route_cycles
+    assert control > 12 * 4 / 3.57
 
 
 def test_an_element_that_all_tiles_need_is_sent_once():

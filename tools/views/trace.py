@@ -118,12 +118,20 @@ class _Trace:
             )
         if found.compute_cycles:
             yield self._slice(COMPUTE, COMPUTE, STEPS, compute, found.compute_cycles)
+        end = start + found.cycles
         for row, each in enumerate(self.operations[execution.step]):
-            yield from self._operation(each, STEPS + 1 + row, exchange, compute)
+            yield from self._operation(each, STEPS + 1 + row, exchange, compute, end)
 
     def _operation(
-        self, each: OperationPrice, row: int, exchange: int, compute: int
+        self, each: OperationPrice, row: int, exchange: int, compute: int, end: int
     ) -> Iterator[Event]:
+        """The slices of an operation on the tile that it keeps longest.
+
+        exchange, compute: when the busiest tile of the superstep begins either. end: of the
+        superstep.
+        """
+        # Another tile may compute while the busiest one still exchanges, and the other way round.
+        compute = max(exchange + each.exchange_cycles, min(compute, end - each.compute_cycles))
         name = f"{each.node or each.writes}: {each.operation}"
         more = {
             "node": each.node,

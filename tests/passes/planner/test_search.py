@@ -144,14 +144,17 @@ def test_figures_add_up():
 
 
 def test_a_movement_inherits_the_split_of_its_operand():
-    dims = (Dim("a", 12), Dim("b", 20))
-    transpose = Space(dims, (identity_map((0, 1), (12, 20)),), (identity_map((1, 0), (20, 12)),))
-    source = result_layout(add(12, 20), Plan((4, 5)))
+    # Small blocks are as fast to copy from another tile as from their own.
+    rows, columns = 120, 200
+    dims = (Dim("a", rows), Dim("b", columns))
+    read, written = identity_map((0, 1), (rows, columns)), identity_map((1, 0), (columns, rows))
+    transpose = Space(dims, (read,), (written,))
+    source = result_layout(add(rows, columns), Plan((4, 5)))
     asked = movement_problem((transpose,), F32)
     choice = fastest(Question(asked, (source,), resolve_target("tiny:20"), 200_000))
     assert choice.exchange_cycles == 0
     layout = final_layouts_of(asked, choice.plan)[0]
-    assert (layout.shape, layout.parts) == ((20, 12), (4, 5))
+    assert (layout.shape, layout.parts) == ((columns, rows), (4, 5))
 
 
 def test_a_slower_exchange_costs_more():
@@ -175,7 +178,8 @@ def test_a_chains_operands_are_moved_to_where_they_are_read():
         near_it = (*have, final_layout(structure, far.plan))
         near = exact(replace(linear, have=near_it), far.plan)
         alone = exact(replace(linear, problem=problem(structure.unchained), have=have), far.plan)
-        assert far.exchange_cycles > near.exchange_cycles == alone.exchange_cycles
+        assert far.cycles > near.cycles > alone.cycles
+        assert near.exchange_cycles == alone.exchange_cycles
         assert near.compute_cycles > alone.compute_cycles
         assert near.sync_cycles == alone.sync_cycles
 

@@ -28,5 +28,4 @@ def test_no_plan_costs_less_than_its_lower_bound(
     question = replace(question, have=tuple(have))
     (least,) = lower_bounds(question, (data.draw(plans),))
     real = arrived(question, least)
-    assert least.exchange_cycles <= real.exchange_cycles
     assert least.cycles <= real.cycles

@@ -4,12 +4,12 @@ import numpy as np
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from abele.backends.price import sent_elements
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure
 from abele.ir.geometry.blocks import gather, scatter
+from abele.ir.geometry.fragments import fragments
 from abele.ir.geometry.layout import Layout, linear_layout
-from abele.ir.geometry.overlap import overlap
+from abele.ir.geometry.overlap import overlap, sent_elements
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
 from abele.passes.planner.candidates import splits
 from abele.passes.planner.traffic import traffic
@@ -97,9 +97,12 @@ def test_traffic_through_a_move_is_that_of_its_overlap(move: Space, data: st.Dat
 
     source, wanted = layout(move.operands[0].shape), layout(move.results[0].shape)
     found, whole = traffic(source, wanted, move), overlap(source, wanted, move)
-    for each in ("wanted", "local", "sent", "sources"):
+    for each in ("wanted", "local", "sent"):
         np.testing.assert_array_equal(getattr(found, each), getattr(whole, each))
     np.testing.assert_array_equal(sent_elements(found), sent_elements(whole))
+    for each in ("received", "places", "sent"):
+        pieces = (getattr(fragments(shared), each) for shared in (found, whole))
+        np.testing.assert_array_equal(*pieces)
 
 
 def test_traffic_of_a_long_axis_takes_no_memory_for_its_elements():

@@ -64,7 +64,7 @@ def test_the_steps_of_an_operator_are_reported(net: Path):
 
 
 def test_the_memory_proportion_is_lowered_until_the_program_fits(net: Path):
-    exe, tried = trials(net, "tiny:8,memory.bytes_per_tile=130000")
+    exe, tried = trials(net, "tiny:16,memory.bytes_per_tile=70000")
     sizes = [exe.memory.max_tile_bytes, *(each.bytes for each in tried)]
     assert len(tried) > 1
     assert sizes == sorted(set(sizes), reverse=True)

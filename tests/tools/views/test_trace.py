@@ -1,5 +1,6 @@
 import json
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +97,7 @@ def test_the_trace_is_as_long_as_the_run_by_the_clock_of_the_target():
     assert last == pytest.approx(cycles / exe.target.clock_hz * 1e6)
 
 
-def test_phases_fill_their_superstep_and_operations_stay_in_their_phase():
+def test_phases_fill_their_superstep_and_operations_stay_in_it():
     found = slices(trace_text(compile_model(convolutions(), "tiny:16")))
     for step in (each for each in found if each["cat"] == "superstep"):
         # Less than a cycle less: the next superstep begins there.
@@ -104,9 +105,16 @@ def test_phases_fill_their_superstep_and_operations_stay_in_their_phase():
         inside = [e for e in found if step["ts"] - 1e-6 <= e["ts"] < end and e is not step]
         phases = {e["cat"]: e for e in inside if e["tid"] == step["tid"]}
         assert sum(e["args"]["cycles"] for e in phases.values()) == step["args"]["cycles"]
+        rows = defaultdict[int, list[dict[str, Any]]](list)
         for each in (e for e in inside if e["tid"] != step["tid"]):
-            assert each["ts"] == pytest.approx(phases[each["cat"]]["ts"])
-            assert each["args"]["cycles"] <= phases[each["cat"]]["args"]["cycles"]
+            assert each["ts"] + each["dur"] <= end + 2e-6
+            assert each["ts"] >= phases["sync"]["ts"] + phases["sync"]["dur"] - 1e-6
+            rows[each["tid"]].append(each)
+        # A tile computes when its own exchange has ended.
+        for row in rows.values():
+            for first, then in pairwise(row):
+                assert (first["cat"], then["cat"]) == ("exchange", "compute")
+                assert then["ts"] >= first["ts"] + first["dur"] - 1e-6
 
 
 def test_no_two_slices_of_a_row_cross():

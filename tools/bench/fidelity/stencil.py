@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....backends import cost
-from ....backends.price import sent_elements
 from ....backends.target import Target
 from ....dialects.abele import Plan
 from ....dialects.structured import Body, Structure
+from ....ir.geometry.overlap import sent_elements
 from ....ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from ....passes.planner.traffic import traffic
 from ....passes.plans.derive import compute_layouts, final_layout

@@ -121,7 +121,7 @@ def _parts(
                 "vertices": 0
                 if vertices is None
                 else vertex_count(vertices.space.data, vertices.plan.data),
-                "compute_cycles": int(each.charge.compute.max(initial=0)),
+                "compute_cycles": each.alone_compute,
                 "exchange_cycles": each.alone_exchange,
                 "exchange_bytes": int(each.charge.received.sum()),
                 "charged_compute": each.compute_cycles,

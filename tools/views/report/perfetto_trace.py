@@ -251,7 +251,7 @@ class _Trace:
             now = start + step["sync_cycles"] / self.clock
             then = now + work["exchange_cycles"][number] / self.clock
             self._slice(track, now, then, "exchange")
-            now += step["exchange_cycles"] / self.clock
+            now = then
             then = now + work["compute_cycles"][number] / self.clock
             self._slice(track, now, then, "compute", superstep=step["name"])
 

@@ -33,8 +33,8 @@ def _table(name: str, meaning: str, *columns: tuple[str, str, str]) -> TableSche
 
 _CYCLES = (
     ("cycles", "int", "Cycles of a run that are attributed to it, sync included."),
-    ("compute_cycles", "int", "Those in which the slowest tile of each superstep computes."),
-    ("exchange_cycles", "int", "Those in which tiles exchange."),
+    ("compute_cycles", "int", "Those in which the busiest tile of each superstep computes."),
+    ("exchange_cycles", "int", "Those in which that tile exchanges."),
     ("sync_cycles", "int", "Those until all tiles have met."),
 )
 
@@ -121,11 +121,11 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("first_tile", "int", "The first tile that it uses."),
         ("tiles", "int", "Tiles from there on."),
         ("vertices", "int", "Vertices; 0 for a copy."),
-        ("compute_cycles", "int", "Of an execution, on the tile that computes longest for it."),
-        ("exchange_cycles", "int", "Of an execution, on the tile that exchanges longest for it."),
+        ("compute_cycles", "int", "Of an execution, on the tile that it keeps busy longest."),
+        ("exchange_cycles", "int", "The same, of exchange."),
         ("exchange_bytes", "int", "Bytes of an execution that tiles receive."),
-        ("charged_compute", "int", "Its part of the superstep's compute, on the slowest tile."),
-        ("charged_exchange", "float", "Its part of the superstep's exchange."),
+        ("charged_compute", "int", "Its part of the superstep's compute, on the critical tile."),
+        ("charged_exchange", "float", "Its part of the superstep's exchange, on that tile."),
     ),
     _table(
         "vertices",
@@ -163,12 +163,12 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("times", "int", "Executions in a run."),
         ("cycles", "int", "Cycles: sync, exchange and compute."),
         ("sync_cycles", "int", "Until all tiles have met."),
-        ("exchange_cycles", "int", "Of the tile that exchanges longest."),
-        ("compute_cycles", "int", "Of the tile that computes longest."),
+        ("exchange_cycles", "int", "In which the critical tile exchanges."),
+        ("compute_cycles", "int", "In which the critical tile computes."),
         ("exchange_bytes", "int", "Bytes that tiles receive."),
-        ("critical_tile", "int", "The tile that exchanges and computes longest."),
+        ("critical_tile", "int", "The tile whose exchange and compute together take longest."),
         ("median_compute", "float", "Cycles that the median tile computes."),
-        ("balance", "float", "Mean compute over all tiles / that of the slowest; 1 is best."),
+        ("balance", "float", "Mean compute over all tiles / the longest of any; 1 is best."),
         ("busy_tiles", "int", "Tiles that compute."),
         ("live_bytes", "int", "Live bytes on the tile that has most; -1 if it never runs."),
         ("live_mean", "float", "Live bytes on the mean tile; null if it never runs."),

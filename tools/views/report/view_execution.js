@@ -57,7 +57,7 @@ view("execution", "Execution", host => {
         pen.fillStyle = css("--idle"); pen.fillRect(a, y, wide, h);
         pen.fillStyle = css("--sync"); pen.fillRect(a, y, step.sync_cycles * unit, h);
         pen.fillStyle = css("--exchange-c"); pen.fillRect(a + step.sync_cycles * unit, y, exchange * unit, h);
-        pen.fillStyle = css("--compute"); pen.fillRect(a + (step.sync_cycles + step.exchange_cycles) * unit, y, compute * unit, h);
+        pen.fillStyle = css("--compute"); pen.fillRect(a + (step.sync_cycles + exchange) * unit, y, compute * unit, h);
       };
       const row = step.superstep * W.tiles.length;
       const own = at.get(step.critical_tile);

@@ -80,10 +80,14 @@ def test_groups_of_tiles_exchange_what_supersteps_receive(report: Report):
 
 def test_tiles_of_supersteps_hold_the_critical_tile(report: Report):
     rows, steps = report.tables["superstep_tiles"], report.tables["supersteps"]
-    for column in ("compute_cycles", "exchange_cycles"):
-        most = np.zeros(length(steps), np.int64)
-        np.maximum.at(most, rows["superstep"], rows[column])
-        assert np.array_equal(most, steps[column])
+    phases = ("compute_cycles", "exchange_cycles")
+    most = np.zeros(length(steps), np.int64)
+    np.maximum.at(most, rows["superstep"], sum(rows[phase] for phase in phases))
+    assert np.array_equal(most, sum(steps[phase] for phase in phases))
+    critical = rows["tile"] == np.asarray(steps["critical_tile"])[rows["superstep"]]
+    busy = rows["superstep"][critical]
+    for phase in phases:
+        assert np.array_equal(rows[phase][critical], np.asarray(steps[phase])[busy])
 
 
 def test_operations_have_their_plan_and_what_limits_them(report: Report):

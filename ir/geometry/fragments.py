@@ -1,0 +1,242 @@
+"""The pieces in which the elements of a copy travel, each a run of neighbours on both sides.
+
+A fragment is a run of elements that lie next to each other both in the block that they come from
+and in the block that they fill. Along the innermost axis, the runs are the pieces that two cells
+share. A run goes on along the next axis where the cells share all of both blocks; otherwise each
+index of the axes around it has runs of its own.
+
+    a block of 4 x 6, filled from two blocks of 4 x 3:     4 rows x 2 = 8 fragments
+    a block of 4 x 6, filled from two blocks of 2 x 6:     2 fragments
+
+What two cells share is a product over axis groups. So the fragments of a cell, summed over all
+others, follow from sums for each group. The numbers are exact if every group has one axis on each
+side, and the blocks are windows along it. Elsewhere, some fragments may be counted as one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..cached_by_identity import cached_by_identity
+from .layout import Layout
+from .overlap import (
+    Counts,
+    Group,
+    Overlap,
+    at_first_replicas,
+    is_sent_once,
+    parts_of_cells,
+    sent_elements,
+    summed,
+    tiles_in_common,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Fragments:
+    """The fragments of a copy that travel between tiles.
+
+    received: those that reach each destination cell, (destination cells,). places: how many of them
+    do not follow another one in the block, (destination cells,). sent: those that each source cell
+    sends, where several tiles that want the same elements count once, (source cells,).
+    """
+
+    received: Counts
+    places: Counts
+    sent: Counts
+
+
+@cached_by_identity
+def fragments(shared: Overlap) -> Fragments:
+    """The fragments of what the cells of two layouts share.
+
+    A block is filled in the order of its addresses.
+    """
+    source, destination = shared.source, shared.destination
+    axes = _axes(shared)
+    local = _local(shared, axes)
+    reaching = _runs(_to_cells(destination, g.group.destination_dims, g.arriving) for g in axes)
+    filled = _runs(
+        _to_cells(destination, g.group.destination_dims, g.filled) for g in _by_place(axes)
+    )
+    leaving = _runs(_to_cells(source, g.group.source_dims, g.leaving) for g in axes)
+    for d in source.replica_dims:
+        leaving = leaving * (parts_of_cells(source.parts, (d,)) == 0)
+    if is_sent_once(shared):
+        leaving = leaving - at_first_replicas(shared, local)
+    received = np.where(shared.received > 0, np.maximum(reaching - local, 1), 0)
+    return Fragments(
+        received=received,
+        places=np.minimum(received, filled + local),
+        sent=np.where(sent_elements(shared) > 0, np.maximum(leaving, 1), 0),
+    )
+
+
+@cached_by_identity
+def most_fragments(shared: Overlap) -> tuple[int, int]:
+    """Upper bounds of the fragments that a cell receives, and that a cell sends."""
+    axes = _axes(shared)
+    (received,), (sent,) = _runs(g.most_arriving for g in axes), _runs(g.most_leaving for g in axes)
+    return int(received), int(sent)
+
+
+_Runs = tuple[Counts, Counts, Counts]
+"""Along some axes, for each part or pair of parts: the elements that are shared; the pairs that
+share all of both blocks; the pieces that the other pairs share."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Axes:
+    """The axes of a group. box, held: elements along them of a destination block and of a source
+    block. in_runs: whether neighbours along these axes are neighbours in both blocks."""
+
+    group: Group
+    box: int
+    held: int
+    in_runs: bool
+
+    @cached_property
+    def _whole(self) -> NDArray[np.bool_]:
+        """Whether each pair shares all of both blocks: (pairs,)."""
+        return self._are_whole(self.group.shared.count)
+
+    def _are_whole(self, count: Counts) -> NDArray[np.bool_]:
+        if not self.in_runs or self.box != self.held:
+            return np.zeros(len(count), np.bool_)
+        return count == self.box
+
+    @cached_property
+    def arriving(self) -> _Runs:
+        """For each destination part, over all source parts."""
+        shared = self.group.shared
+        return self._summed(self.group.wanted, shared.destination, shared.shape[0])
+
+    @cached_property
+    def leaving(self) -> _Runs:
+        """For each source part, over all destination parts."""
+        shared = self.group.shared
+        return self._summed(self.group.requested, shared.source, shared.shape[1])
+
+    @cached_property
+    def most_arriving(self) -> _Runs:
+        """The largest values of any destination part."""
+        return _most(self.arriving)
+
+    @cached_property
+    def most_leaving(self) -> _Runs:
+        """The largest values of any source part."""
+        return _most(self.leaving)
+
+    def _summed(self, elements: Counts, part: Counts, parts: int) -> _Runs:
+        if not self.in_runs:
+            return elements, np.zeros_like(elements), elements
+        pieces = self.group.shared.pieces
+        whole = np.bincount(part[self._whole], minlength=parts)
+        if pieces is None:
+            return elements, whole, np.bincount(part, minlength=parts) - whole
+        return elements, whole, summed(part, np.where(self._whole, 0, pieces), parts)
+
+    @property
+    def filled(self) -> _Runs:
+        """For each destination part, whatever source parts its elements come from."""
+        wanted = self.group.wanted
+        whole = wanted == self.box
+        return wanted, whole.astype(np.int64), ((wanted > 0) & ~whole).astype(np.int64)
+
+    def of_pairs(self, destination: Counts, source: Counts) -> _Runs:
+        """For the given pairs of parts."""
+        shared = self.group.shared
+        count = shared.at(destination, source)
+        if not self.in_runs:
+            return count, np.zeros_like(count), count
+        whole = self._are_whole(count)
+        pieces = np.where(whole, 0, shared.pieces_at(destination, source))
+        return count, whole.astype(np.int64), pieces
+
+
+def _to_cells(layout: Layout, dims: tuple[int, ...], values: _Runs) -> _Runs:
+    """Values of parts along some dimensions as values of cells, or one value for all cells."""
+    if len(values[0]) == 1:
+        return values
+    part = parts_of_cells(layout.parts, dims)
+    return values[0][part], values[1][part], values[2][part]
+
+
+def _most(values: _Runs) -> _Runs:
+    """The largest of each of the values."""
+    elements, whole, pieces = (each.max(initial=0, keepdims=True) for each in values)
+    return elements, whole, pieces
+
+
+def _runs(axes: Iterable[_Runs]) -> Counts:
+    """The number of runs, from what is shared along each group of axes, the innermost first."""
+    ended, whole = np.zeros(1, np.int64), np.ones(1, np.int64)
+    for elements, full, pieces in axes:
+        ended, whole = elements * ended + pieces * whole, full * whole
+    return ended + whole
+
+
+# Many overlaps have the same groups along some axes.
+_known_axes = lru_cache(maxsize=8192)(_Axes)
+
+
+@cached_by_identity
+def _axes(shared: Overlap) -> tuple[_Axes, ...]:
+    """The groups of axes, the innermost first, as long as both blocks have the same order."""
+    boxes = {
+        g: (
+            prod(shared.destination.box[i] for i in g.destination_axes),
+            prod(shared.source.box[i] for i in g.source_axes),
+        )
+        for g in shared.groups
+    }
+    # Along an axis of one element, nothing has an order.
+    filled = [g for g in _inwards(shared.groups, "destination_axes") if boxes[g][0] > 1]
+    read = [g for g in _inwards(shared.groups, "source_axes") if boxes[g][1] > 1]
+    found = [_known_axes(g, *boxes[g], True) for g in shared.groups if boxes[g] == (1, 1)]
+    while filled or read:
+        if not filled or (read and boxes[read[-1]][0] == 1):
+            nearest = read[-1]
+        elif not read or read[-1] is filled[-1] or boxes[filled[-1]][1] == 1:
+            nearest = filled[-1]
+        else:
+            break
+        filled, read = ([g for g in each if g is not nearest] for each in (filled, read))
+        divided = any(
+            shared.destination.access.axes[i].divisor > 1 for i in nearest.destination_axes
+        )
+        found.append(_known_axes(nearest, *boxes[nearest], not divided))
+    rest = dict.fromkeys([*reversed(filled), *reversed(read)])
+    return (*found, *(_known_axes(g, *boxes[g], False) for g in rest))
+
+
+def _inwards(groups: Sequence[Group], name: str) -> list[Group]:
+    """Groups that have axes of one side, the outermost first."""
+    some = [g for g in groups if getattr(g, name)]
+    return sorted(some, key=lambda g: max(getattr(g, name)))
+
+
+def _by_place(axes: Sequence[_Axes]) -> list[_Axes]:
+    """The groups of axes in the order of the block that is filled, the innermost first."""
+    return sorted(axes, key=lambda g: max(g.group.destination_axes, default=-1), reverse=True)
+
+
+def _local(shared: Overlap, axes: Sequence[_Axes]) -> Counts:
+    """The fragments that lie on the tile of each destination cell already: (destination cells,)."""
+    total = np.zeros(shared.destination.cells, np.int64)
+    to, of = tiles_in_common(shared)
+    if to.stop == to.start:
+        return total
+    own: list[_Runs] = []
+    for g in axes:
+        part = parts_of_cells(shared.destination.parts, g.group.destination_dims)[to]
+        held = parts_of_cells(shared.source.parts, g.group.source_dims)[of]
+        own.append(g.of_pairs(part, held))
+    total[to] = _runs(own)
+    return total
