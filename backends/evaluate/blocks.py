@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...ir.distinct import distinct
 from ...ir.geometry.blocks import (
     block_view,
     fill_of,
@@ -89,7 +88,7 @@ def read_blocks(blocks: Blocks) -> Array:
     spread = np.zeros(sizes, dtype)
     for window, block in _owned(blocks, spread, low):
         window[...] = block
-    if sizes == layout.shape and not any(low) and holds_all(layout):
+    if holds_in_order(layout) and holds_all(layout):
         return spread
     dense[elements] = spread[numerators]
     return dense
@@ -105,6 +104,12 @@ def holds_all(layout: Layout) -> bool:
         isinstance(each, slice) and each == slice(0, n)
         for each, n in zip(elements, layout.shape, strict=True)
     )
+
+
+def holds_in_order(layout: Layout) -> bool:
+    """Whether the numerators that blocks reach are all elements of a tensor, in order."""
+    reached = (layout.reachable(i) for i in range(len(layout.shape)))
+    return all(span == (0, n - 1) for span, n in zip(reached, layout.shape, strict=True))
 
 
 def holds_once(layout: Layout) -> bool:
@@ -125,16 +130,9 @@ def _held(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], _Index, _In
     spans = [layout.reachable(i) for i in range(len(layout.shape))]
     low = tuple(lo for lo, _ in spans)
     sizes = tuple(hi - lo + 1 for lo, hi in spans)
-    held: list[Array] = []
-    index: list[Array] = []
-    for i, axis in enumerate(layout.access.axes):
-        starts, counts = layout.starts(i).ravel(), layout.counts(i).ravel()
-        within = np.arange(int(counts.max()))
-        reach = starts[:, None] + within * layout.steps[i]
-        reach = distinct(reach[within < counts[:, None]])
-        element, first = np.unique(axis.resolve(reach), return_index=True)
-        held.append(reach[first[element >= 0]] - low[i])
-        index.append(element[element >= 0])
+    found = [layout.held(i) for i in range(len(layout.shape))]
+    index = [each for each, _ in found]
+    held = [each - lo for (_, each), lo in zip(found, low, strict=True)]
     return low, sizes, _chosen(index), _chosen(held)
 
 
@@ -156,6 +154,10 @@ def _chosen(index: Sequence[Array]) -> _Index:
         if each.size and each[-1] - each[0] == each.size - 1
     ]
     return tuple(ranges) if len(ranges) == len(index) else np.ix_(*index)
+
+
+def _chosen_elements(into: Array, elements: _Index, spread: Array, numerators: _Index) -> None:
+    into[elements] = spread[numerators]
 
 
 def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Array, Array]]:
@@ -328,13 +330,16 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     if into is None:
         into = scratch.take("gather", shape, dtype)
         after += scratch.copy_calls(dense, into.reshape(dense.shape))
-    spans = [layout.reachable(i) for i in range(len(shape))]
-    low = tuple(lo for lo, _ in spans)
+    low, sizes, elements, numerators = _held(layout)
     spread = into
-    if any(span != (0, n - 1) for span, n in zip(spans, shape, strict=True)):
-        spread = scratch.take("gather spread", [hi - lo + 1 for lo, hi in spans], dtype)
-        inside = tuple(slice(-lo, n - lo) for lo, n in zip(low, shape, strict=True))
-        after = [*scratch.copy_calls(into, spread[(*inside, ...)]), *after]
+    if not holds_in_order(layout):
+        # Blocks may begin anywhere, and go on from the last element with the first.
+        spread = scratch.take("gather spread", sizes, dtype)
+        if all(isinstance(each, slice) for each in (*elements, *numerators)):
+            found = scratch.copy_calls(into[elements], spread[numerators])
+        else:
+            found = [(_chosen_elements, (into, elements, spread, numerators))]
+        after = [*found, *after]
     calls: list[Call] = []
     for window, block in _owned(source, spread, low):
         calls += scratch.copy_calls(window, block)

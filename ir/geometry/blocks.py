@@ -205,8 +205,10 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     spread = np.empty([hi - lo + 1 for lo, hi in spans], dtype)
     for cls in owner_classes(layout):
         window_view(spread, low, layout, cls)[...] = block_view(memory, address, layout, dtype, cls)
-    inside = [slice(-lo, a.size - lo) for lo, a in zip(low, layout.access.axes, strict=True)]
-    return spread[(*inside, ...)]
+    for i, lo in enumerate(low):
+        # Blocks may begin anywhere, and go on from the last element with the first.
+        spread = spread.take(layout.held(i)[1] - lo, axis=i)
+    return spread
 
 
 def placed_parts(

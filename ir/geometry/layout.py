@@ -192,6 +192,16 @@ class Layout:
         keep = (index >= low) & (index < high)
         return part[keep], index[keep]
 
+    def held(self, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The tensor indices that some block holds along an axis, ascending, each with the least
+        numerator where a block has it: (indices,) each."""
+        starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
+        within = np.arange(int(counts.max(initial=0)))
+        reach = starts[:, None] + within * self.steps[axis]
+        reach = distinct(reach[within < counts[:, None]])
+        index, first = np.unique(self.access.axes[axis].resolve(reach), return_index=True)
+        return index[index >= 0], reach[first[index >= 0]]
+
     def runs(
         self, axis: int, within: tuple[int, int] | None = None, *, one_by_one: bool = False
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -1,6 +1,6 @@
 """Routes write the bytes that copies through a staging tensor write."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -10,10 +10,11 @@ from tile_programs import cases
 
 from abele.backends.codelets.calls import Scratch, run_calls
 from abele.backends.codelets.numerics import Placed
-from abele.backends.evaluate.blocks import Blocks, bind_copy
+from abele.backends.evaluate.blocks import Blocks, bind_copy, read_blocks
 from abele.backends.host import copies as host_copies
 from abele.backends.host.copies import HostScratch
 from abele.backends.host.routes import bind_routes
+from abele.ir.geometry.blocks import gather
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
@@ -34,7 +35,11 @@ class Copy:
 
 @st.composite
 def held(draw: st.DrawFn, shape: tuple[int, ...]) -> Layout:
-    """A layout in which each element has one owner, perhaps with replicas."""
+    """A layout in which each element has one owner, perhaps with replicas.
+
+    Along some axes, it is a ring: the first block begins anywhere, and the last one goes on with
+    the first elements.
+    """
     order = draw(st.permutations(range(len(shape))))
     left = 12
     cuts = []
@@ -44,6 +49,13 @@ def held(draw: st.DrawFn, shape: tuple[int, ...]) -> Layout:
         cuts.append(Cut(shape[d], parts, grain if parts > 1 else 1))
         left //= parts
     access = identity_map(tuple(order.index(d) for d in range(len(shape))), shape)
+    rings = [draw(st.sampled_from((0, 0, 0, n // 2, n - 1, -1))) for n in shape]
+    access = AccessMap(
+        tuple(
+            replace(axis, offset=first, outside="wrap") if first else axis
+            for axis, first in zip(access.axes, rings, strict=True)
+        )
+    )
     if draw(st.booleans()):
         cuts.insert(0, Cut(2, 2))
         access = access.renamed({i: i + 1 for i in range(len(shape))})
@@ -120,6 +132,25 @@ def written(copy: Copy, fast: bool) -> np.ndarray | None:
 def test_routes_write_the_same_bytes_as_copies(copy: Copy):
     plain, quick = (written(copy, fast) for fast in (False, True))
     assert (plain == quick).all()
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_a_ring_gives_each_reader_the_elements_that_it_names(fast: bool):
+    ring = AccessMap((AxisMap(8, ((0, 2), (1, 1)), 2, outside="wrap"),))
+    source = Layout((Cut(4, 4), Cut(2)), ring)
+    target = Layout((Cut(8),), identity_map((0,), (8,)))
+    memory = np.zeros((4, 64), np.uint8)
+    held, filled = (
+        Blocks(Placed(memory, address, np.dtype(np.float32)), layout)
+        for address, layout in ((0, source), (8, target))
+    )
+    # Element 2 is the first of tile 0; tile 3 has elements 0 and 1.
+    memory[:, :8] = np.array([[2, 3], [4, 5], [6, 7], [0, 1]], np.float32).view(np.uint8)
+    bind, scratch = (host_copies.bind_copy, HostScratch()) if fast else (bind_copy, Scratch())
+    run_calls(bind([held], None, filled, scratch))
+    assert memory[0, 8:40].view(np.float32).tolist() == [*range(8)]
+    assert read_blocks(held).tolist() == [*range(8)]
+    assert gather(memory, 0, source, np.dtype(np.float32)).tolist() == [*range(8)]
 
 
 def test_a_copy_too_large_for_lists_of_routes_is_staged(monkeypatch: pytest.MonkeyPatch):
