@@ -16,7 +16,6 @@ from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 
 from ..backends.codelets.conversion import float_limits
 from ..dialects import control, nn
-from ..dialects.coordinates import holds_exactly
 from ..dialects.dtypes import numpy_dtype
 from ..dialects.levels import NN
 from ..dialects.settable import changing_states
@@ -47,10 +46,12 @@ class NarrowFloats(ModulePass):
     the type, as in masks, become its largest finite number. Plans that operations already have are
     kept.
 
-    Sums stay float32. So do squares, powers and products that only sums read, values computed only
-    from sums (a mean, a deviation), and values that are the same in every run until they are used.
-    Elementwise operations that read such a value compute in float32. Integers held as float32 are
-    exact up to 2048 (f16) or 256 (bf16) afterwards.
+    Sums stay float32. So do casts of integers to float32 that the narrow type does not hold exactly
+    (f16 holds those up to 2048, bf16 up to 256), floats that are seen as bits or come from bits,
+    squares, powers and products that only sums read, values computed only from such values (a mean,
+    a deviation, a random number), and values that are the same in every run until they are used.
+    Elementwise operations that read such a value compute in float32, and round their result. What a
+    branch, a loop or a function gives is rounded too.
 
     to: the narrower type.
 
@@ -72,7 +73,8 @@ class NarrowFloats(ModulePass):
         """Rewrite operation by operation, or function with its calls. Each rewrite leaves a valid
         program."""
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
-        wide = wide_operations(op, fixed_values(op, narrowing.stored))
+        dtype = numpy_dtype(narrowing.element)
+        wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
         for each in tuple(op.walk()):
             rewrite_of = _REWRITES.get(type(each), _narrow_operation)
             if each not in wide and may_rewrite():
@@ -217,6 +219,9 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     """Let an operation compute in the narrow type; operations of unknown meaning stay."""
     if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
         return
+    if isinstance(op, Structured) and op.structure().body.function == "bitcast":
+        # Its bits are those of float32. Others read a rounded float, or give it one to widen.
+        return
     kept = op.wide_operands if isinstance(op, Composite) else ()
     operands = [i for i in _float32_places(op.operands) if i not in kept]
     results = _float32_places(op.results)
@@ -251,13 +256,6 @@ def _narrow_cast(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
     if is_float32(op.result):
         edit.modified(op)
         narrowing.retype(op.result, edit)
-
-
-def _narrow_iota(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let an nn.iota have narrow numbers, if they are all whole numbers of the narrow type."""
-    assert isinstance(op, nn.IotaOp)
-    if holds_exactly(numpy_dtype(narrowing.element), *op.limits):
-        _narrow_operation(narrowing, op, edit)
 
 
 def _narrow_loop(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
@@ -327,6 +325,5 @@ _REWRITES: dict[type[Operation], _Rewrite] = {
     control.WhileOp: _narrow_loop,
     control.IfOp: _narrow_branch,
     nn.CastOp: _narrow_cast,
-    nn.IotaOp: _narrow_iota,
 }
 """The rewrites of operations that need more than narrow operands and results."""

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from math import prod
+from typing import Any
 
+import numpy as np
 from xdsl.dialects.builtin import TensorType, f32
 from xdsl.ir import Operation, OpResult, SSAValue
 
+from ...backends.codelets.conversion import float_limits
 from ...backends.reference import is_evaluable
 from ...dialects import nn
+from ...dialects.coordinates import holds_exactly
+from ...dialects.dtypes import numpy_dtype
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Reinterpretation, Structured
+from ...ir.number_kinds import is_floating, is_whole, whole_limits
 from ...ir.upstream import ModuleOp, isa
 
 
@@ -28,17 +34,19 @@ def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue
     return fixed
 
 
-def wide_operations(module: ModuleOp, fixed: Collection[SSAValue]) -> set[Operation]:
-    """The operations of a module that compute in float32.
+def wide_operations(
+    module: ModuleOp, fixed: Collection[SSAValue], narrow: np.dtype[Any]
+) -> set[Operation]:
+    """The operations of a module that compute in float32. narrow: the dtype of the other floats.
 
-    These are sums, what is computed of sums only, operations whose results are far from their
-    operands and that only sums read, elementwise operations that read a wide value, and the
-    operations that compute fixed values.
+    These are sums, casts of numbers that the narrow dtype does not hold, what is computed of both
+    only, operations whose results are far from their operands and that only sums read, elementwise
+    operations that read a wide value, and the operations that compute fixed values.
     Some of them hand a wide value on to their users. The results of the others are rounded, so that
     one sum does not widen everything after it.
     """
     ops = [op for op in module.walk() if _gives_wide(op)]
-    computed = {op for op in ops if _is_sum(op)}
+    computed = {op for op in ops if _is_sum(op) or _gives_numbers(op, narrow)}
     handing = set(computed)
     before = -1
     while len(handing) + len(computed) > before:
@@ -79,6 +87,37 @@ def _is_sum(op: Operation) -> bool:
     if along is not None:
         return along.name == "sum"
     return structure.body.combiner == "sum" and structure.own_operands == 1
+
+
+def _gives_numbers(op: Operation, narrow: np.dtype[Any]) -> bool:
+    """Whether an operation turns other numbers into float32: integers, coordinates, or elements
+    that are only stored, some of which a narrow dtype does not hold.
+
+    The bits of a random number and a position are such integers.
+    """
+    if not isinstance(op, Structured):
+        return False
+    structure = op.structure()
+    body = structure.body
+    if body.function != "identity" or body.combiner is not None or body.along is not None:
+        return False
+    numbers = [each.limits for each in structure.space.coordinates if each.operand == 0]
+    if any(not holds_exactly(narrow, *limits) for limits in numbers):
+        return True
+    operands = op.operands[: structure.own_operands]
+    return any(not _holds_all(narrow, numpy_dtype(nn.element_of(value))) for value in operands)
+
+
+def _holds_all(narrow: np.dtype[Any], other: np.dtype[Any]) -> bool:
+    """Whether a dtype of floats holds all numbers of another one. Wider floats count as held, as
+    rounding them is what narrowing means."""
+    if other.kind == "b" or (is_floating(other) and other.itemsize > 1):
+        return True
+    if is_whole(other):
+        limits = whole_limits(other)
+        return holds_exactly(narrow, limits.min, limits.max)
+    own, its = float_limits(narrow), float_limits(other)
+    return its.largest <= own.largest and its.smallest_subnormal >= own.smallest_subnormal
 
 
 def _is_pointwise(op: Operation) -> bool:

@@ -106,17 +106,117 @@ def test_a_group_becomes_narrow():
 
 def test_casts_to_float32_become_casts_to_the_narrow_type():
     before = """
-      %0 = nn.cast %x : (tensor<4xi32>) -> tensor<4xf32>
+      %0 = nn.cast %x : (tensor<4xi8>) -> tensor<4xf32>
       %1 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
-      %2 = nn.cast %1 : (tensor<4xf32>) -> tensor<4xi32>
-      func.return %2 : tensor<4xi32>"""
+      %2 = nn.cast %1 : (tensor<4xf32>) -> tensor<4xi8>
+      func.return %2 : tensor<4xi8>"""
     expected = """
-      %0 = nn.cast %x : (tensor<4xi32>) -> tensor<4xf16>
+      %0 = nn.cast %x : (tensor<4xi8>) -> tensor<4xf16>
       %1 = nn.relu %0 : (tensor<4xf16>) -> tensor<4xf16>
-      %2 = nn.cast %1 : (tensor<4xf16>) -> tensor<4xi32>
-      func.return %2 : tensor<4xi32>"""
-    ends = "%x: tensor<4xi32>", "tensor<4xi32>"
+      %2 = nn.cast %1 : (tensor<4xf16>) -> tensor<4xi8>
+      func.return %2 : tensor<4xi8>"""
+    ends = "%x: tensor<4xi8>", "tensor<4xi8>"
     check(body(before, *ends), body(expected, *ends))
+
+
+# Numbers and bits
+
+
+@pytest.mark.parametrize(
+    ("to", "source", "is_wide"),
+    [
+        ("f16", "i1", False),
+        ("f16", "i8", False),
+        ("f16", "ui8", False),
+        ("f16", "i16", True),
+        ("f16", "i32", True),
+        ("f16", "ui64", True),
+        ("bf16", "i8", False),
+        ("bf16", "ui16", True),
+        ("bf16", "i32", True),
+        ("f16", "f64", False),
+        ("bf16", "f16", False),
+        ("f16", "f8E5M2", False),
+        ("f16", "f8E8M0FNU", True),
+        ("bf16", "f8E8M0FNU", False),
+    ],
+)
+def test_numbers_that_the_narrow_type_does_not_hold_stay_wide_until_they_are_used(
+    to: str, source: str, is_wide: bool
+):
+    """A scale makes them small again: rounding them before would make infinities."""
+    lines = f"""
+      %0 = nn.cast %x : (tensor<4x{source}>) -> tensor<4xf32>
+      %1 = nn.mul %0, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.relu %1 : (tensor<4xf32>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>"""
+    text = print_module(narrowed(body(lines, f"%x: tensor<4x{source}>, %s: tensor<4xf32>"), to))
+    cast, product = (f"%0 = nn.cast %x : (tensor<4x{source}>) ->", "%1 = nn.mul %0, %s :")
+    assert (f"{cast} tensor<4xf32>" in text) == (f"{product} (tensor<4xf32>" in text) == is_wide
+    assert f": (tensor<4x{to}>) -> tensor<4x{to}>" in text
+
+
+def test_positions_beyond_the_exact_integers_stay_wide():
+    lines = """
+      %0 = nn.iota start 0 steps [1] : tensor<3000xf32>
+      %1 = nn.mul %0, %x : (tensor<3000xf32>, tensor<3000xf32>) -> tensor<3000xf32>
+      func.return %1 : tensor<3000xf32>"""
+    ends = "%x: tensor<3000xf32>", "tensor<3000xf32>"
+    text = print_module(narrowed(body(lines, *ends)))
+    assert "nn.iota start 0 steps [1] : tensor<3000xf32>" in text
+    assert "nn.mul %0, %x : (tensor<3000xf32>" in text
+    few = print_module(narrowed(body(lines, *ends).replace("3000", "2048")))
+    assert "nn.iota start 0 steps [1] : tensor<2048xf16>" in few
+
+
+SPACE = "<[i = 4] (i) of [4] -> (i) of [4]>"
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+@pytest.mark.parametrize("general", [False, True])
+def test_bits_stay_those_of_float32(to: str, general: bool):
+    def bits(value: str, source: str, target: str) -> str:
+        kinds = f"(tensor<4x{source}>) -> tensor<4x{target}>"
+        if general:
+            return f"nn.compute({value}) space {SPACE} body <bitcast> : {kinds}"
+        return f"nn.bitcast {value} : {kinds}"
+
+    lines = f"""
+      %0 = control.if %c : tensor<i1> -> (tensor<4xf32>) {{
+        %1 = {bits("%x", "i32", "f32")}
+        control.yield %1 : tensor<4xf32>
+      }} else {{
+        %2 = nn.relu %y : (tensor<4xf32>) -> tensor<4xf32>
+        control.yield %2 : tensor<4xf32>
+      }}
+      %3 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
+      %4 = {bits("%3", "f32", "i32")}
+      func.return %4 : tensor<4xi32>"""
+    takes = "%x: tensor<4xi32>, %y: tensor<4xf32>, %c: tensor<i1>"
+    module = narrowed(body(lines, takes, "tensor<4xi32>"), to)
+    text = print_module(module)
+    assert text.count("-> tensor<4xi32>") == 2
+    assert f"control.if %c : tensor<i1> -> (tensor<4x{to}>)" in text
+    x, y = np.float32([1.5, -2, 0.25, 3]), np.float32([4, 5, 6, 7])
+    for c, expected in ((True, [1.5, 0, 0.25, 3]), (False, y)):
+        values = {"arg0": x.view(np.int32), "arg1": y, "arg2": np.array(c)}
+        (found,) = run_reference(module, values).outputs.values()
+        assert found.astype(np.int32).view(np.float32).tolist() == list(expected)
+
+
+@pytest.mark.parametrize("to", ["f16", "bf16"])
+def test_random_numbers_are_what_they_were_but_rounded(to: str):
+    """Random bits are integers of 32 bits, which float16 would make infinite."""
+    lines = """
+      %0 = nn.cast %x : (tensor<4xi32>) -> tensor<4xf32>
+      %1 = nn.scale %0 by 5.9604644775390625e-08 : (tensor<4xf32>) -> tensor<4xf32>
+      %2 = nn.add %1, %y : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      func.return %2 : tensor<4xf32>"""
+    takes = "%x: tensor<4xi32>, %y: tensor<4xf32>"
+    bits, y = np.array([1, 1 << 20, 12345678, (1 << 24) - 1], np.int32), np.zeros(4, np.float32)
+    module = narrowed(body(lines, takes), to)
+    (found,) = run_reference(module, {"arg0": bits, "arg1": y}).outputs.values()
+    np.testing.assert_allclose(found, bits / 2**24, rtol=2**-8, atol=1e-7)
 
 
 # Control flow, calls, states
