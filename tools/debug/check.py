@@ -192,20 +192,36 @@ def check_run(
         verdict = compared.result() if compared else _compared(exe, inputs, outputs, is_over)
         if at != MACHINE:
             return verdict
-        if (verdict.problem or verdict.stepped) and look.first is None:
-            verdict = _followed(exe, inputs, outputs, verdict)
-        problem = verdict.problem
-        if problem and verdict.not_finite and look.overflow is not None:
-            problem = f"{problem}. {look.overflow}"
-        if verdict.error is None and verdict.rounded is None and verdict.not_finite:
-            # The operations of the machine are the model.
-            problem, made = "", str(look.overflow or "no operation makes them of finite values")
-            verdict = replace(verdict, not_finite=f"{verdict.not_finite}: {made}")
-        problem = str(look.first or problem)
         unlike = kernel_problem(exe, inputs, outputs, watched, look.first)
-        if unlike is not None:
-            problem = unlike.text if unlike.is_found or not problem else f"{unlike.text}. {problem}"
-        return replace(verdict, checked=look.checked, ratio=look.largest_ratio, problem=problem)
+        if unlike is not None and unlike.is_found:
+            verdict = replace(verdict, problem=unlike.text)
+        else:
+            verdict = _with_operations(exe, inputs, outputs, verdict, look)
+            if unlike is not None:
+                others = f". {verdict.problem}" if verdict.problem else ""
+                verdict = replace(verdict, problem=f"{unlike.text}{others}")
+        return replace(verdict, checked=look.checked, ratio=look.largest_ratio)
+
+
+def _with_operations(
+    exe: Executable,
+    inputs: Mapping[str, Array],
+    outputs: Mapping[str, Array],
+    verdict: Verdict,
+    look: OpCheck,
+) -> Verdict:
+    """The verdict on outputs, with what is known of the machine's operations."""
+    if look.first is not None:
+        return replace(verdict, problem=str(look.first))
+    if verdict.problem or verdict.stepped:
+        verdict = _followed(exe, inputs, outputs, verdict)
+    if verdict.not_finite and (verdict.error, verdict.rounded) == (None, None):
+        # There is no reference: the operations of the machine are the model.
+        made = str(look.overflow or "no operation makes them of finite values")
+        return replace(verdict, problem="", not_finite=f"{verdict.not_finite}: {made}")
+    if verdict.problem and verdict.not_finite and look.overflow is not None:
+        return replace(verdict, problem=f"{verdict.problem}. {look.overflow}")
+    return verdict
 
 
 def _watched(exe: Executable, inputs: Mapping[str, Array], look: OpCheck) -> Results:

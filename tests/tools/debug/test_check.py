@@ -546,17 +546,14 @@ def test_a_check_releases_its_machines(wide, threads: int, error: type[Exception
             super().__init__(*given, **options)
             machines.append(ref(self))
 
-    gc.disable()
-    try:
-        with using(threads), mock.patch("abele.tools.debug.check.Machine", Watched):
-            if error is None:
-                assert check_run(*wide, "exchange").passed
-            else:
-                with (
-                    mock.patch("abele.backends.check.overflow_of", side_effect=error),
-                    pytest.raises(error),
-                ):
-                    check_run(*wide, "exchange")
-        assert [each() for each in machines] == [None]
-    finally:
-        gc.enable()
+    with using(threads), mock.patch("abele.tools.debug.check.Machine", Watched):
+        if error is None:
+            assert check_run(*wide, "exchange").passed
+        else:
+            with (
+                mock.patch("abele.backends.check.overflow_of", side_effect=error),
+                pytest.raises(error),
+            ):
+                check_run(*wide, "exchange")
+    gc.collect()
+    assert [each() for each in machines] == [None]
