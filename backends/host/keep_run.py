@@ -41,9 +41,10 @@ from .kept_run import (
     MEMORY_BLOCK,
     SAVED_BLOCK,
     ZERO_BLOCK,
-    contents_of,
+    file_of,
 )
 from .load import loaded_kernels
+from .machine_code import kernel_stamp
 
 PLAIN = {
     "builtin.module",
@@ -129,6 +130,7 @@ class _Writer:
         stamps = self._machine.stamps
         tiles, row = self._machine.memory.shape
         head = {
+            "kernels": kernel_stamp(),
             "tiles": tiles,
             "row": row,
             "addresses": len(where),
@@ -140,7 +142,7 @@ class _Writer:
             "calls": calls,
             "steps": steps,
         }
-        return contents_of(head, [where, blocks, offsets, saved])
+        return file_of(head, [where, blocks, offsets, saved])
 
     def _bind_all(self) -> None:
         """Bind what the first run would bind: follow it, without making a call."""

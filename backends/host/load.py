@@ -5,6 +5,8 @@ A process that compiles imports numba, sets it to the form and the processor of 
 ends if LLVM gives up. None of that concerns the process that runs programs: it loads code of any
 form, and its own numba, if it uses one, is left as it is.
 
+Before code is used for the first time, one more process proves it (see proofs).
+
 Numba compiles under a lock, so threads would not help. When the first kernel has to be compiled, a
 second process starts to compile tasks that are needed later.
 """
@@ -36,7 +38,6 @@ from .machine_code import (
     UNPROVED,
     code_of,
     loaded_code,
-    locked,
     path_of,
     proved_otherwise,
     remove,
@@ -44,7 +45,7 @@ from .machine_code import (
     saved,
     saved_kernels,
 )
-from .proofs import Proof, Prover
+from .proofs import Proof, Prover, Undecided
 from .switch import VARIABLE, Choice, choice
 from .tasks import NEEDS
 
@@ -184,6 +185,8 @@ def _proved(chosen: Choice, task: str) -> tuple[Proof, bytes]:
     codes = {need: _known_code(chosen, need) or b"" for need in NEEDS[task]}
     try:
         proof = _prover(chosen).prove(task, {**codes, task: code})
+    except Undecided as problem:
+        raise NoKernels(task, f"cannot be tried: {problem}") from None
     except OSError:
         proof = _proof_here(chosen, task, code)
     if proof.problem:
@@ -265,15 +268,10 @@ def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
         print(json.dumps(line), flush=True)
 
     for task in tasks:
-        with locked(task):
-            # Another process may have compiled them meanwhile.
-            if any(saved(task, ending) is not None for ending in (UNPROVED, ENDING)):
-                tell(KEPT, task)
-                continue
-            code = _code_here(choice(), task, partial(tell, COMPILED, task))
-            if folder_stamp(KERNELS) != stamp or has_changed(KERNELS):
-                raise SystemExit("their sources have changed since this process began")
-            problem = save(task, code, UNPROVED)
+        code = _code_here(choice(), task, partial(tell, COMPILED, task))
+        if folder_stamp(KERNELS) != stamp or has_changed(KERNELS):
+            raise SystemExit("their sources have changed since this process began")
+        problem = save(task, code, UNPROVED)
         if problem:
             tell(CODE, task, problem, base64.b64encode(code).decode())
         else:

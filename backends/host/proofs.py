@@ -22,7 +22,7 @@ from tempfile import TemporaryFile
 from threading import Thread
 from typing import IO, Any, cast
 
-from .battery.answers import BEGUN, ENDED, PROVED
+from .battery.answers import BEGUN, ENDED, PROVED, UNDECIDED
 
 LIMIT_SECONDS = 60.0
 """How long a process may take for one group of cases. Each takes less than half a second of an idle
@@ -30,6 +30,9 @@ processor."""
 
 ENDING_SECONDS = 5.0
 """How long a process that answers no more may take to end."""
+
+KILLED = tuple(-each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
+"""Exit codes of processes that users and systems end, the latter if they run out of memory."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class Proof:
         return cls(task, found.cases, found.seconds, problem) if found.task == task else None
 
 
+class Undecided(Exception):
+    """A battery has found nothing. The message says why."""
+
+
 class Prover:
     """A process that computes batteries.
 
@@ -90,8 +97,18 @@ class Prover:
     def prove(self, task: str, codes: Mapping[str, bytes]) -> Proof:
         """Compute the battery of a task. If the process crashes or hangs, it has ended then.
 
-        codes: the machine code of the task, and of those that it needs.
+        codes: the machine code of the task, and of those that it needs. Raises Undecided.
         """
+        try:
+            proof = self._asked(task, codes)
+        except BaseException:
+            # Nobody waits for the answer any more.
+            self.end()
+            raise
+        return proof
+
+    def _asked(self, task: str, codes: Mapping[str, bytes]) -> Proof:
+        """What the process answers, or how it ends."""
         group = "start"
         try:
             self._ask(task, codes)
@@ -101,17 +118,14 @@ class Prover:
                     (group,) = more
                 elif kind == PROVED:
                     return Proof(task, *more)
+                elif kind == UNDECIDED:
+                    raise Undecided(more[0])
                 else:
-                    problem = self._ending()
-                    break
+                    raise BrokenPipeError
         except Empty:
             problem = f"no end within {LIMIT_SECONDS:.0f} s"
         except BrokenPipeError:
             problem = self._ending()
-        except BaseException:
-            # Nobody waits for the answer any more.
-            self.end()
-            raise
         self.end()
         return Proof(task, problem=f"{group}: {problem}")
 
@@ -151,7 +165,8 @@ class Prover:
         self._answers.put("")
 
     def _ending(self) -> str:
-        """How the process has ended, and the last thing that it said."""
+        """How the process has ended, and the last thing that it said. Raises Undecided if somebody
+        else has ended it."""
         with suppress(TimeoutExpired):
             _ = self._process.wait(ENDING_SECONDS)
         code = self._process.poll()
@@ -161,6 +176,8 @@ class Prover:
             how = f"ended by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
         except ValueError:
             how = f"exit code {code}"
+        if code in KILLED:
+            raise Undecided(f"its process was {how}")
         self._said.seek(0)
         lines = [each.strip() for each in self._said if each.strip()]
         return f"{how}: {lines[-1]}" if lines else how

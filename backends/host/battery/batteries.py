@@ -18,7 +18,7 @@ def battery_of(task: str) -> Battery:
 def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Proof:
     """What the battery of a task finds, up to the first case that fails.
 
-    begin: called with the name of each group before its cases are computed.
+    begin: called with the name of each group before its cases are computed. Raises MemoryError.
     """
     cases, start = 0, process_time()
     for name, group in battery_of(task).items():
@@ -28,6 +28,9 @@ def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Pro
             cases += group()
         except Differs as error:
             problem = str(error)
+        except MemoryError:
+            # No kernel is to blame.
+            raise
         except Exception as error:
             # What kernels have written may break anything.
             problem = f"{type(error).__name__}: {error}"

@@ -13,7 +13,7 @@ import sys
 
 from ..load import use_alone
 from ..threads import THREADS
-from .answers import BEGUN, PROVED
+from .answers import BEGUN, PROVED, UNDECIDED
 from .batteries import proved
 
 
@@ -31,5 +31,9 @@ def main() -> None:
         task, codes = json.loads(line)
         tell(BEGUN, "loading")
         use_alone({name: base64.b64decode(code) for name, code in codes.items()})
-        proof = proved(task, lambda name: tell(BEGUN, name))
-        tell(PROVED, proof.cases, proof.seconds, proof.problem)
+        try:
+            proof = proved(task, lambda name: tell(BEGUN, name))
+        except MemoryError:
+            tell(UNDECIDED, "there is too little memory")
+        else:
+            tell(PROVED, proof.cases, proof.seconds, proof.problem)

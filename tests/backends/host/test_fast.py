@@ -21,7 +21,6 @@ LARGE_POINTS = 700_000
 BINDERS = Binder, FastBinder
 
 pytest.importorskip("numba")
-pytestmark = pytest.mark.each_form
 
 
 class Bytes(Observer):

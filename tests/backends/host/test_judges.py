@@ -18,7 +18,6 @@ from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from abele.ir.strided import as_strided
 
 pytest.importorskip("numba")
-pytestmark = pytest.mark.each_form
 
 
 @st.composite

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from abele.backends.host import proofs
-from abele.backends.host.proofs import Proof, Prover
+from abele.backends.host.proofs import Proof, Prover, Undecided
 
 ANSWER = (
     "import json, os, signal, sys, time\ndef tell(*line): print(json.dumps(line), flush=True)\n"
@@ -55,6 +55,18 @@ def test_a_process_that_crashes_fails_in_the_group_that_it_was_in():
 def test_the_last_thing_that_a_process_said_is_repeated():
     proof = proved("tell('begun', 'loading'); sys.exit('LLVM ERROR: no such instruction')")
     assert proof.problem == "loading: exit code 1: LLVM ERROR: no such instruction"
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("os.kill(os.getpid(), signal.SIGKILL)", "its process was ended by SIGKILL"),
+        ("tell('undecided', 'there is too little memory')", "there is too little memory"),
+    ],
+)
+def test_kernels_are_not_to_blame_for_what_others_do(script: str, why: str):
+    with pytest.raises(Undecided, match=why):
+        proved(script)
 
 
 def test_a_process_that_does_not_answer_is_killed(monkeypatch: pytest.MonkeyPatch):
