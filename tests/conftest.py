@@ -35,8 +35,6 @@ os.environ.pop("PYTEST_ADDOPTS", None)
 import pytest  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
-from abele.ir.cache_folder import cache_folder  # noqa: E402
-
 # Times depend on what else the machine does; in CI the same examples run every time. A mistake that
 # few examples show is found by make fuzz, which runs many times as many.
 settings.register_profile(
@@ -60,13 +58,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=1,
         metavar="N",
         help="give each property N times as many examples, as make fuzz does",
-    )
-    parser.addoption(
-        "--programs",
-        type=int,
-        default=0,
-        metavar="N",
-        help="compare forms of kernels on N more generated programs, as make fuzz does",
     )
 
 
@@ -104,10 +95,6 @@ def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if os.environ.get("PYTEST_XDIST_WORKER"):
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
-        # Kernels are kept under the digest of all that their code depends on, and take 16 s of a
-        # core to compile for each form.
-        if not os.environ.get("NUMBA_CACHE_DIR"):
-            patch.setenv("NUMBA_CACHE_DIR", str(cache_folder().absolute() / "tests"))
         patch.setenv("ABELE_CACHE", str(folder / "abele-cache"))
         # A program of another test could hide a mistake in compiling.
         patch.setenv("ABELE_CACHE_BYTES", "0")

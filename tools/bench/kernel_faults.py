@@ -28,7 +28,7 @@ from ...backends.host.switch import VARIABLE as FORM_VARIABLE
 from ...ir.errors import InputError
 from ..views.script import run_script
 from ..views.table import figure_table
-from ..views.terminal import console
+from ..views.terminal import wide_enough
 from .named import names_in
 
 ROOMS = ("ir", "dialects", "backends")
@@ -81,12 +81,12 @@ FAULTS = {
         "2 * i if 2 * i < LANES else 2 * i + 1 for i",
         "2 * i for i",
     ),
-    "shift": Fault(
+    "comparison": Fault(
         "functions",
-        "a shift to the right keeps the sign",
+        "NaN is below every number",
         "functions.py",
-        "builder.lshr(a, b)",
-        "builder.ashr(a, b)",
+        'builder.fcmp_ordered("<", a, b),\n    "is equal"',
+        'builder.fcmp_unordered("<", a, b),\n    "is equal"',
     ),
     "dimensions": Fault(
         "copies",
@@ -162,7 +162,9 @@ COPY_RUNS""",
 PROGRAM = """
 import json, sys
 sys.path.insert(0, {folder!r})
-from abele.backends.host import load
+from abele.backends.host import load, tasks
+# Nothing but what the task needs is compiled.
+load.SHARES = (), (), *((each,) for each in tasks.NEEDS)
 task = {task!r}
 proof = load.proof_of(task)
 print(json.dumps([proof.problem, load.has_kernels(task)]))
@@ -223,7 +225,7 @@ def kernel_faults(
                 found = finding(fault, form)
                 missed += not found
                 table.add_row(fault.task, form, fault.what, found or "NOTHING")
-    console().print(table)
+    wide_enough(table).print(table)
     if missed:
         raise InputError(f"{missed} planted faults are not found")
 

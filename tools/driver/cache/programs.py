@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from ....backends import executable as program_file
 from ....ir.errors import InputError
 from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
-from ....ir.sealed_file import make_way
 from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of
@@ -74,18 +73,15 @@ def _keep(
     if after is None or key_of(after) != key:
         return
     try:
-        make_way(store.program(key))
+        store.write_parts(key, before)
         exe.write(store.program(key))
-        digest = program_file.digest_of(store.program(key))
-        # Without it, nobody uses the program.
-        store.write_parts(key, before, digest)
     except OSError as error:
         warn(store, error)
         store.remove(key)
         return
     store.touch(store.program(key))
     store.shrink()
-    exe.run_file = RunFile(store, key, digest)
+    exe.run_file = RunFile(store, key)
 
 
 def _found(
@@ -113,12 +109,6 @@ def _found(
     except InputError:
         store.remove(key)
         return None
-    kept_for = store.digest(key)
-    if program.digest != kept_for:
-        # It is of another key, unless a process writes it just now.
-        if kept_for is not None:
-            store.remove(key)
-        return None
     count_held(OPEN_FILE_BYTES)
     store.touch(entry)
 
@@ -138,10 +128,7 @@ def _found(
         try:
             with collection_paused():
                 if level != MACHINE:
-                    whole = program_file.load(entry)
-                    if whole.digest != program.digest:
-                        raise InputError(f"{entry}: another program")
-                    return whole.module_at(level, context())
+                    return program_file.load(entry).module_at(level, context())
                 module = program.module_at(level, context())
             program.check()
             return module
@@ -150,6 +137,6 @@ def _found(
 
     loaders = {level: partial(at, level) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew, kept=entry)
-    exe.run_file = RunFile(store, key, program.digest, program)
+    exe.run_file = RunFile(store, key, program)
     exe.stages.add("read", perf_counter() - start)
     return exe
