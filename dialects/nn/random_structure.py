@@ -191,7 +191,8 @@ def _merging(drawing: _Drawing) -> Structure:
     drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
     drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
     combiner = drawing.random.choice(ARITHMETIC)
-    if drawing.chance(0.5):
+    # Most functions of truth values give numbers, and partials that are truth values lose them.
+    if drawing.element == i1 or drawing.chance(0.5):
         drawing.operand(drawing.element, range(len(drawing.dims)))
         return _structure(drawing, Body("identity", combiner, (), drawing.stages()))
     body = drawing.function()
