@@ -57,7 +57,7 @@ STUCK = 3
 """Times the limit after which the process ends, where the program cannot be interrupted."""
 COMPILED_TWICE = 16
 """One program in this many is compiled and run twice, to see whether the results repeat."""
-COMMONLY, RARELY = 2, 4
+COMMONLY, RARELY = 2, 3
 """How many times as many programs kernels run as they would without new situations, at most."""
 PARTED = 3
 """The programs that run after some of the passes are others than those that run twice."""
@@ -213,7 +213,7 @@ class Judge:
         """Whether compiled kernels run a program of exchange too.
 
         They run every n-th one, and those with a situation that no program had before, as long as
-        they have not run too many: one program in eight, or in four if the situation is rare.
+        they have not run too many: one program in eight, or in five if the situation is rare.
         """
         often = self.settings.kernels
         if not self._reaches_kernels(program):
