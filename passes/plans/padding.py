@@ -11,15 +11,18 @@ def can_pad(structure: Structure, dim: int) -> bool:
     """Whether the parts of a reduction dimension may be padded without changing the result.
 
     Every operand that has the dimension is padded with the combiner's identity element, so the
-    body's function must map that element to itself. If the body reads a position that has the
-    dimension, it ignores the padding anyway, which is outside.
+    body's function must map that element to itself. Indices do not count: those of padding name an
+    element as others do, to which whatever the other operands hold is added. If the body reads a
+    position that has the dimension, it ignores the padding anyway, which is outside.
     """
     combiner, space = structure.body.combiner, structure.space
     touches = [dim in access.dims() for access in space.operands]
+    indices = {relation.operand for relation in space.relations}
+    computes = any(touched and i not in indices for i, touched in enumerate(touches))
     return (
         combiner is not None
         and any(touches)
-        and (_ignores(structure, dim) or _carries_identity(structure))
+        and (_ignores(structure, dim) or (computes and _carries_identity(structure)))
         and can_split_unevenly(space, dim)
         and all(
             not 0 <= axis.offset + a * space.dims[dim].size < axis.size

@@ -22,7 +22,9 @@ from .run import is_abeles
 PATIENT = 24
 """After so many programs in a row that reach nothing new, half as many are watched."""
 SELDOM = 16
-"""At least one program in this many is watched."""
+"""At least one program in this many is watched, for each pass under test."""
+OF_PIPELINE = 2
+"""Where tracing costs time, one program in so many for each pass of a pipeline is watched."""
 MOST_EVENTS = 2000
 """Python 3.11 reports so many lines of a function while a pass runs; a loop may have many more."""
 OWN_PACKAGE = "abele.passes"
@@ -46,7 +48,8 @@ class Reached:
         self.of: dict[CodeType, set[int] | None] = {}
         self._counted = 0
         self._idle = 0
-        self._every = 1
+        self._least = self.way.share(len(self.passes))
+        self._every = self._least
         self._turn = 0
 
     def has_news(self) -> bool:
@@ -56,9 +59,9 @@ class Reached:
         if self._turn % self._every == 0:
             self._idle = 0 if news else self._idle + 1
         if news:
-            self._every = 1
+            self._every = self._least
         elif self._idle >= PATIENT:
-            self._idle, self._every = 0, min(2 * self._every, SELDOM)
+            self._idle, self._every = 0, min(2 * self._every, SELDOM * self._least)
         self._turn += 1
         return news
 
@@ -139,6 +142,10 @@ class _Traced:
     def __init__(self, reached: Reached) -> None:
         self.reached = reached
 
+    def share(self, passes: int) -> int:
+        """One program in how many is watched at first."""
+        return 1 if passes == 1 else OF_PIPELINE * passes
+
     @contextmanager
     def session(self) -> Generator[None]:
         """A block that is watched in parts."""
@@ -183,6 +190,10 @@ class _Monitored:
         self.reached = reached
         self.monitoring: Any = getattr(sys, "monitoring")  # noqa: B009
         self.tool: int | None = None
+
+    def share(self, passes: int) -> int:
+        """One program in how many is watched at first."""
+        return 1
 
     @contextmanager
     def session(self) -> Generator[None]:
