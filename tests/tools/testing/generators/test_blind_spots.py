@@ -12,8 +12,8 @@ from abele.tools.testing.search.failures import Wrong
 from ..blind_passes import BLIND, RARE
 
 MOST_PROGRAMS = 400
-"""Programs to find a bug in. The more operators and shapes there are, the rarer is each: most of these
-bugs are found within 100, and max-from-zero within 400."""
+"""Programs to find a bug in. The more operators and shapes there are, the rarer is each: most of
+these bugs are found within 100, and max-from-zero within 400."""
 
 
 class Found(Exception):
