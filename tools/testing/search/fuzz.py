@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import get_context
+from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from ....dialects.levels import LEVELS, NN, PLANNED
@@ -113,8 +114,9 @@ def fuzz(
     program smaller returns the smallest one so far.
     """
     fork = get_context("fork")
+    stop = fork.Event()
     # Forks inherit the checks. Passes made of a user's rules could not be sent to them.
-    with ProcessPoolExecutor(processes, fork, _CHECKS.update, (checks,)) as pool:
+    with ProcessPoolExecutor(processes, fork, _begin, (checks, stop)) as pool:
         running = [
             pool.submit(_run, name, seconds, seed, folder / _file_name(name), reduce_seconds)
             for name in checks
@@ -125,6 +127,8 @@ def fuzz(
                 left.discard(each)
                 yield each.result()
         except KeyboardInterrupt:
+            # A fork may have been given its next check already.
+            stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             # A fork that was between two checks has ended by itself.
             with suppress(BrokenProcessPool):
@@ -135,12 +139,21 @@ def fuzz(
 
 _CHECKS: dict[str, Check] = {}
 """The checks by name, in the processes that run them."""
+_STOP: list[Event] = []
+"""The event that ends all checks, in these processes."""
+
+
+def _begin(checks: Mapping[str, Check], stop: Event) -> None:
+    _CHECKS.update(checks)
+    _STOP[:] = [stop]
 
 
 def _run(
     name: str, seconds: float, seed: int, folder: Path, reduce_seconds: float | None
 ) -> Fuzzed:
     report = Report()
+    if any(each.is_set() for each in _STOP):
+        return Fuzzed(name, report)
     try:
         check = _CHECKS[name]
         check(
