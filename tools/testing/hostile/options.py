@@ -39,17 +39,18 @@ VALID: dict[str, tuple[str, ...]] = {
     "report": (MODULE, "-o", "folder"),
     # child.py gives the command a cache folder of its own.
     "cache": ("explain", MODULE),
-    "doctor": (),
     # These run for minutes, so they get something that they refuse, twice: an option before it may
     # take the first for its value.
     "bench": ("--target=no such target", "no such benchmark"),
     "mutate": ("--seed=0", "no-such-pass"),
     "fuzz": ("--seed=0", "no-such-pass"),
     "demo": ("--target", "no such target"),
+    # It would compile kernels.
+    "doctor": ("--json", "no such folder/health.json"),
 }
 """Valid arguments of each command; of slow ones, some that they refuse."""
 
-LAST = ("bench", "mutate", "fuzz", "demo")
+LAST = ("bench", "mutate", "fuzz", "demo", "doctor")
 """Commands whose refused arguments come last, because the last value of an option counts."""
 
 HARMFUL = (
