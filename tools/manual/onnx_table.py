@@ -69,7 +69,33 @@ def onnx_table_page() -> str:
         "operator need constants there, or `--value`; and the messages of the importer, with "
         "`...` for what depends on the node. A node that breaks a rule of ONNX is refused as well.",
         *blocks,
+        "## Where implementations differ",
+        "ONNX's text leaves these cases open, and onnxruntime computes something else. abele "
+        "chooses:",
+        table(("case", "abele", "onnxruntime"), CHOICES),
     )
+
+
+CHOICES = (
+    (
+        "`HannWindow`, `HammingWindow` and `BlackmanWindow` of one element, not periodic",
+        "the first element of a longer window, so 0 for `HannWindow`",
+        "NaN: the formula divides 0 by 0",
+    ),
+    (
+        "`QLinearAveragePool` with `count_include_pad` and `ceil_mode`, where a window reaches "
+        "behind the padding",
+        "divides by the elements and the padding in the window, as `AveragePool` does",
+        "divides by the size of the window",
+    ),
+    (
+        "`Pad` with `mode=wrap` that removes elements on one side (a negative pad) and adds some "
+        "on the other",
+        "repeats all elements of the operand, also those that are removed",
+        "removes elements first, and repeats the others",
+    ),
+)
+"""Cases that the standard leaves open: what abele computes, and what onnxruntime does."""
 
 
 def _by_domain() -> dict[str, dict[str, list[defs.OpSchema]]]:

@@ -58,8 +58,8 @@ class Sizes:
         symbols = {name for value in self.inputs for _, name in self.names(value)}
         for name, size in dims.items():
             # From Python, sizes may be anything.
-            if not isinstance(size, int) or isinstance(size, bool) or size < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise self.bad(f"--dim {name}={size}; need an integer, 1 or more")
+            if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise self.bad(f"--dim {name}={size}; need an integer, 0 or more")
             if name in symbols:
                 self.symbols[name] = size
             elif not self._add_axis(name, size):

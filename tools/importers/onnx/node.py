@@ -129,6 +129,13 @@ class Counts:
     draws: int = 0
 
 
+def given_by(inputs: Sequence[str]) -> str:
+    """What gives values to inputs when a model is compiled: the options, and the argument."""
+    options = " ".join(f"--value {name}=X.npy" for name in inputs)
+    arguments = ", ".join(f"{name!r}: array" for name in inputs)
+    return f"{options}, or values={{{arguments}}} in Python"
+
+
 @dataclass
 class Graph:
     """The program so far: values by name, states, and operations.
@@ -477,7 +484,7 @@ class Node:
             raise NotConstantError(
                 f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} "
                 f"{self.proto.input[index]!r} depends on inputs ({', '.join(inputs)}), which is "
-                "not supported; need a constant",
+                f"not supported; need a constant, or its values: {given_by(inputs)}",
                 inputs,
             )
         return array

@@ -74,9 +74,9 @@ def _conv_transpose(node: Node) -> Results:
     mode = node.text("auto_pad", "NOTSET")
     shape = node.integers("output_shape", [])
     if not shape and mode in ("SAME_UPPER", "SAME_LOWER"):
-        # As ONNX infers it: a kernel shorter than its stride gets no padding.
-        reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-        shape = [f - max(0, r - s) for f, r, s in zip(full, reach, stride, strict=True)]
+        # As the operator's text and onnxruntime have it; ONNX infers output_padding on top.
+        # A kernel shorter than its stride gets no padding, and may reach fewer elements.
+        shape = [min(f, n * s) for f, n, s in zip(full, image, stride, strict=True)]
     if shape:
         if len(shape) != rank:
             raise node.bad(f"output_shape {shape}; need {rank} sizes")

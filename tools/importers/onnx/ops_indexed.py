@@ -27,13 +27,15 @@ def _indices(node: Node, operand: int, size: int) -> SSAValue:
     """The indices of an axis of some size. Negative ones count from its end.
 
     Raises InputError for indices that are known now and out of range. Others are checked when they
-    are used.
+    are used, and so are those of a branch or loop, which may never run.
     """
     if not is_whole(dtype_of(node.value(operand))):
         raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
     array = node.graph.known(node.value(operand))
     if array is not None:
         outside = array[(array < -size) | (array >= size)]
+        if outside.size and node.graph.body is not node.graph.main:
+            return node[operand]
         if outside.size:
             raise node.bad(f"index {outside.flat[0]} of an axis of {size} elements")
         normal = np.where(array < 0, array + size, array)

@@ -556,6 +556,14 @@ def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
     return nn.tensor(shape, element)
 
 
+REMEDIES = {
+    ("ai.onnx.ml", "ZipMap"): "only tensors are: a map of scores by class is none. Export without "
+    "it, such as skl2onnx.to_onnx(..., options={'zipmap': False}); the result is then a table of "
+    "scores, one column for each class"
+}
+"""What to do about an operator that many exporters write, and that no program can compute."""
+
+
 def _check_operator(node: Node) -> None:
     """Raise UnsupportedError for an unknown operator, before anything is built."""
     if is_function(node) and _importer(node) is None:
@@ -570,6 +578,9 @@ def _check_operator(node: Node) -> None:
     if known is not None and _importer(node) is None:
         near = get_close_matches(node.operator, known)
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
+        remedy = REMEDIES.get((node.domain, node.operator))
+        if remedy is not None:
+            raise node.unsupported("the operator", remedy)
         raise node.unsupported(
             "the operator", f"{len(known)} others are (docs/reference/onnx.md){guess}; {wanted}"
         )

@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....ir.geometry.blocks import fill_of
-from .node import Node, NotConstantError, Results, Size
+from .node import Node, NotConstantError, Results, Size, given_by
 
 
 def sized(node: Node, value: SSAValue, axis: int, count: SSAValue) -> SSAValue:
@@ -88,7 +88,8 @@ def depends(node: Node, operand: int) -> NotConstantError:
         f"{node.graph.place}: node {node.name!r}: operator {node.operator} of domain "
         f"{node.domain}, opset {node.opset}: axis {size.axis} of operand {operand} "
         f"{node.proto.input[operand]!r} has a size that depends on values of inputs "
-        f"({', '.join(inputs)}), which is not supported here; give their values at import",
+        f"({', '.join(inputs)}), which is not supported here; "
+        f"give their values when you compile: {given_by(inputs)}",
         inputs,
     )
 

@@ -58,7 +58,9 @@ def check_valid(
     try:
         checker.check_model(light_copy(proto, nodes))
     except checker.ValidationError as error:
-        raise _named(str(error), graph, nodes) from None
+        outside = {value.name for value in (*proto.graph.input, *proto.graph.initializer)}
+        outside |= {name for node in nodes for name in node.proto.output}
+        raise _named(str(error), graph, nodes, outside) from None
     except (EncodeError, ValueError, RuntimeError) as error:
         raise graph.bad(f"ONNX's checker fails: {one_line(error)}; {LENIENT}") from None
 
@@ -263,8 +265,11 @@ def _large_constant(node: Node) -> onnx.TensorProto | None:
 # Messages
 
 
-def _named(text: str, graph: Graph, nodes: Sequence[Node]) -> InputError:
-    """The checker's error as one about the node that breaks the rule."""
+def _named(text: str, graph: Graph, nodes: Sequence[Node], outside: set[str]) -> InputError:
+    """The checker's error as one about the node that breaks the rule.
+
+    outside: the values of the model's graph, which are outside of the graphs of its nodes.
+    """
     problem, *contexts = text.split("\n\n==> Context")
     problem = " ".join(problem.split()).rstrip(".")
     # The last context is the outermost one: a node of the graph, not of a graph inside it.
@@ -277,6 +282,11 @@ def _named(text: str, graph: Graph, nodes: Sequence[Node]) -> InputError:
         return makers[-1].bad(f"result {twice[1]!r} is the name of an earlier value; {LENIENT}")
     if unknown is not None and node is not None:
         return graph.unknown(unknown[1], str(node))
+    if absent is not None and absent[1] in outside:
+        return graph.bad(
+            f"a branch or loop body returns {absent[1]!r}, a value of the graph around it; need a "
+            f"value that its own nodes make, such as Identity({absent[1]}); {LENIENT}"
+        )
     if absent is not None:
         return graph.unknown(absent[1], f"output {absent[1]!r}")
     problem = _TAGGED.sub(lambda tag: repr(nodes[int(tag[1])].name), problem)

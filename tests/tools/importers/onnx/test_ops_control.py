@@ -69,6 +69,40 @@ def test_a_branch_on_data_is_taken_in_a_run():
         np.testing.assert_array_equal(y, need)
 
 
+OUT_OF_RANGE = """
+seven = Constant <value_ints = [7, 0]> ()
+y = If (c) <
+  then_branch = yes () => (float[2] a) { a = Gather (x, seven) },
+  else_branch = no () => (float[2] b) { b = Slice (x, z, t) }
+>"""
+
+
+def test_an_index_out_of_range_is_a_fault_only_where_its_branch_runs():
+    nodes = "z = Constant <value_ints = [0]> () t = Constant <value_ints = [2]> ()" + OUT_OF_RANGE
+    proto = model("float[3] x, bool c", "float[2] y", nodes)
+    module, x = imported(proto), np.array([1, 2, 3], F)
+    (y,) = run(module, x, np.array(False))
+    np.testing.assert_array_equal(y, [1, 2])
+    (y,) = AbeleBackend.run_model(proto, [x, np.array(False)])
+    np.testing.assert_array_equal(y, [1, 2])
+    with pytest.raises(InputError, match="index 7"):
+        AbeleBackend.run_model(proto, [x, np.array(True)])
+    outside = model("float[3] x", "float[2] y", OUT_OF_RANGE.split("y = If")[0] + GATHERED)
+    with pytest.raises(InputError, match="index 7 of an axis of 3 elements"):
+        imported(outside)
+
+
+GATHERED = "y = Gather (x, seven)"
+
+
+def test_a_branch_that_returns_a_value_of_the_graph_around_it_says_so():
+    nodes = """x2 = Neg (x)
+      y = If (c) < then_branch = yes () => (float[3] x2) { q = Neg (x) },
+                   else_branch = no () => (float[3] b) { b = Neg (x2) } >"""
+    with pytest.raises(InputError, match=r"returns 'x2', a value of the graph around it; need .*I"):
+        imported(model("float[3] x, bool c", "float[3] y", nodes))
+
+
 @pytest.mark.parametrize(("size", "name"), [(3, "nn.mul"), (4, "nn.neg")])
 def test_a_branch_on_shapes_is_chosen_at_import(size: int, name: str):
     nodes = """

@@ -396,6 +396,17 @@ def test_a_transposed_kernel_shorter_than_its_stride_is_not_padded(mode: str):
     same_as_onnxruntime(one("ConvTranspose", [2, 3, 4, 5], [3, 2, 1, 2], **attributes))
 
 
+@pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
+def test_output_padding_does_not_change_the_size_of_the_same(mode: str):
+    attributes = {"strides": [2, 2], "output_padding": [1, 0], "auto_pad": mode}
+    proto = one("ConvTranspose", [1, 2, 7, 6], [2, 3, 4, 3], **attributes)
+    # The shape that ONNX infers adds output_padding.
+    proto.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 14, 12])
+    )
+    same_as_onnxruntime(proto)
+
+
 def test_logarithms_of_sums_of_integers_are_rounded_once():
     proto = of_types(one("ReduceLogSumExp", [3, 2], weights=[ints(1)], keepdims=0), np.int32)
     rows = np.array([[-2, -3], [3, 3], [-9, 0]], np.int32)
@@ -741,10 +752,47 @@ def test_an_unknown_dimension_is_refused():
         imported(one("Relu", ["N", 3]), dims={"N": 1, "Q": 2})
 
 
-@pytest.mark.parametrize("size", [0, -1, "a", 1.5, True])
+@pytest.mark.parametrize("size", [-1, "a", 1.5, True])
 def test_a_dimension_needs_an_integer_of_elements(size: Any):
-    with pytest.raises(InputError, match=f"--dim N={size}; need an integer, 1 or more"):
+    with pytest.raises(InputError, match=f"--dim N={size}; need an integer, 0 or more"):
         imported(one("Relu", ["N", 3]), dims={"N": size})
+
+
+def test_a_map_of_scores_is_refused_with_what_to_do():
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])
+    of_type = helper.make_map_type_proto(
+        TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    )
+    result = helper.make_value_info("y", helper.make_sequence_type_proto(of_type))
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 2])
+    proto = helper.make_model(
+        helper.make_graph([node], "g", [x], [result]),
+        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)],
+        ir_version=9,
+    )
+    with pytest.raises(InputError, match=r"options=\{'zipmap': False\}"):
+        imported(proto)
+
+
+def test_padding_that_wraps_repeats_what_it_removes_on_the_other_side():
+    """docs/operators.md says where onnxruntime differs."""
+    weights = [np.array([-1, 4]), np.array(9, np.float32), np.array([0])]
+    module = imported(one("Pad", [5], weights=weights, mode="wrap"))
+    x = np.arange(5, dtype=np.float32)
+    assert run_reference(module, {"x0": x}).outputs["y"].tolist() == [1, 2, 3, 4, 0, 1, 2, 3]
+
+
+def test_a_window_of_one_element_is_the_first_of_a_longer_one():
+    """docs/operators.md says where onnxruntime differs."""
+    module = imported(one("HannWindow", weights=[np.array(1)], periodic=0))
+    assert run_reference(module, {}).outputs["y"].tolist() == [0]
+
+
+def test_a_dimension_may_be_empty():
+    found = run_reference(
+        imported(one("Relu", ["N", 3]), dims={"N": 0}), {"x0": np.zeros((0, 3), np.float32)}
+    )
+    assert found.outputs["y"].shape == (0, 3)
 
 
 # What is refused
