@@ -24,7 +24,7 @@ def test_there_is_a_job_for_every_pass_and_every_level():
 
 def test_a_failure_is_saved_and_the_other_jobs_go_on(tmp_path: Path):
     checks = {"wrong one": partial(check_pass, SwapSub()), **jobs(["canonicalize"])}
-    done = {each.name: each for each in fuzz(checks, 3.0, 1, tmp_path, processes=2)}
+    done = {each.name: each for each in fuzz(checks, 6.0, 1, tmp_path, processes=2)}
     assert "swap-sub" in done["wrong one"].failure
     assert (tmp_path / "wrong-one" / "program.mlir").exists()
     assert done["canonicalize"].failure == ""
