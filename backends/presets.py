@@ -56,6 +56,10 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
 }
 """By preset and dotted key, the values that are its own."""
 
+WITHOUT_CHIP = ("tiny",)
+"""The presets that stand for no chip, and may have any number of tiles. The tiles of every other
+preset are those of one chip."""
+
 PRESET_SOURCES: Mapping[str, Mapping[str, str]] = {
     name: {key: own.source for key, own in values.items()} for name, values in PRESET_VALUES.items()
 }

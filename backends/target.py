@@ -41,7 +41,7 @@ from .facts import (
     fact,
 )
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
-from .presets import PRESET_SOURCES, PRESET_VALUES
+from .presets import PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
 from .target_toml import line_of, written
 
 MOST_TILES = 1_000_000
@@ -118,6 +118,24 @@ class Target:
         operand = "float8" if dtype_name.startswith("float8") else dtype_name
         units = table.get((operand, partials_name))
         return units if units is not None and units.units else None
+
+    @property
+    def chips(self) -> int:
+        """How many chips of the preset have as many tiles; 1 for a preset that is no chip."""
+        if self.base in WITHOUT_CHIP:
+            return 1
+        return -(-self.tiles // PRESETS[self.base].tiles)
+
+    @property
+    def unpriced(self) -> str:
+        """What no price of a program on this target includes, in a sentence; "" if there is
+        nothing to say."""
+        if self.chips == 1:
+            return ""
+        return (
+            f"{self.label()} has as many tiles as {self.chips} chips, and no links between chips "
+            "are priced: cycles are those of one chip of that size"
+        )
 
     def uncalibrated(self) -> Target:
         """The same machine without its fitted constants."""

@@ -134,3 +134,20 @@ def test_to_dict_has_every_value():
     values = resolve_target("mk2:7").to_dict()
     assert values["tiles"] == 7
     assert values["amp"]["float16_float16"]["units"] == 16
+
+
+@pytest.mark.parametrize(
+    ("text", "chips"),
+    [
+        ("mk1", 1),
+        ("mk1:1216", 1),
+        ("mk1:1217", 2),
+        ("mk1:3648", 3),
+        ("mk2:64", 1),
+        ("tiny:5000", 1),
+    ],
+)
+def test_a_target_of_several_chips_says_that_no_links_are_priced(text: str, chips: int):
+    target = resolve_target(text)
+    assert target.chips == chips
+    assert (f"{text} has as many tiles as {chips} chips" in target.unpriced) == (chips > 1)

@@ -16,6 +16,9 @@ from ...dialects.tile import SuperstepOp
 from ...ir.phases import several
 from ..driver.executable import MACHINE, Executable
 
+UNUSED = "reserved, unused"
+"""The category of reserved bytes that neither code nor vertex state, nor stacks take."""
+
 WIDE = "float32"
 """The type that a narrower float can replace."""
 
@@ -52,13 +55,13 @@ class MemoryMap:
     """The fullest tile of a program in its worst superstep.
 
     categories: bytes by purpose, in the order of the columns: variables that always live, variables
-    live in this superstep, gaps free in it, code, vertex state, exchange code and stacks. reserved:
-    what the target reserves for the last four. all_always_live: bytes on all tiles together.
-    once_always_live: the same without replicas; narrow_always_live: the same if float32 had half
-    its width. level: the program's level. is_wide: whether any of it is float32. layers: largest
-    first. steps: the supersteps with the most live bytes on any tile, and that tile. phases: of a
-    step of training; empty for any other program. shortage: what the target lacks, in a few words;
-    "" if the program fits.
+    live in this superstep, gaps free in it, code, vertex state, exchange code and stacks, and what
+    is left of the bytes that are reserved for the last four. reserved: these reserved bytes.
+    all_always_live: bytes on all tiles together. once_always_live: the same without replicas;
+    narrow_always_live: the same if float32 had half its width. level: the program's level. is_wide:
+    whether any of it is float32. layers: largest first. steps: the supersteps with the most live
+    bytes on any tile, and that tile. phases: of a step of training; empty for any other program.
+    shortage: what the target lacks, in a few words; "" if the program fits.
     """
 
     target: Target
@@ -85,8 +88,13 @@ class MemoryMap:
 
     @property
     def overhead_bytes(self) -> int:
-        """Bytes of everything else, by the rules of `backends/overheads`."""
-        return sum(self.categories.values()) - self.variable_bytes
+        """Bytes of code, vertex state, exchange code and stacks, by `backends/overheads`."""
+        return sum(self.categories.values()) - self.variable_bytes - self.categories[UNUSED]
+
+    @property
+    def all_bytes(self) -> int:
+        """The sum of all categories."""
+        return sum(self.categories.values())
 
     @property
     def fits(self) -> bool:
@@ -113,6 +121,7 @@ def memory_map(exe: Executable) -> MemoryMap:
     report, module = exe.memory, exe.module_at(MACHINE)
     more = overheads(module, variables_of(module), report.tiles, exe.target)
     tile = report.fullest_tile
+    reserved = exe.target.memory.reserved_bytes
     variables = [v for v in module.body.block.ops if isinstance(v, VariableOp)]
     return MemoryMap(
         target=exe.target,
@@ -126,8 +135,9 @@ def memory_map(exe: Executable) -> MemoryMap:
             "vertex state": int(more.vertex_state[tile]),
             "exchange code": int(more.exchange_code[tile]),
             "stacks": int(more.stacks[tile]),
+            UNUSED: max(reserved - int(more.total[tile]), 0),
         },
-        reserved=exe.target.memory.reserved_bytes,
+        reserved=reserved,
         all_always_live=int(report.always_live_bytes.sum()),
         once_always_live=sum(_bytes_once(v) for v in variables if v.is_resident),
         narrow_always_live=sum(_narrow_bytes(v) for v in variables if v.is_resident),

@@ -145,8 +145,7 @@ def _show(found: MemoryMap, model: str, top: int) -> None:
     for name, size in found.categories.items():
         table.add_row(name, f"{size:,}", f"{size / tile:.1%}")
     table.add_section()
-    total = found.variable_bytes + max(found.overhead_bytes, found.reserved)
-    table.add_row("all", f"{total:,}", f"{total / tile:.1%}")
+    table.add_row("all", f"{found.all_bytes:,}", f"{found.all_bytes / tile:.1%}")
     terminal.print(table)
 
     table = Table(title="layers on this tile in that superstep", title_justify="left")
@@ -194,13 +193,21 @@ def _trial_table(tried: tuple[Trial, ...]) -> Table:
 
 
 def _tell_overheads(found: MemoryMap) -> None:
-    """Warn if code, vertex state, exchange code and stacks need more than is reserved for them."""
-    if found.overhead_bytes > found.reserved:
-        print_error_line(
-            f"warning: code, vertex state, exchange code and stacks take {found.overhead_bytes:,} "
-            f"bytes by the target's rules, and {found.reserved:,} are reserved; set "
-            f"memory.reserved_bytes={found.overhead_bytes} in the target to plan with enough room"
-        )
+    """Warn if code, vertex state, exchange code and stacks need more than is reserved for them, and
+    say whether they fit beside the variables."""
+    if found.overhead_bytes <= found.reserved:
+        return
+    lacks = found.all_bytes - found.target.bytes_per_tile
+    if lacks > 0:
+        room = f"the variables fit, but beside them the tile lacks {lacks:,} bytes for these"
+    else:
+        room = "they fit beside the variables of this tile"
+    said = f"; {room}" if found.fits else ""
+    print_error_line(
+        f"warning: code, vertex state, exchange code and stacks take {found.overhead_bytes:,} "
+        f"bytes by the target's rules, and {found.reserved:,} are reserved{said}; set "
+        f"memory.reserved_bytes={found.overhead_bytes} in the target to plan with enough room"
+    )
 
 
 def _write(path: Path, found: MemoryMap, tried: tuple[Trial, ...]) -> None:

@@ -42,7 +42,7 @@ from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
 from .compiling import Compilation, compiles
-from .showing import warn
+from .showing import warn, warn_of_unpriced
 
 PASSES, SCAN = "passes", "scan"
 """Folders of a report with other pages."""
@@ -255,6 +255,7 @@ def _say(exe: Executable, found: _Judged, asked: _Asked) -> None:
     report = found.report
     if report.program["planned"]:
         warn(exe.relaxed)
+        warn_of_unpriced(exe.target)
     for line in (*report_lines(report, asked.output), *comparison_lines(found.beside)):
         console().print(line, highlight=False, soft_wrap=True)
     if asked.opened and asked.output is not None:

@@ -13,6 +13,7 @@ from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, print_error_line
 
 if TYPE_CHECKING:
+    from ...backends.target import Target
     from ...passes.planner.relaxed import Relaxed
     from ..debug.check import Verdict
 
@@ -23,9 +24,17 @@ def warn(relaxed: Iterable[Relaxed]) -> None:
         print_error_line(f"warning: no plan keeps the memory proportion of {each}")
 
 
+def warn_of_unpriced(target: Target) -> None:
+    """Warn on standard error about what no price on a target includes."""
+    if target.unpriced:
+        print_error_line(f"warning: {target.unpriced}")
+
+
 def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
-    """Print the summary table, and warn about relaxed limits; exit with 1 if the check failed."""
+    """Print the summary table, and warn about relaxed limits and what is not priced; exit with 1 if
+    the check failed."""
     warn(exe.relaxed)
+    warn_of_unpriced(exe.target)
     console().print(summary(exe, title, verdict.rows if verdict else ()))
     if verdict is not None and not verdict.passed:
         print_error_line(f"check failed: {verdict.problem}")

@@ -496,6 +496,8 @@ class Executable(NotCopied):
             "target": self.target.spelling(),
             "target_label": self.target.label(),
             "tiles": self.target.tiles,
+            "chips": self.target.chips,
+            "unpriced": self.target.unpriced,
             **(_numbers(self._reported, GRAPH) or self._graph()),
             **vars(costs),
             **self._host(),

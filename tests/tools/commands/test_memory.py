@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -50,6 +51,43 @@ def test_a_program_with_more_tiles_than_the_target_does_not_fit(on_four_tiles: s
     result = CliRunner().invoke(app, ["memory", on_four_tiles, "--target", "tiny:2"])
     assert result.exit_code == 3
     assert "error: does not fit: it needs 4 tiles, and the target has 2\n" in result.output
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        "tiny:4",
+        "tiny:16",
+        # Less is reserved than code takes, or much more.
+        "tiny:4,memory.reserved_bytes=100",
+        "mk2:64,memory.reserved_bytes=200000",
+    ],
+)
+def test_the_rows_of_the_table_add_up_to_its_total(target: str):
+    result = memory("--target", target)
+    assert result.exit_code == 0, result.output
+    first = result.stdout.partition("layers on this tile")[0]
+    rows = [
+        (name.strip(), int(size.replace(",", "")))
+        for name, size in re.findall(r"│ ([a-z ,]+?) +│ +([0-9,]+) │ +[0-9.]+% │", first)
+    ]
+    *parts, (last, total) = rows
+    assert last == "all"
+    assert len(parts) == 8
+    assert total == sum(size for _, size in parts)
+
+
+def test_a_fit_of_the_variables_alone_is_one_statement():
+    own = "memory.bytes_per_tile={},memory.reserved_bytes=100"
+    roomy = memory("--target", f"tiny:4,{own.format(200_000)}")
+    assert "are reserved; they fit beside the variables of this tile; set memory" in roomy.output
+    found = json.loads(Path("out.json").read_text()) if Path("out.json").exists() else None
+    result = memory("--target", f"tiny:4,{own.format(200_000)}", "--json", "out.json")
+    found = json.loads(Path("out.json").read_text())
+    needed = sum(found["categories"].values())
+    tight = memory("--target", f"tiny:4,{own.format(needed - 1)}", "--json", "out.json")
+    assert (result.exit_code, tight.exit_code) == (0, 0), tight.output
+    assert "are reserved; the variables fit, but beside them the tile lacks " in tight.output
 
 
 def test_categories_add_up_to_the_bytes_that_a_run_reports():

@@ -7,7 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ....backends.memory import MemoryReport
+from ....backends.overheads import overheads
 from ....backends.price import totals, variables_of
 from ....backends.step_charges import StepCharge, step_charges
 from ....backends.target import Target
@@ -243,6 +246,15 @@ def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
     )
 
 
+def _code_shortage(exe: Executable) -> int:
+    """The most bytes that a tile lacks for its variables and, by the target's rules, its code,
+    vertex state, exchange code and stacks; 0 if it has room for all."""
+    module, memory, target = exe.module_at(MACHINE), exe.memory, exe.target
+    more = overheads(module, variables_of(module), memory.tiles, target).total
+    variables = np.maximum(memory.tile_bytes - target.memory.reserved_bytes, 0)
+    return max(int((variables + more).max(initial=0)) - target.bytes_per_tile, 0)
+
+
 def _program(
     exe: Executable, steps: tuple[StepCharge, ...], planned: tuple[Planned, ...]
 ) -> dict[str, Any]:
@@ -269,8 +281,10 @@ def _program(
         "fullest_tile": tile,
         "max_tile_bytes": memory.max_tile_bytes,
         "bytes_per_tile": target.bytes_per_tile,
+        "unpriced": target.unpriced,
         "reserved_bytes": target.memory.reserved_bytes,
         "over_bytes": memory.over_bytes,
+        "code_shortage": _code_shortage(exe),
         "worst_superstep": shown(memory.worst_step),
         "group_tiles": group_size(memory.tiles),
         "operations_by_level": dict(profile["ops"]),

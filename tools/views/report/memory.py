@@ -137,6 +137,7 @@ def tile_table(
             "vertex_state": more.vertex_state,
             "exchange_code": more.exchange_code,
             "stacks": more.stacks,
+            "reserved_unused": np.where(used, np.maximum(reserved - more.total, 0), 0),
             "variable_bytes": variable_bytes,
             "worst_superstep": report.worst_steps,
             **work,

@@ -202,6 +202,7 @@ SCHEMA: tuple[TableSchema, ...] = (
         ("vertex_state", "int", "Bytes of pointers and counts of vertices."),
         ("exchange_code", "int", "Bytes of instructions that send and receive."),
         ("stacks", "int", "Bytes of the stacks of workers and supervisor."),
+        ("reserved_unused", "int", "Bytes that are reserved for these four and that none takes."),
         ("variable_bytes", "int", "Bytes up to the end of the highest variable."),
         ("worst_superstep", "int", "The position of its worst moment in `moments`; -1 if none."),
         ("compute_cycles", "int", "Cycles of a run that it computes."),

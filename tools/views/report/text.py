@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -28,8 +29,7 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
     )
     yield (
         f"fullest tile {program['fullest_tile']}: {program['max_tile_bytes']:,} of "
-        f"{program['bytes_per_tile']:,} bytes; "
-        + ("it fits" if program["fits"] else f"it does not fit: {program['shortage']}")
+        f"{program['bytes_per_tile']:,} bytes; " + _fit(program)
     )
     cycles = np.asarray(operations["cycles"])
     for k in np.argsort(-cycles, kind="stable")[:3]:
@@ -37,6 +37,16 @@ def report_lines(report: Report, folder: Path | None) -> Iterator[str]:
         yield f"{share:6.1%}  {operations['name'][k]}"
     for view, why in report.absent.items():
         yield f"{view}: {why}"
+
+
+def _fit(program: Mapping[str, Any]) -> str:
+    """Whether a program fits, in one statement."""
+    if not program["fits"]:
+        return f"it does not fit: {program['shortage']}"
+    lacks = program.get("code_shortage", 0)
+    if lacks:
+        return f"its variables fit, but by the target's rules a tile lacks {lacks:,} bytes for code"
+    return "it fits"
 
 
 def comparison_lines(found: Comparison | None) -> Iterator[str]:

@@ -1,6 +1,6 @@
 /* Memory: by tile, over time, by address, by variable. */
 
-const CATEGORIES = [["always_live", "always live"], ["live_now", "live now"], ["gaps", "gaps"], ["code", "code"], ["vertex_state", "vertex state"], ["exchange_code", "exchange code"], ["stacks", "stacks"]];
+const CATEGORIES = [["always_live", "always live"], ["live_now", "live now"], ["gaps", "gaps"], ["code", "code"], ["vertex_state", "vertex state"], ["exchange_code", "exchange code"], ["stacks", "stacks"], ["reserved_unused", "reserved, unused"]];
 const RESERVED = ["code", "vertex_state", "exchange_code", "stacks"];
 let memoryTab = "tiles", plotted = new Set(CATEGORIES.map(each => each[0])), planned = "all";
 const MEMORY_TABS = [["tiles", "by tile", memoryByTile], ["time", "over time", memoryOverTime], ["addresses", "by address", memoryByAddress], ["variables", "by variable", memoryByVariable]];
@@ -16,7 +16,7 @@ view("memory", "Memory", host => {
     tabs.append(node);
   }
   const state = make("span", { className: P.fits ? "note" : "greater" });
-  state.textContent = P.shortage || `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`;
+  state.textContent = P.shortage || (P.code_shortage ? `variables fit; code does not, by ${digits(P.code_shortage)} bytes (estimate)` : `fits: tile ${P.fullest_tile} has ${digits(P.bytes_per_tile - P.max_tile_bytes)} bytes left`);
   host.append(make("div", { className: "tools" }, tabs, state));
   const outside = P.planned ? highest(T.tiles.tile, t => RESERVED.reduce((a, name) => a + T.tiles[name][t], 0)) : 0;
   if (outside > P.reserved_bytes) host.append(make("p", { className: "note", textContent: `Whether it fits is a matter of variables. Code, vertex state, exchange code and stacks (at most ${digits(outside)} B) are estimates; the target reserves ${digits(P.reserved_bytes)} B for them.` }));

@@ -33,7 +33,7 @@ view("summary", "Summary", host => {
   const used = P.max_tile_bytes / P.bytes_per_tile;
   host.append(make("div", { className: "figures" },
     figure(time(P.cycles), "one run", `${digits(P.cycles)} cycles at ${short(P.target.clock_hz)}Hz`),
-    figure(P.fits ? "fits" : "does not fit", "fullest tile", `${percent(used, 0)}: ${digits(P.max_tile_bytes)} of ${digits(P.bytes_per_tile)} B`, !P.fits),
+    figure(P.fits ? P.code_shortage ? "variables fit" : "fits" : "does not fit", "fullest tile", `${percent(used, 0)}: ${digits(P.max_tile_bytes)} of ${digits(P.bytes_per_tile)} B`, !P.fits),
     figure(P.utilisation === null ? "–" : percent(P.utilisation), "utilisation", P.utilisation === null ? "not known, see below" : `${short(P.macs)} MACs, of the peak of all tiles`),
     figure(digits(P.supersteps), "superstep", "executed in a run"),
     figure(short(P.vertices), "vertices", P.edges === null ? "" : `${short(P.edges)} edges between them`),

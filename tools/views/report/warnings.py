@@ -54,10 +54,12 @@ def _memory(report: Report) -> Iterator[dict[str, Any]]:
     rules = ("code", "vertex_state", "exchange_code", "stacks")
     overhead = sum((np.asarray(tiles[name]) for name in rules), np.zeros(1, np.int64))
     most, reserved = int(overhead.max(initial=0)), program["reserved_bytes"]
+    lacks = program.get("code_shortage", 0) if program["fits"] else 0
     if most > reserved:
         yield _warning(
             f"Code, vertex state, exchange code and stacks take {most:,} bytes of tile "
-            f"{int(np.argmax(overhead))}, and {reserved:,} are reserved for them",
+            f"{int(np.argmax(overhead))}, and {reserved:,} are reserved for them"
+            + (f"; beside the variables, a tile lacks {lacks:,} bytes" if lacks else ""),
             f"Set memory.reserved_bytes={most} in the target to plan with enough room.",
             view="memory",
             tile=int(np.argmax(overhead)),
@@ -74,6 +76,12 @@ def _memory(report: Report) -> Iterator[dict[str, Any]]:
 def _cycles(report: Report) -> Iterator[dict[str, Any]]:
     program, steps = report.program, report.tables["supersteps"]
     total = max(program["cycles"], 1)
+    if program.get("unpriced"):
+        yield _warning(
+            program["unpriced"],
+            "Compare such cycles with each other only, not with those of chips.",
+            view="summary",
+        )
     exchange = program["exchange_cycles"] / total
     if exchange > LARGE:
         yield _warning(

@@ -62,6 +62,16 @@ def test_tiles_and_moments_have_the_bytes_of_the_memory_report(exe: Executable, 
     assert moments["peak_tile_bytes"].max() == live
 
 
+def test_the_categories_of_a_tile_add_up_to_its_bytes(exe: Executable, report: Report):
+    tiles, reserved = report.tables["tiles"], exe.target.memory.reserved_bytes
+    code = sum(tiles[name] for name in ("code", "vertex_state", "exchange_code", "stacks"))
+    used = tiles["variable_bytes"] > 0
+    beside = np.maximum(code, reserved)[used]
+    assert np.array_equal((code + tiles["reserved_unused"])[used], beside)
+    whole = (tiles["always_live"] + tiles["live_now"] + tiles["gaps"])[used]
+    assert np.array_equal(whole, tiles["variable_bytes"][used])
+
+
 def test_the_contents_of_the_peak_are_its_bytes(report: Report):
     variables, tile = report.tables["variables"], report.program["fullest_tile"]
     tiles, operations = report.tables["tiles"], report.tables["operations"]
