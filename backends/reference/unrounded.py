@@ -32,14 +32,15 @@ def unrounded_outputs(
     state: Mapping[str, Array] | None = None,
     max_turns: int = UNROUNDED_TURNS,
     on_operation: Callable[[], None] | None = None,
+    wide: bool = False,
 ) -> dict[str, Array]:
     """The outputs of @main, by name, with every float computed and kept in float64.
 
     run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
     cast from one float to another changes nothing. Integers and booleans are as in run_reference.
     Float outputs are float64, even if they are inputs passed through. inputs, state: in the
-    program's own dtypes, or floats in float64, as for run_reference. on_operation: called before
-    each operation without parts.
+    program's own dtypes, as for run_reference. on_operation: called before each operation without
+    parts. wide: floats among them may be float64.
     Raises InputError as run_reference does, and TooManyTurns for loops of more than max_turns.
     """
 
@@ -48,7 +49,7 @@ def unrounded_outputs(
             on_operation()
         return unrounded_value(op, operands, result)
 
-    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=evaluate, wide=True)
+    run = run_reference(module, inputs, state, max_turns=max_turns, evaluate=evaluate, wide=wide)
     return {name: _widened(array) for name, array in run.outputs.items()}
 
 

@@ -192,7 +192,7 @@ class _Sides:
     def value(self, by: float) -> tuple[float, float]:
         """The sum of the elements of the output, and the sum of their sizes."""
         inputs, state = self.place.moved(by)
-        found = unrounded_outputs(self.module, inputs, state, TURNS)[self.loss]
+        found = unrounded_outputs(self.module, inputs, state, TURNS, wide=True)[self.loss]
         return float(found.sum()), float(np.abs(found).sum())
 
     def slopes(self, step: float) -> tuple[float, float]:
@@ -202,7 +202,7 @@ class _Sides:
 
 
 def _off(sides: _Sides, after: Program, place: _Place) -> str | None:
-    outputs = unrounded_outputs(after.module, place.inputs, place.state, TURNS)
+    outputs = unrounded_outputs(after.module, place.inputs, place.state, TURNS, wide=True)
     terms = {n: outputs[PREFIX + n] * way for n, way in place.direction.items()}
     found = sum(float(each.sum()) for each in terms.values())
     ahead, behind = (np.array(each) for each in zip(*map(sides.slopes, STEPS), strict=True))
