@@ -72,6 +72,8 @@ class Mathematics:
     arity: the number of operands.
     parameters: the number of constants that it takes.
     boolean: whether the result is a truth value, whatever the operands are.
+    keeps_truth: whether the result is 0 or 1 where all operands are. Only such results may be
+    merged as truth values: a reduction in parts holds the result of each part in that type.
     values: the index of the first operand that is a number; the operands before it are truth
     values.
     commutative: whether the two operands may be swapped.
@@ -112,6 +114,7 @@ class Mathematics:
     _: KW_ONLY
     parameters: int = 0
     boolean: bool = False
+    keeps_truth: bool = False
     values: int = 0
     commutative: bool = False
     ends_decide: bool = False
@@ -258,6 +261,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "identity",
         1,
+        keeps_truth=True,
         ends_decide=True,
         chain=(0,),
         carries_identity_of=("sum", "max", "min", "prod", "pick", "last"),
@@ -292,6 +296,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "mul",
         2,
+        keeps_truth=True,
         commutative=True,
         ends_decide=True,
         chain=(0,),
@@ -315,6 +320,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "max",
         2,
+        keeps_truth=True,
         commutative=True,
         ends_decide=True,
         chain=(0, 1),
@@ -325,6 +331,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "min",
         2,
+        keeps_truth=True,
         commutative=True,
         ends_decide=True,
         chain=(0, 1),
@@ -344,6 +351,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "relu",
         1,
+        keeps_truth=True,
         ends_decide=True,
         chain=(0,),
         carries_identity_of=("sum",),
@@ -399,6 +407,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "abs",
         1,
+        keeps_truth=True,
         ends_decide=True,
         chain=(0,),
         carries_identity_of=("sum", "prod"),
@@ -409,6 +418,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "square",
         1,
+        keeps_truth=True,
         ends_decide=True,
         chain=(0,),
         carries_identity_of=("sum", "prod"),
@@ -438,6 +448,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics(
         "select",
         3,
+        keeps_truth=True,
         values=1,
         ends_decide=True,
         chain=(0, 1, 2),

@@ -27,7 +27,7 @@ from ..along import Along
 from ..combiners import MEMBERS
 from ..coordinates import verify_coordinate_dtypes
 from ..dtypes import STORED, numpy_dtype
-from ..scalar_functions import FUNCTIONS
+from ..scalar_functions import ARITHMETIC, FUNCTIONS
 from ..structured import Body, Structure
 from ..verify_structure import verify_results_cover, verify_structure
 from .base import (
@@ -251,6 +251,8 @@ class ComputeOp(IRDLOperation, Followed):
         if element == i1 and (merges or scans):
             name = body.along.name if body.along is not None else body.combiner
             raise VerifyException(f"{name} of i1; need numbers")
+        if element == i1 and body.combiner in ARITHMETIC:
+            _verify_merges_truth(body)
         return element
 
     def _multiplies_integers(self) -> bool:
@@ -360,6 +362,19 @@ def _verify_combiner(structure: Structure) -> None:
             raise VerifyException(
                 f"{body.combiner} of no elements along {space.dims[d].name}; need one or more"
             )
+
+
+def _verify_merges_truth(body: Body) -> None:
+    """Check that a function whose results are merged as truth values gives 0 or 1.
+
+    A reduction in parts holds each part's result as a truth value, which keeps no other number.
+    """
+    known = FUNCTIONS[body.function]
+    if not (known.boolean or known.keeps_truth):
+        raise VerifyException(
+            f"{body.combiner} of {body.function} over i1, whose results may be no truth values; "
+            "need identity, or a cast to numbers before"
+        )
 
 
 _BY_FUNCTION = {cls.name.partition(".")[2]: cls for cls in ELEMENTWISE}

@@ -101,6 +101,13 @@ WRONG = [
     ("[m = 8] (m) of [8] -> (m) of [9]", "relu", [((8,), f32)], "result axis 0 of 9 elements"),
     ("[m = 8] (m edge) of [0] -> (m) of [8]", "relu", [((0,), f32)], "edge of an axis without"),
     ("[m = 8 whole] (m) of [8] -> (m) of [8]", "identity along sum", [((8,), i1)], "sum of i1"),
+    (MATRIX, "add sum", [((8, 4), i1), ((4,), i1)], "sum of add over i1, whose results may be no"),
+    (
+        "[p = 27, r = 27 reduction] (-r reflect) of [27] pad 1.0 -> (p) of [27]",
+        "scale min [-2.0]",
+        [((27,), i1)],
+        "min of scale over i1, whose results may be no truth values; need identity, or a cast",
+    ),
     (
         "[m = 8, r = 5 reduction] (r) of [5], (m) of [8] -> (m) of [8] where operand 1 is (r) "
         "of [5]",
@@ -121,6 +128,12 @@ WRONG = [
         "2 results and 0 positions; need 2 and 1",
     ),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", ["logical_and max", "mul sum", "less min", "max prod"])
+def test_functions_that_give_truth_values_are_merged_over_truth_values(body):
+    op = nn.ComputeOp(values(((8, 4), i1), ((4,), i1)), structure(MATRIX, body))
+    assert op.result.type == TensorType(i1, [8])
 
 
 @pytest.mark.parametrize(("space", "body", "types", "message"), WRONG)

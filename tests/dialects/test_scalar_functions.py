@@ -113,6 +113,13 @@ def test_whole_operands_give_a_whole_result(name: str):
     np.testing.assert_array_equal(result, np.rint(result))
 
 
+@pytest.mark.parametrize("name", [name for name, known in FUNCTIONS.items() if known.keeps_truth])
+def test_truth_values_give_a_truth_value(name: str):
+    known = FUNCTIONS[name]
+    result = SCALAR_FUNCTIONS[name].apply((), *operands_of(known, np.array([0.0, 1.0])))
+    assert set(np.unique(result)) <= {0, 1}
+
+
 @pytest.mark.parametrize("name", [name for name, known in FUNCTIONS.items() if known.saturating])
 def test_a_number_that_saturates_may_be_a_result(name: str):
     known = FUNCTIONS[name]
