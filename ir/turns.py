@@ -7,6 +7,10 @@ have ended their turns, and turns that would begin meanwhile wait for the fork.
 
 from __future__ import annotations
 
+# These take locks of their own before a fork. Python calls what was registered last first, so the
+# wait for other threads, which may need the same locks, must be registered after them.
+import concurrent.futures.thread
+import logging
 import os
 from collections.abc import Callable
 from threading import Condition, RLock, get_ident
@@ -74,6 +78,9 @@ class _Door:
 
 
 _DOOR = _Door()
+
+_BEFORE = concurrent.futures.thread, logging
+"""What has registered before."""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

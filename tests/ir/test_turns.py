@@ -115,6 +115,20 @@ def test_no_turn_begins_while_the_process_waits_to_fork():
     assert told(script) == ["0"] * 5
 
 
+def test_locks_that_python_takes_before_a_fork_do_not_stop_turns():
+    script = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "stop = Event()\n"
+        "def busy(own):\n"
+        "    while not stop.is_set():\n"
+        "        with own, ThreadPoolExecutor(1) as pool: pool.submit(sleep, 0.0001).result()\n"
+        "threads = [Thread(target=busy, args=[Turns()]) for _ in range(4)]\n"
+        "[each.start() for each in threads]; print(*[forked() for _ in range(30)]); stop.set()\n"
+        "[each.join() for each in threads]"
+    )
+    assert told(script) == ["0"] * 30
+
+
 class Counting:
     def __init__(self) -> None:
         self.calls = 0
