@@ -9,7 +9,7 @@ non-linearity codelets.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .dtype_kinds import Kind
 
@@ -19,12 +19,13 @@ class Loop:
     """The inner loop of an elementwise codelet.
 
     cycles: per pass. elements: per pass, 0 for a full vector. counted: whether the cycles include
-    loads and stores.
+    loads and stores. assumed: whether nobody has published it.
     """
 
     cycles: int
     elements: int = 0
     counted: bool = False
+    assumed: bool = False
 
 
 def vector(cycles: int) -> Loop:
@@ -40,6 +41,11 @@ def single(cycles: int) -> Loop:
 def unrolled(cycles: int, elements: int) -> Loop:
     """A loop that takes some elements per pass, with loads and stores in its cycles."""
     return Loop(cycles, elements, counted=True)
+
+
+def assumed(loop: Loop) -> Loop:
+    """That loop, of a codelet that nobody has published."""
+    return replace(loop, assumed=True)
 
 
 @dataclass(frozen=True)
@@ -58,7 +64,7 @@ class Loops:
         return {"float32": self.float32, "float16": self.float16, "int": self.integer}[kind]
 
 
-ASSUMED_LOOP = single(20)
+ASSUMED_LOOP = assumed(single(20))
 """The loop of a function that nobody has published: a short library routine, one element at a
 time."""
 

@@ -18,7 +18,7 @@ from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_functi
 from ...ir.errors import InputError
 from ...ir.number_kinds import is_floating, whole_limits
 from ...ir.user_entries import add_entry
-from ..loops import PUBLISHED, Loop, Loops, single, unrolled, vector
+from ..loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .conversion import (
     BOOL,
     FLOAT32,
@@ -608,10 +608,41 @@ _ASSUMED = Loops(None, None, None)
 _ROUNDING = Loops(vector(2), vector(2), None)
 _REMAINDER = Loops(unrolled(133, 2), unrolled(300, 4), unrolled(292, 1))
 _BITS = Loops(None, None, unrolled(7, 1))
-_PHILOX = Loops(None, None, single(280))
+_PHILOX = Loops(None, None, assumed(single(280)))
 """Assumed: each of ten rounds has two products of 32 bits with both halves, of eleven instructions
 each, four exclusive ors and two additions."""
 _POW = Loops(unrolled(312, 1), unrolled(325, 1), None)
+
+# sin, cos and tan. In float32, poplibs calls its library for one element after the other, at 2,300
+# cycles for sin and cos and 5,100 for tan, which depend on the data. Abele assumes a codelet
+# without branches, for vectors of two numbers, with these instructions of the floating-point unit:
+#
+#     the angle in right angles, its nearest whole number      3
+#     what is left of the angle, in six products and sums     12
+#     its square                                               1
+#     the polynomial of the sine, with three coefficients      7
+#     the polynomial of the cosine, with three coefficients    8
+#     one of the two, where the whole number is even           5
+#     the sign, from its second bit                            3
+#
+# cos adds 1 to the whole number before it takes the sign. tan chooses a second time (3), and has
+# the published division (10, without its loads and store 8). Each instruction takes one cycle, and
+# none is a product and a sum in one. Loads of constants are paired with them, as they are in
+# poplibs inlineAssemblerCast.hpp; the published count of erf has 5 cycles for them.
+#
+# For |x| up to 100,000, the result is off by at most 4 roundoffs (tan: 6), where the host's kernels
+# are off by 1.02. A larger x needs a longer reduction and a branch to it, which nobody has priced.
+# The tests run the codelet, and count.
+_TURN = 3 + 12 + 1 + 7 + 8
+_TAN = _TURN + 5 + 3 + 3 + 8
+_HALF_TRIGONOMETRY = unrolled(26, 1)
+"""Published (poplibs lib/popops/popopsCycleEstimators.hpp, commit 0b8caa895375): computed in
+float32 from the tangent of half the angle, one element at a time. Older versions had 2,300."""
+_SIN_LOOPS = Loops(assumed(vector(_TURN + 5 + 3)), _HALF_TRIGONOMETRY, None)
+_COS_LOOPS = Loops(assumed(vector(_TURN + 5 + 3 + 1)), _HALF_TRIGONOMETRY, None)
+_TAN_LOOPS = Loops(assumed(vector(_TAN)), assumed(vector(2 * _TAN + 3)), None)
+"""In float16, two vectors of float32, two conversions to them, and one back. Published are 5,700
+cycles, for a quotient of two calls of the library."""
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("identity", _identity, priced_as=_VECTOR, compiled=()),
@@ -758,10 +789,9 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         compiled=(Step(Opcode.ROUND, 0.0),),
     ),
     _by_sequence("erf", erf, _ASSUMED),
-    # The published loops of sin, cos and tan are for a whole turn, and depend on the data.
-    _by_sequence("sin", np.sin, Loops(single(2300), single(2300), None)),
-    _by_sequence("cos", np.cos, Loops(single(2300), single(2300), None)),
-    _by_sequence("tan", np.tan, Loops(single(3900), single(3900), None)),
+    _by_sequence("sin", np.sin, _SIN_LOOPS),
+    _by_sequence("cos", np.cos, _COS_LOOPS),
+    _by_sequence("tan", np.tan, _TAN_LOOPS),
     _by_sequence("asin", np.arcsin, Loops(single(102), single(102), None)),
     _by_sequence("acos", np.arccos, Loops(single(102), single(102), None)),
     _by_sequence("atan", np.arctan, _ASSUMED),

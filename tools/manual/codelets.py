@@ -14,6 +14,7 @@ from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from ...backends.contractions.contraction import Contraction
 from ...backends.contractions.methods import PRICES
 from ...backends.dtype_kinds import Kind
+from ...backends.loops import ASSUMED_LOOP
 from ...backends.target import PRESETS, Target
 from ...dialects.along import SCANS, SORTS
 from ...dialects.combiners import TUPLE_COMBINERS, Combiner
@@ -151,9 +152,9 @@ def _price(
     each: ScalarFunction, dtype: str, price: Callable[[ScalarFunction, str, Target], float]
 ) -> str:
     loops = each.loops
-    published = loops is not None and loops.of(KINDS[dtype]) is not None
+    loop = (loops and loops.of(KINDS[dtype])) or ASSUMED_LOOP
     text = _rates(lambda target: price(each, dtype, target))
-    return text if published else f"*{text}*"
+    return f"*{text}*" if loop.assumed else text
 
 
 def _alone(each: ScalarFunction, dtype: str, target: Target) -> float:
