@@ -12,9 +12,13 @@ from __future__ import annotations
 import concurrent.futures.thread
 import logging
 import os
+import sys
 from collections.abc import Callable
 from threading import Condition, RLock, get_ident
 from typing import Any, Generic, Self, TypeVar, overload
+
+LOOK_AGAIN = 0.1
+"""Seconds after which a fork looks whether a thread that it waits for has ended."""
 
 
 class _Door:
@@ -59,9 +63,18 @@ class _Door:
         thread = get_ident()
         self._lock.acquire()
         self._forking.add(thread)
-        # Two threads that both fork in a turn would wait for each other.
-        while self._inside.keys() - self._forking:
-            self._changed.wait()
+        while self._others():
+            self._changed.wait(LOOK_AGAIN)
+
+    def _others(self) -> set[int]:
+        """The threads in turns that a fork has to wait for.
+
+        Two threads that both fork in a turn would wait for each other. A thread that has ended in
+        a turn never leaves it.
+        """
+        others = self._inside.keys() - self._forking
+        alive = sys._current_frames()  # pyright: ignore[reportPrivateUsage]
+        return others & alive.keys()
 
     def end_fork(self) -> None:
         """Let the others in again."""

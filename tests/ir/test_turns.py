@@ -60,8 +60,20 @@ def test_a_turn_ends_with_an_error():
             raise KeyError
     except KeyError:
         pass
+
+    def begin() -> bool:
+        with turns:
+            return True
+
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(turns.__enter__).result(10)
+        assert pool.submit(begin).result(10)
+
+
+def test_a_process_does_not_wait_for_a_thread_that_has_ended_in_its_turn():
+    script = (
+        "other = Thread(target=Turns().__enter__); other.start(); other.join(); print(forked())"
+    )
+    assert told(script) == ["0"]
 
 
 def test_a_process_forks_after_the_turns_of_other_threads():
