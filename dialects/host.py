@@ -33,6 +33,31 @@ def host_names(function: FuncOp, attribute: str, count: int) -> list[str]:
     return names
 
 
+OPTIONAL_INPUTS = "abele.optional_inputs"
+"""The attribute of a module that lists inputs which have a value in the model."""
+
+
+def set_optional_inputs(module: ModuleOp, names: Sequence[str]) -> None:
+    """Write in a module which inputs of its model have a value, with which it was made."""
+    if names:
+        module.attributes[OPTIONAL_INPUTS] = ArrayAttr(map(StringAttr, names))
+
+
+def optional_inputs(module: ModuleOp) -> tuple[str, ...]:
+    """The inputs of a module's model that have a value, so that the program does not take them.
+
+    Raises InputError if the attribute holds anything but names.
+    """
+    given = module.attributes.get(OPTIONAL_INPUTS)
+    if given is None:
+        return ()
+    listed = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else (given,)
+    names = [each.data for each in listed if isinstance(each, StringAttr)]
+    if len(names) != len(listed):
+        raise InputError(f'{OPTIONAL_INPUTS}: {given}; need ["name", ...]')
+    return tuple(names)
+
+
 RESULT_SIZES = "abele.result_sizes"
 """The attribute of a module that lists results whose size depends on values."""
 

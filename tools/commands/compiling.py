@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -48,6 +48,8 @@ from .training_options import (
 )
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from ...ir.instruments.reproducer import fresh_folder
     from ...passes.train import Train
     from ..driver.program import Program
@@ -100,18 +102,20 @@ class Compilation:
         train: Train | None = None,
         beside: Sequence[Executable] | None = None,
         runs: float = RUNS,
+        values: Mapping[str, ArrayLike] | None = None,
     ) -> Executable:
         """Compile a model, or take it from the cache, unless the options or `cache` forbid it.
 
         unbounded, on_read, on_inputs, beside, runs: as for compile_model. train: how it is trained,
-        if the options do not say it. Raises what compile_model raises.
+        if the options do not say it. values: of inputs, besides those of the options. Raises what
+        compile_model raises.
         """
         asked = self.request(model, train)
         return compile_model(
             asked.model,
             asked.target,
             dims=asked.dims,
-            values=asked.values,
+            values={**asked.values, **(values or {})},
             batch=asked.batch,
             keep=asked.keep,
             passes=asked.passes,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,12 @@ import typer
 from ...backends.target import resolve_target
 from ...ir.deferred import deferred
 from ...ir.marks import LEVEL_NAMES, MOST_SEED
-from ..driver.arrays import Array, Tensor, checked, listed, read_npz, seeded, write_npz
+from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
+from ..driver.overrides import overrides
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
@@ -28,12 +30,20 @@ else:
     trace_text = deferred("..views.trace", "trace_text", __package__)
 
 
+class _ReplacedError(Exception):
+    """The inputs replace values of the model, so it is compiled with them."""
+
+
 @compiles
 def run(
     model: ModelFile,
     inputs: Annotated[
         Path | None,
-        typer.Option(metavar="X.npz", help="Inputs by name. Missing ones get seeded values."),
+        typer.Option(
+            metavar="X.npz",
+            help="Inputs by name. Missing ones get seeded values, or the value that an ONNX model "
+            "has for them.",
+        ),
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
@@ -77,19 +87,32 @@ def run(
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):
             refuse_too_little_to_map(resolve_target(how.target))
         given: dict[str, Array] = {}
+        replaced: dict[str, Array] = {}
+        with_values = {each.partition("=")[0] for each in how.value or ()}
 
         def read_inputs(wanted: Sequence[Tensor]) -> None:
-            if inputs is not None:
-                given.update(read_npz(inputs, wanted))
+            if inputs is None:
+                return
+            if not replaced:
+                names = {*with_values, *(each.name for each in wanted)}
+                replaced.update(overrides(model, inputs, names))
+                if replaced:
+                    raise _ReplacedError
+            given.update(read_npz(inputs, wanted, replaced))
 
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step, on_inputs=read_inputs)
+            compiled = partial(how.compiled, model, extensions, on_step, on_inputs=read_inputs)
+            try:
+                exe = compiled()
+            except _ReplacedError:
+                exe = compiled(values=replaced)
             exe.check_level(at)
             exe.seed_random(seed & MOST_SEED)
             if outputs is not None:
                 # Before a long run: write_npz would refuse these names after it.
                 member_names(tensor.name for tensor in exe.outputs)
             if inputs is not None and model.endswith(PROGRAM_FILE):
+                exe.refuse_optional({*npz_names(inputs)} - {each.name for each in exe.inputs})
                 given.update(read_npz(inputs, exe.inputs))
             values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
             missing = [each for each in exe.inputs if each.name not in given]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,11 +60,15 @@ def checked(given: Mapping[str, object], tensors: Iterable[Tensor]) -> dict[str,
     return {tensor.name: _checked_array(given[tensor.name], tensor) for tensor in wanted}
 
 
+class UnknownInputError(InputError):
+    """Arrays have a name that no input has."""
+
+
 def _check_names(given: Iterable[str], wanted: tuple[Tensor, ...]) -> None:
     known = {tensor.name for tensor in wanted}
     for name in given:
         if name not in known:
-            raise InputError(f"no input {name!r}; the program takes {listed(wanted)}")
+            raise UnknownInputError(f"no input {name!r}; the program takes {listed(wanted)}")
 
 
 def as_array(value: object, what: object) -> Array:
@@ -115,9 +119,21 @@ def _seeded(tensor: Tensor, seed: int) -> Array:
 # Files
 
 
-def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[str, Array]:
+def npz_names(path: str | os.PathLike[str]) -> list[str]:
+    """The names of the arrays in an .npz file. Raises InputError."""
+    file = Path(path)
+    with reading(file, "an .npz file"):
+        _refuse_npy(file)
+        with zipfile.ZipFile(file) as archive:
+            return [name.removesuffix(MEMBER) for name in archive.namelist()]
+
+
+def read_npz(
+    path: str | os.PathLike[str], tensors: Iterable[Tensor], besides: Collection[str] = ()
+) -> dict[str, Array]:
     """Read inputs of a program from an .npz file, which may not contain anything else.
 
+    besides: the names of arrays that the file may contain as well, and that are not read.
     Names, shapes and dtypes are checked before any element is read, so a file cannot use more
     memory than the program does. Nothing in the file is executed. Raises InputError.
     """
@@ -130,6 +146,7 @@ def read_npz(path: str | os.PathLike[str], tensors: Iterable[Tensor]) -> dict[st
             members = {name.removesuffix(MEMBER): name for name in stored}
             if len(members) < len(stored):
                 raise InputError("two members have one name; need a name for each")
+            members = {name: each for name, each in members.items() if name not in besides}
             _check_names(members, tuple(wanted.values()))
             return {name: _read_member(archive, members[name], wanted[name]) for name in members}
 

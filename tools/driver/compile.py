@@ -121,7 +121,8 @@ def compile_model(
     model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
     or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
     dims: sizes of free dimensions, by symbol or by "INPUT:AXIS". values: inputs of an ONNX model
-    that are known now; the program does not take them. batch: the number of samples of an ONNX
+    that are known now; the program does not take them. The value of an input that has one in the
+    model, which is a weight, replaces it. batch: the number of samples of an ONNX
     model, as for import_onnx. keep: inputs that become states on the device, each with the output
     that it receives in the next run; see keep_states. passes: a pipeline that leads to the last
     level, in which a level stands for the passes that lead there; "" for all of them. load:

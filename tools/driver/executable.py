@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from importlib import import_module
@@ -21,7 +21,7 @@ from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, 
 from ...ir.marks import LEVEL_NAMES, MOST_SEED, TRAINED, UPDATED
 from ...ir.turns import COMPILING, Turns, computed_once
 from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
-from .arrays import Array, Tensor, checked, listed
+from .arrays import Array, Tensor, UnknownInputError, checked, listed
 from .figures import html_table, rows
 from .files import PROGRAM_FILE
 from .host_memory import refuse_too_little_for, refuse_too_little_memory
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from ...backends.memory import memory_report
     from ...backends.price import SuperstepPrice, price, totals
     from ...backends.price_operations import OperationPrice, Priced, price_operations
+    from ...dialects.host import optional_inputs
     from ...dialects.levels import level_named
     from ...dialects.random_states import set_seed
     from ...dialects.settable import listed_names
@@ -73,6 +74,7 @@ else:
     new_context = deferred(".context", "new_context", __package__)
     check_target = deferred(".program", "check_target", __package__)
     signature = deferred(".program", "signature", __package__)
+    optional_inputs = deferred("...dialects.host", "optional_inputs", __package__)
     verified_level = deferred(".program", "verified_level", __package__)
     ProgramMemory = deferred(".program_memory", "ProgramMemory", __package__)
     check_loss = deferred(".training", "check_loss", __package__)
@@ -273,7 +275,7 @@ class Executable(NotCopied):
         check_arguments("run", {"inputs": ARRAYS, "at": TEXT}, locals())
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
-        arrays = checked(inputs, self.inputs)
+        arrays = self._checked(inputs)
         runner = self.prepared(at, strict)
         with self.turns:
             start = perf_counter()
@@ -281,6 +283,37 @@ class Executable(NotCopied):
             self.stages.seconds["run"] = perf_counter() - start
             self._plain_runs += (at, strict) == (MACHINE, False)
         return self.signature.trimmed(outputs)
+
+    def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+        """Inputs as arrays, in the program's order.
+
+        Raises InputError for wrong names, shapes or dtypes, and for an input whose value in the
+        model the program was compiled with.
+        """
+        try:
+            return checked(inputs, self.inputs)
+        except UnknownInputError:
+            self.refuse_optional(inputs.keys() - {each.name for each in self.inputs})
+            raise
+
+    def refuse_optional(self, names: Iterable[str]) -> None:
+        """Raise InputError if names hold an input that has a value in the model.
+
+        names: that no input of the program has. The program was compiled with the model's value, so
+        a run cannot replace it.
+        """
+        unknown = sorted(names)
+        if not unknown:
+            return
+        with COMPILING:
+            optional = optional_inputs(self.module_at(MACHINE))
+        name = next((each for each in unknown if each in optional), None)
+        if name is not None:
+            raise InputError(
+                f"{self.path}: input {name!r} has a value in the model, with which the program was "
+                f"compiled; to give another, compile the model with --value {name}=..., in Python "
+                f"compile_model(..., values={{{name!r}: ...}})"
+            )
 
     def repeated(self, inputs: Mapping[str, Array]) -> Repeated | None:
         """Run the machine once more, from the first states, on checked inputs; all states are

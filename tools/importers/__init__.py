@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING
 from .errors import NotConstantError, UnsupportedError
 
 if TYPE_CHECKING:
+    from .onnx.overrides import optional_inputs
     from .onnx.reader import import_onnx, model_uses
 
-_HOME = {"import_onnx": "onnx.reader", "model_uses": "onnx.reader"}
+_HOME = {
+    "import_onnx": "onnx.reader",
+    "model_uses": "onnx.reader",
+    "optional_inputs": "onnx.overrides",
+}
 """The module that defines each name."""
 
-__all__ = ["NotConstantError", "UnsupportedError", "import_onnx", "model_uses"]
+__all__ = ["NotConstantError", "UnsupportedError", "import_onnx", "model_uses", "optional_inputs"]
 
 
 def __getattr__(name: str) -> object:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from numpy.typing import ArrayLike
 
@@ -16,6 +17,7 @@ from ...driver.extensions.load import load_extensions
 from ...driver.extensions.loaded import Extensions
 from ...driver.lowering_advice import advising_on_lowering
 from ...driver.on_step import OnStep, ignore_step
+from ...driver.overrides import overrides
 from ...driver.program import Model, plan_target, read_program, signature
 from ...importers.huge_weights import refusing_huge_weights
 from .first_pass import bisect_module
@@ -51,9 +53,15 @@ def bisect(
     on_step = watch or ignore_step
     on_step("read")
     check = refusing_huge_weights(target)
-    program = read_program(
-        model, context, dict(dims or {}), check, values=values, batch=batch, lenient=lenient
+    read = partial(
+        read_program, model, context, dict(dims or {}), check, batch=batch, lenient=lenient
     )
+    program, replaced = read(values=values), dict[str, Array]()
+    if inputs is not None:
+        names = {*(values or {}), *(each.name for each in signature(program.module).inputs)}
+        replaced = overrides(model, inputs, names)
+    if replaced:
+        program = read(values={**(values or {}), **replaced})
     machine = plan_target(program.module, target, program.path)
     if isinstance(passes, str):
         spec = passes or shorthand_from(program.level)
@@ -63,7 +71,8 @@ def bisect(
     tensors = signature(program.module, program.path).inputs
     given = dict[str, Array]()
     if inputs is not None:
-        given.update(inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors))
+        arrays = inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors, replaced)
+        given.update((name, array) for name, array in arrays.items() if name not in replaced)
     values = checked({**seeded(tensors, seed), **given}, tensors)
     with advising_on_lowering(passes, extensions):
         return bisect_module(program.module, context, passes, values, machine, on_step)

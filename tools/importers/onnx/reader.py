@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.host import ResultSize, set_result_sizes
+from ....dialects.host import ResultSize, set_optional_inputs, set_result_sizes
 from ....dialects.random_states import STEP
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.context import AbeleContext
@@ -63,6 +63,7 @@ from .ops_sized import read_sized
 from .ops_training import TRAINING
 from .ops_trees import TREES
 from .ops_window import WINDOWS
+from .overrides import optional_tensors
 from .reversal import REVERSALS
 from .tensors import Array, tensor_element
 from .users_operator import users_results
@@ -166,7 +167,8 @@ def import_onnx(
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
     inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known now, such
-    as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
+    as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes. The
+    value of an input that is a weight as well replaces the weight.
     check: rejects weights before they are read. batch: the number of samples, which is the size of
     the inputs' first axis; constant shapes that hold the file's own number follow. lenient: import
     a model that breaks rules of ONNX, as long as its nodes make sense to abele. training: whether
@@ -258,6 +260,8 @@ def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) 
     sizes = _result_sizes(graph, outputs, results)
     module = _module(graph, inputs, outputs, results)
     set_result_sizes(module, sizes)
+    optional = (each.name for each in optional_tensors(model))
+    set_optional_inputs(module, [name for name in optional if name not in values])
     return module
 
 

@@ -1,0 +1,45 @@
+"""The inputs of a model that have a value, which another one may replace: ONNX's IR, version 4.
+
+Such an input is an initialiser as well. Before version 4, every initialiser had to be an input, and
+none of them could be replaced.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+from .model_file import read_model_file
+from .tensors import tensor_kind
+
+FIRST_VERSION = 4
+"""The first version of the file format in which an input may replace an initialiser."""
+
+
+def optional_tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
+    """The initialisers that are inputs as well, so that a value may be given."""
+    if model.ir_version < FIRST_VERSION:
+        return []
+    inputs = {value.name for value in model.graph.input}
+    return [each for each in model.graph.initializer if each.name in inputs]
+
+
+def optional_inputs(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """The shapes and dtypes of the inputs that have a value in a model, by name.
+
+    model: a path, or a model in memory. Raises InputError for a damaged model.
+    """
+    in_memory = isinstance(model, onnx.ModelProto)
+    found = model if in_memory else read_model_file(Path(model)).model
+    place = "<model>" if in_memory else str(model)
+    kinds: dict[str, tuple[tuple[int, ...], np.dtype[Any]]] = {}
+    for each in optional_tensors(found):
+        dtype, shape = tensor_kind(each, f"{place}: weight {each.name!r}")
+        kinds[each.name] = shape, dtype
+    return kinds
