@@ -181,10 +181,13 @@ def _proved(chosen: Choice, task: str) -> tuple[Proof, bytes]:
     Raises NoKernels."""
     for need in NEEDS[task]:
         _ = _loaded_once(chosen, need)
-    code = _known_code(chosen, task) or _compiled(chosen, task)
-    codes = {need: _known_code(chosen, need) or b"" for need in NEEDS[task]}
+    # What is loaded already may have no file any more: the folder may be another one by now.
+    codes = {
+        each: _known_code(chosen, each) or _compiled(chosen, each) for each in (*NEEDS[task], task)
+    }
+    code = codes[task]
     try:
-        proof = _prover(chosen).prove(task, {**codes, task: code})
+        proof = _prover(chosen).prove(task, codes)
     except Undecided as problem:
         raise NoKernels(task, f"cannot be tried: {problem}") from None
     except OSError:

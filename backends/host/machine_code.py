@@ -44,7 +44,7 @@ MOST_VERSIONS = 8
 FILES = "*-*.*"
 """The files of all tasks."""
 
-KIND = "kernels 2"
+FILE_KIND = "kernels 2"
 """What a file is sealed as."""
 
 FOLDER_SETTING = "NUMBA_CACHE_DIR"
@@ -91,7 +91,7 @@ def _read(task: str, ending: str, path: Path) -> bytes | None:
     try:
         if not path.is_file() or intrusion(path.parent, FILES):
             return None
-        return bytes(read_sealed(path, KIND, _key(task, ending)))
+        return bytes(read_sealed(path, FILE_KIND, _key(task, ending)))
     except (OSError, Broken):
         return None
 
@@ -104,7 +104,7 @@ def save(task: str, data: bytes, ending: str = ENDING) -> str:
         problem = intrusion(path.parent, FILES)
         if problem:
             return problem
-        write_sealed(path, KIND, _key(task, ending), data)
+        write_sealed(path, FILE_KIND, _key(task, ending), data)
         _remove_old(path.parent.glob(f"{task}-{choice().name}-*{ending}"))
     except OSError as error:
         return f"{path.parent}: {error.strerror}"
@@ -167,7 +167,7 @@ def _stamp(chosen: Choice) -> str:
     assert chosen.form is not None
     assert chosen.processor is not None
     parts = (
-        KIND,
+        FILE_KIND,
         folder_stamp(KERNELS),
         {name: version(name) for name in ("numba", "llvmlite")},
         llvm().get_process_triple(),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from abele.backends.calls import FirstAndLastCalls
 from abele.backends.counts import counts
 from abele.backends.faults import IterationLimit
+from abele.backends.graph.contents import Content
 from abele.backends.graph.flow import Flow, flow_of
 from abele.backends.memory import memory_report
 from abele.backends.price import MOST_TIMES, price
@@ -104,12 +105,15 @@ def test_the_flow_through_calls_that_are_remembered_is_the_same(folder: Path, se
     every = Flow(found.variables, found.functions, calls=Forgetful())
     every.run()
 
+    def outlined(content: Content) -> tuple:
+        """What a content is made of, in depth."""
+        own = getattr(content, "producer", None), getattr(content, "spaces", ())
+        carried = bool(content.extent.loops)
+        return (*own, carried, tuple(map(outlined, content.parts)))
+
     def reads(flow: Flow) -> dict:
         """Without the numbers of loops, which count all passes."""
-        return {
-            key: {(way.producer, way.moves, bool(way.rounds)) for way in ways}
-            for key, ways in flow.reads.items()
-        }
+        return {key: {outlined(content) for content in held} for key, held in flow.reads.items()}
 
     assert reads(found) == reads(every)
 

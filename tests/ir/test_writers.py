@@ -30,6 +30,7 @@ OWN = {
     "tools/testing/generators/program.py": "into a whole_folder",
     "tools/testing/onnx_graphs/graph.py": "into a whole_folder",
     "tools/commands/memory.py": "a temporary file",
+    "tools/bench/kernel_faults.py": "a temporary file",
     "tools/bench/lookups.py": "a temporary file",
     "tools/bench/measure.py": "a temporary file",
     "tools/bench/models/bench.py": "a temporary file",

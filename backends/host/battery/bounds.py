@@ -31,7 +31,7 @@ CHAINS: tuple[tuple[Stage, ...], ...] = (
 )
 """The stages that follow."""
 
-SIZES = ((9, 70), (1, 1), (1, 255), (2, 128), (1, 257), (3, 300))
+SHAPES = ((9, 70), (1, 1), (1, 255), (2, 128), (1, 257), (3, 300))
 """Rows and columns of results, around the 256 that the kernel does at a time."""
 
 
@@ -94,7 +94,7 @@ def _check(
 def merged_values() -> int:
     """Each way of merging, without stages, of results of each size."""
     count = 0
-    for i, ((function, combiner), shape) in enumerate(product(BODIES, SIZES)):
+    for i, ((function, combiner), shape) in enumerate(product(BODIES, SHAPES)):
         dtype, rare = (np.float32, np.float64)[i % 2], (0.0, 0.02, 0.2)[i % 3]
         case = f"{combiner or 'no merging'} of {function}, {list(shape)} of {np.dtype(dtype)}"
         structure = _structure(*shape, function, combiner, ())
@@ -107,7 +107,7 @@ def stages() -> int:
     count = 0
     for i, (chain, (function, combiner)) in enumerate(product(CHAINS, BODIES[::3])):
         dtype, rare = (np.float32, np.float64)[i % 2], (0.0, 0.02, 0.2)[i % 3]
-        shape = SIZES[i % len(SIZES)]
+        shape = SHAPES[i % len(SHAPES)]
         names = ", ".join(stage.function for stage in chain)
         case = f"{combiner or 'no merging'} of {function} then {names}, {list(shape)}"
         structure = _structure(*shape, function, combiner, chain)

@@ -219,13 +219,13 @@ SWISH = (
 )
 """Hard swish of x, less its square, over one more than the square of x, twice."""
 
-FURTHER = (
+OPERANDS_OF_STAGES = (
     *(Stage("add"), Stage("mul"), Stage("sub", at=1), Stage("max"), Stage("min")),
     *(Stage("div"), Stage("sub"), Stage("div", at=1)),
 )
 """Stages that each read one more operand."""
 
-SAVED = tuple(
+SIX_SAVED = tuple(
     [Stage("shift", (float(i),)) for i in range(1, SAVED_PLACES)]
     + [Stage("add", reads=(i, SAVED_PLACES - 1 + i)) for i in range(SAVED_PLACES - 1)]
 )
@@ -236,7 +236,7 @@ def chains_of_stages() -> int:
     """Stages that read the one before, further operands, and values of earlier stages."""
     count = 0
     for stages, length, rows in product(
-        (SWISH, FURTHER, SAVED), LENGTHS, (1, CHAIN_VECTORS - 1, CHAIN_VECTORS + 1)
+        (SWISH, OPERANDS_OF_STAGES, SIX_SAVED), LENGTHS, (1, CHAIN_VECTORS - 1, CHAIN_VECTORS + 1)
     ):
         shape = rows, length
         extras = [

@@ -23,10 +23,10 @@ Group = Callable[[], int]
 Battery = Mapping[str, Group]
 """The groups of cases of a task, by name."""
 
-LINE = 64
+CACHE_LINE = 64
 """Bytes of a cache line."""
 
-MARGIN = 2 * LINE
+MARGIN = 2 * CACHE_LINE
 """Bytes before and after each array that nobody may write."""
 
 FILLER = 0xA5
@@ -55,9 +55,9 @@ def room(shape: Sequence[int], dtype: Any, strides: Sequence[int] = (), shift: i
     if len(strides) < len(shape):
         strides = [step * kind.itemsize for step in np.empty(shape, np.bool_).strides]
     before, after = _reach(shape, strides)
-    first = -(-before // LINE) * LINE + MARGIN + shift
-    memory = np.full(first + after + kind.itemsize + MARGIN + LINE, FILLER, np.uint8)
-    first += -address(memory) % LINE
+    first = -(-before // CACHE_LINE) * CACHE_LINE + MARGIN + shift
+    memory = np.full(first + after + kind.itemsize + MARGIN + CACHE_LINE, FILLER, np.uint8)
+    first += -address(memory) % CACHE_LINE
     return as_strided(memory[first : first + kind.itemsize].view(kind), shape, strides)
 
 

@@ -20,7 +20,7 @@ from ...faults import IndexFault
 from .. import vertices
 from ..copies import HostScratch
 from .comparing import (
-    LINE,
+    CACHE_LINE,
     ONE_UNIT,
     Battery,
     Differs,
@@ -32,7 +32,7 @@ from .comparing import (
     unit_count,
 )
 
-INDICES = tuple(map(np.dtype, ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")))
+INDEX_TYPES = tuple(map(np.dtype, ("i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8")))
 """Every dtype of indices."""
 
 ROWS_OF = tuple(map(np.dtype, (np.float32, np.float16, np.uint8, np.float64)))
@@ -76,7 +76,7 @@ def _placed(
     values: Array, layout: Layout, history: History | None = None, index: int = 0
 ) -> Placed:
     """A tensor in the blocks of a layout, on tiles of their own."""
-    size = max(LINE, -(-layout.block_elements * values.dtype.itemsize // 8) * 8 + 8)
+    size = max(CACHE_LINE, -(-layout.block_elements * values.dtype.itemsize // 8) * 8 + 8)
     blocks = Placed(
         filled(any_bits(1, (layout.first_tile + layout.cells, size), np.uint8)),
         0,
@@ -130,7 +130,7 @@ def _plain(structure: Structure, plan: Plan, placed: Sequence[Placed]) -> list[A
 def looked_up() -> int:
     """Indices of each dtype, negative ones too, of tables of each width, whole and in parts."""
     count = 0
-    for kind, width in product(INDICES, WIDTHS):
+    for kind, width in product(INDEX_TYPES, WIDTHS):
         rows, n, dtype = (7, 120, 1)[count % 3], (1, 5, 14)[count // 3 % 3], ROWS_OF[count % 4]
         if rows == 1:
             rows = 2
@@ -147,7 +147,7 @@ def looked_up() -> int:
 def outside() -> int:
     """Indices that a table does not have, which are faults with the same message."""
     count = 0
-    for kind in INDICES:
+    for kind in INDEX_TYPES:
         rows, n, width = 9, 6, 5
         for wrong in (rows, -rows - 1):
             if wrong < 0 and kind.kind == "u":
@@ -163,7 +163,7 @@ def outside() -> int:
 def replaced() -> int:
     """Rows that replace others, several times the same one, in tables that are cut."""
     count = 0
-    for kind, width in product(INDICES, WIDTHS):
+    for kind, width in product(INDEX_TYPES, WIDTHS):
         rows, n, dtype = (9, 120, 4)[count % 3], (1, 5, 14)[count // 3 % 3], ROWS_OF[count % 4]
         structure = _replacement(rows, n, width)
         plan = Plan((1, min(width, 1 + count % 2), (1, 3, 2)[count % 3]))

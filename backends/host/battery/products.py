@@ -292,7 +292,7 @@ def _at(values: Array, place: str) -> Array:
     return filled(values, strides, unit if place == "shifted" else 0)
 
 
-RUNS = Groups(batch=(), left=(0,), right=(2, 3), inner=(1,))
+COLUMN_RUNS = Groups(batch=(), left=(0,), right=(2, 3), inner=(1,))
 """The axes of arrays over rows, terms, runs of columns, and columns of a run."""
 
 
@@ -312,7 +312,7 @@ def short_runs() -> int:
         with np.errstate(all="ignore"):
             np.copyto(wanted, expected, casting="same_kind")
         left = _over_all(_over_all(x, 2), 3)
-        BoundProducts(Offsets.of(RUNS, (left, y[None], _over_all(out, 1))))(0)
+        BoundProducts(Offsets.of(COLUMN_RUNS, (left, y[None], _over_all(out, 1))))(0)
         compare(f"{_sizes(height, terms, runs * length)} in runs of {length}", out, wanted)
         count += 1
     return count

@@ -355,3 +355,14 @@ def test_two_processes_that_compile_at_once_both_have_kernels(folder: Path):
     for each in both:
         assert each.communicate() == ("True\n", load.COMPILING + "\n")
     assert kept(folder) == [".code", ".proof"]
+
+
+def test_a_task_is_proved_if_the_files_of_what_it_needs_are_gone(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    """They are loaded, but the folder is another one by now."""
+    monkeypatch.setattr(load, "SHARES", (("sharing", "lookups"),))
+    assert load.has_kernels("sharing")
+    load._codes.clear()
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "other"))
+    assert load.has_kernels("lookups")

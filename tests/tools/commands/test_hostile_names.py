@@ -60,6 +60,7 @@ COMMAND_LINES: dict[str, tuple[str, ...]] = {
     "cache": ("cache", "explain", "MODEL"),
     "train": ("train", "MODEL", "--data", "samples.npz", "--steps", "1", "--loss", "mean_square"),
     "missing": ("run", "[/b]\x1b\udcff.onnx"),
+    "doctor": ("doctor", "--json", "[b].json"),
 }
 EXPLAIN = ("explain", "relu-of-relu", "dump/00-input.mlir")
 OPT = ("opt", "dump/00-input.mlir", "-p", "decompose", "--mlir-print-debuginfo")

@@ -37,6 +37,8 @@ MISTAKES = (
     ("bench.fusion", "--networks typo", "there is no 'typo'"),
     ("bench.fusion", "--target mk9", "'mk9' is not a preset"),
     ("bench.graphs", "--networks alexnet:0", "need NAME[:BATCH[:VERTICES]]"),
+    ("bench.guided", "--examples many", "valid integer"),
+    ("bench.kernel_faults", "--forms broad", "there is no 'broad'"),
     ("bench.kit", "--clean many", "valid integer"),
     ("bench.learning.bench", "--networks digts", "did you mean digits"),
     ("bench.learning.bench", "--json absent/out.json", "absent does not exist"),

@@ -59,7 +59,7 @@ def test_the_last_colon_separates_the_input_from_the_axis():
         ({"x:2": 4}, r"--dim x:2=4: input 'x' has 2 axes, from 0 on"),
         ({"y:0": 4}, r"--dim y:0=4: no such dimension; the model has N, and each axis as INPUT:"),
         ({"x:-1": 4}, r"--dim x:-1=4: no such dimension"),
-        ({"x:0": 0}, r"--dim x:0=0; need an integer, 1 or more"),
+        ({"x:0": -1}, r"--dim x:0=-1; need an integer, 0 or more"),
     ],
 )
 def test_a_size_that_contradicts_the_model_is_refused(dims: dict[str, int], message: str):
