@@ -252,7 +252,7 @@ def _compiled(chosen: Choice, task: str) -> bytes:
     line = _Line(task, sys.stderr)
     line.show()
     try:
-        running = [each for each in _children if each.chosen == chosen and task in each.left]
+        running = [each for each in _children if each.compiles(chosen, task)]
         return (running[-1] if running else _begin(chosen, task)).code(task, line)
     except _NoProcess:
         return _code_here(chosen, task, partial(line.add, task))
@@ -398,6 +398,7 @@ class _Child:
     def __init__(self, chosen: Choice, tasks: Sequence[str]) -> None:
         self.chosen = chosen
         self.left = list(tasks)
+        self._folder = path_of(tasks[0], UNPROVED).parent
         self._codes: dict[str, bytes] = {}
         script = CHILD.format(
             path=_path(), module=__name__, tasks=tuple(tasks), stamp=folder_stamp(KERNELS)
@@ -409,6 +410,11 @@ class _Child:
             self._said.close()
             raise _NoProcess from error
         atexit.register(self.end)
+
+    def compiles(self, chosen: Choice, task: str) -> bool:
+        """Whether the process still has a task to compile, in a form, into the folder of now."""
+        is_here = self._folder == path_of(task, UNPROVED).parent
+        return is_here and self.chosen == chosen and task in self.left
 
     def code(self, task: str, line: _Line) -> bytes:
         """The code of a task's kernels, once it is compiled. Shows progress until then."""
@@ -515,7 +521,7 @@ def _begin(chosen: Choice, task: str) -> _Child:
 
 def _missing(chosen: Choice, tasks: Sequence[str]) -> list[str]:
     """Those of some tasks whose kernels are neither loaded nor kept, and that nobody compiles."""
-    begun = {task for each in _children if each.chosen == chosen for task in each.left}
+    begun = {task for task in tasks for each in _children if each.compiles(chosen, task)}
     return [
         task
         for task in tasks
