@@ -37,7 +37,7 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ...driver.arrays import Array
 from ...driver.context import new_context
 from .program import Program
-from .sketch import Data, Sketch, Step, is_long
+from .sketch import LENGTHS, Data, Sketch, Step, is_long
 from .training import as_step
 from .values import values_of
 
@@ -76,8 +76,9 @@ TWINS = 0.2
 """How often an operation is followed by another of its class on the same operands."""
 REPEATED = 0.12
 """How often an operation is followed by another of its class on its result."""
-CHAINS = 0.25
-"""How often each operation of a program reads the result of the one before it."""
+CHAINS, CHAINS_OF_FEW = 0.25, 0.5
+"""How often each operation of a program reads the result of the one before it; and in a program of
+a few operators that a pass names, which it often looks for in a row."""
 NUMBERED = 0.4
 """How often a loop of a known count reads the numbers of its turns."""
 CARRIED = (1, 1, 2, 2, 3)
@@ -101,6 +102,9 @@ MAPPED, MAPPED_OTHERWISE, GENERAL = 0.6, 0.12, 0.4
 own. In programs with random plans or a long axis, and in others. And how often the operation is
 then nn.compute, which has any map, or one of these where an axis is long."""
 SUMMING = (nn.ReduceOp, nn.ReduceOp, nn.MatMulOp, nn.ComputeOp)
+WHOLE_SUMS = 0.8
+"""How often a program with a long axis begins with the sum of all elements along it, which random
+operations seldom compute."""
 
 ELEMENTS: tuple[Attribute, ...] = (f32, f16, i32, i1)
 """The element types of programs by default."""
@@ -194,10 +198,12 @@ class _Builder:
         self.context = self.operators.context.clone()
         self.context.blobs = BlobStore()
         random = Random(f"{self.sketch.seed}")
-        self.is_chain = random.random() < CHAINS
+        self.is_chain = random.random() < (CHAINS_OF_FEW if self.sketch.kinds else CHAINS)
         self.is_planned = Random(f"{self.sketch.seed} plans").random() < PLANNED_AT_RANDOM
         if random.random() < 0.5:
             self.values.append(self._first_leaf(random))
+        if is_long(self.sketch):
+            self._sum_of_long(Random(f"{self.sketch.seed} long"))
         for step in self.sketch.steps:
             if self.is_chain:
                 step = replace(step, operand=0)
@@ -298,6 +304,17 @@ class _Builder:
             size = random.choice(self.sketch.sizes)
             shape.append(size if size * prod(shape) <= most else 1)
         return self._leaf(tensor_type(element, shape), random)
+
+    def _sum_of_long(self, random: Random) -> None:
+        """Often add the sum, along the last axis, of a new leaf whose last axis is long."""
+        allowed = nn.ReduceOp in self.operators.classes and not self.sketch.kinds
+        element = self.elements[self.sketch.element % len(self.elements)]
+        if not allowed or element not in (f32, f16, i32) or random.random() >= WHOLE_SUMS:
+            return
+        short = [n for n in self.sketch.sizes if n < LENGTHS[0]]
+        shape = [*random.sample(short, min(len(short), 1)), max(self.sketch.sizes)]
+        leaf = self._leaf(tensor_type(element, shape), random)
+        self._append(nn.ReduceOp(leaf, "sum", [len(shape) - 1]))
 
     def _leaf(self, type_: Attribute, random: Random) -> SSAValue:
         """A new leaf of the program: an argument, a state or a constant."""

@@ -34,6 +34,9 @@ LENGTHS = (8, 32, 128, 256, 600)
 LANES = 16
 """Elements of the longest vector. A kernel treats what is left after whole vectors by itself."""
 
+DEEP = 5
+"""The kernel of copies keeps counters of its own for so many nested loops or more."""
+
 Situation: TypeAlias = "tuple[object, ...]"
 """What decides, roughly, which parts of a kernel an operation runs."""
 
@@ -65,6 +68,8 @@ def situations(program: Program) -> set[Situation]:
             target = variables[op.destination]
             cuts = [_cuts(variables[name]) for name in op.sources]
             found |= {("copy", target.dtype.itemsize, each, _cuts(target)) for each in cuts}
+            if any(len(axis.terms) > 1 for axis in target.placed.access.axes):
+                found.add(("windows", target.dtype.itemsize, _nested(target)))
         elif isinstance(op, tile.VerticesOp):
             found.add(_of_vertices(op, [variables[name] for name in (*op.sources, op.destination)]))
     return found
@@ -76,12 +81,20 @@ def is_rare(situation: Situation) -> bool:
     if kind == "copy":
         _, source, target = cast("list[tuple[int, int]]", rest)
         return max(source[0], target[0]) > 2
+    if kind == "windows":
+        return cast("int", rest[-1]) >= DEEP
     return kind in ("lookup", "whole", "combined") or rest[-1] == len(LENGTHS)
 
 
 def _cuts(variable: exchange.VariableOp) -> tuple[int, int]:
     """Along how many dimensions a variable is cut, and how many axes it has."""
     return sum(n > 1 for n in variable.placed.parts), len(variable.placed.shape)
+
+
+def _nested(variable: exchange.VariableOp) -> int:
+    """How many nested loops, at most, fill the blocks of a variable: over parts and elements."""
+    layout = variable.placed
+    return sum(n > 1 for n in layout.parts) + sum(n > 1 for n in layout.box)
 
 
 def _of_vertices(op: tile.VerticesOp, variables: Sequence[exchange.VariableOp]) -> Situation:
