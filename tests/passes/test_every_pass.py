@@ -33,7 +33,7 @@ def test_a_pass_leaves_the_meaning_of_any_program(name: str):
         seed=0,
     )
     # But for one or two that do not fit their machine.
-    assert report.examples >= examples - 1
+    assert report.examples >= examples - 2
 
 
 @pytest.mark.parametrize("name", ["schedule-supersteps", "group-supersteps"])

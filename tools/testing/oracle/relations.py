@@ -72,6 +72,8 @@ def _relation(function: Relation) -> Relation:
             return function(before, after, compiled)
         except _Violated as wrong:
             return str(wrong)
+        except IndexFault as fault:
+            raise NotApplicable(f"the program has a fault: {fault}") from None
 
     return relation
 
@@ -90,10 +92,8 @@ def _run(program: Program) -> Run:
     """Run a program, and report an error as a violation of the relation."""
     try:
         return run(program)
-    except MemoryError:
+    except (MemoryError, IndexFault):
         raise
-    except IndexFault as fault:
-        raise NotApplicable(f"the program has a fault: {fault}") from None
     except Exception as error:
         raise _Violated(f"the compiled program cannot be run: {one_line(error)}") from error
 

@@ -49,12 +49,12 @@ def saved_lines(folder: Path | None, command: str) -> list[str]:
 class Miscompiled(AssertionError):
     """A pass changes what a program means. The message shows everything below.
 
-    program: the smallest failing program found, before the pass. passes: the names of all passes.
-    blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong, "" if it
-    is not known. folder: where the program is saved. command: the command that runs it again.
-    examples: the number of programs up to this one. note: that the program is not fully reduced,
-    or "". culprit: the codelet or layout that is to blame instead of the pass, "" if the pass is.
-    after: the text of the program after the passes, "" if there is none.
+    program: the smallest failing program found, before the pass. passes: the names of the passes
+    that ran. blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong,
+    "" if it is not known. folder: where the program is saved. command: the command that runs it
+    again. examples: the number of programs up to this one. note: that the program is not fully
+    reduced, or "". culprit: the codelet or layout that is to blame instead of the pass, "" if the
+    pass is. after: the text of the program after the passes, "" if there is none.
     """
 
     def __init__(

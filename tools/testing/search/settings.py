@@ -69,7 +69,7 @@ class Budget:
     """How much a check may do, and where it saves a failure.
 
     examples: number of programs; each kind of check has its own default.
-    seconds: time after which the check starts no more programs.
+    seconds: time after the first program is ready, after which the check starts no more programs.
     seed: seed of the programs. None means any, or 0 where the environment sets CI.
     limit: CPU seconds for one program.
     reduce_seconds: CPU seconds for making a failing program smaller; 60 if None.

@@ -21,6 +21,7 @@ from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.generators.training import NUMBERS, is_step
 from abele.tools.testing.oracle.whole_tensors import run_on_whole_tensors
+from abele.tools.testing.search.aim import Aim
 from abele.tools.testing.search.draw import STEPS, generated
 
 
@@ -76,7 +77,7 @@ def test_checks_run_steps_of_training_at_every_level():
         "tile",
         4 * STEPS,
         0,
-        (),
+        Aim("tile"),
         lambda program: not found.append(is_step(program.source_program().module)),
     )
     assert any(found)
