@@ -40,6 +40,10 @@ class _OuterTooLong(BaseException):
         self.timer = timer
 
 
+AGAIN = 1.0
+"""Seconds, at least, after which a timer rings again if nothing has come of its first ring."""
+
+
 @contextmanager
 def at_most(seconds: float) -> Generator[None]:
     """Raise TooLong inside the block after so many seconds of CPU time.
@@ -77,7 +81,8 @@ def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
     is_own = not left or seconds <= left
     given = seconds if is_own else left
     previous = signal.signal(number, ring)
-    signal.setitimer(timer, given)
+    # Code that Python calls in between may swallow an exception, so the timer rings again.
+    signal.setitimer(timer, given, max(given, AGAIN))
     try:
         yield
     except _OuterTooLong as late:
