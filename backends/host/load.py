@@ -63,7 +63,7 @@ INSTEAD = (
     "so NumPy computes the same without them, more slowly. Please report this line with what "
     "`abele doctor` prints"
 )
-"""What is said of kernels that are not used."""
+"""The end of the warning about kernels that are not used."""
 
 CHILD = """
 import sys

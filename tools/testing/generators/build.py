@@ -248,7 +248,8 @@ class _Builder:
         """Whether the program becomes the turns of a loop of runs."""
         stores = any(isinstance(op, nn.StoreOp) for op in self.ops)
         random = Random(f"{self.sketch.seed} runs")
-        return stores and not self.sketch.training and random.random() < RUNS
+        may = self.sketch.loops and not self.sketch.training
+        return stores and may and random.random() < RUNS
 
     def _in_runs(self, results: Sequence[SSAValue], random: Random) -> list[SSAValue]:
         """Make all operations the body of a loop, of which each turn is a run for the states."""

@@ -63,6 +63,7 @@ class Sketch:
     that lower the program. target: the spelling of its machine. kinds: classes, by number, of the
     further operations in bodies of control flow; any classes if empty. training: the seed of the
     options of the step of training that the program becomes, if it has a gradient; 0 for none.
+    loops: whether a program that stores values may become the turns of a loop of runs.
     """
 
     steps: tuple[Step, ...]
@@ -73,6 +74,7 @@ class Sketch:
     target: str = "tiny:1"
     kinds: tuple[int, ...] = ()
     training: int = 0
+    loops: bool = True
 
     @property
     def machine(self) -> Target:

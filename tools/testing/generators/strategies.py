@@ -113,6 +113,7 @@ def sketches(
         draw(_seeds),
         spelling,
         training=draw(_steps_of_training) if training else 0,
+        loops=control_flow,
     )
 
 

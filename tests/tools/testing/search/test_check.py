@@ -266,8 +266,6 @@ def test_programs_of_a_strategy_are_checked():
     assert {op for op, _, _ in report.exercised} <= {
         *("nn.add", "nn.relu"),
         *("nn.load", "nn.store", "nn.state", "nn.constant"),
-        # Some programs that store become the turns of a loop of runs.
-        *("control.repeat", "control.yield"),
     }
 
 
