@@ -4,7 +4,6 @@ import re
 from dataclasses import replace
 from random import Random
 
-import numpy as np
 import pytest
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, Step
@@ -12,6 +11,7 @@ from abele.backends.evaluate.binder import Binder
 from abele.backends.faults import IndexFault
 from abele.backends.host.binders import best_binder
 from abele.backends.machine import Machine
+from abele.tools.debug.machine_results import Difference, Results, difference
 from abele.tools.testing import Operators, Program
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
@@ -34,26 +34,27 @@ def generated(number: int, operators: Operators | None = None) -> Program | None
     return at_level(build(sketch, operators or default_operators()), "exchange")
 
 
-def left_behind(program: Program, binder: type[Binder]) -> dict[str, bytes]:
+def left_behind(program: Program, binder: type[Binder]) -> Results:
     """The outputs of two runs, and the states after them."""
     machine = Machine(program.module, program.target, binder=binder)
-    found: dict[str, np.ndarray] = {}
-    for turn in range(2):
-        found |= {f"{turn} {name}": x for name, x in machine.run(program.inputs).items()}
+    outputs = {
+        f"{turn} {name}": array
+        for turn in range(2)
+        for name, array in machine.run(program.inputs).items()
+    }
     states = (name for name, v in machine.variables.items() if v.initial is not None)
-    found |= {name: machine.read(name) for name in states}
-    return {name: array.tobytes() for name, array in found.items()}
+    return Results(outputs, {name: machine.read(name) for name in states})
 
 
-def different(program: Program) -> list[str]:
+def differs(program: Program) -> Difference | None:
+    """Where kernels and NumPy differ. Of two NaN that meet, a processor keeps either."""
     try:
         plain = left_behind(program, Binder)
     except IndexFault as fault:
         with pytest.raises(IndexFault, match=re.escape(str(fault))):
             left_behind(program, best_binder())
-        return []
-    fast = left_behind(program, best_binder())
-    return [name for name, data in plain.items() if fast[name] != data]
+        return None
+    return difference(left_behind(program, best_binder()), plain)
 
 
 @pytest.mark.parametrize("part", range(PROGRAMS))
@@ -62,7 +63,8 @@ def test_kernels_and_numpy_write_the_same_bytes(part: int):
     some = (generated(part * EACH + i) for i in range(EACH))
     for program in some:
         if program is not None:
-            assert different(program) == [], program.text
+            found = differs(program)
+            assert found is None, f"{found}\n{program.text}"
 
 
 def test_programs_have_rows_with_tails():
@@ -81,4 +83,4 @@ def test_a_kernel_that_adds_instead_of_subtracting_is_found(monkeypatch: pytest.
     monkeypatch.setitem(SCALAR_FUNCTIONS, "sub", wrong)
     subtractions = default_operators(("nn.sub",))
     programs = filter(None, (generated(number, subtractions) for number in range(EACH)))
-    assert any(map(different, programs))
+    assert any(map(differs, programs))
