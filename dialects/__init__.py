@@ -1,1 +1,1 @@
-"""What can be said at each level."""
+"""The dialects: the operations, types and attributes of each level."""

@@ -58,7 +58,8 @@ MOST_TILES = 1 << 31
 
 
 def _parse_tile(parser: AttrParser) -> int:
-    """Read what may follow: at 3. The number of a layout's or a plan's first tile; 0 by default."""
+    """Parse an optional `at 3`, the number of a layout's or a plan's first tile; 0 if it is
+    absent."""
     if parser.parse_optional_keyword("at") is None:
         return 0
     tile = _parse_integer(parser)
@@ -206,7 +207,7 @@ class SpaceAttr(_Value[Space]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Space:
-        """Parse what stands between the brackets."""
+        """Parse the text between the brackets."""
 
         def dim() -> Dim:
             name = parser.parse_identifier("a dimension's name")
@@ -253,7 +254,7 @@ class SpaceAttr(_Value[Space]):
         return Space(dims, tuple(operands), tuple(results), tuple(relations), tuple(positions))
 
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The text between the brackets."""
         names = [d.name for d in self.data.dims]
         dims = ", ".join(map(_print_dim, self.data.dims))
         operands = ", ".join(_print_access(a, names) for a in self.data.operands)
@@ -284,7 +285,7 @@ class LayoutAttr(_Value[Layout]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Layout:
-        """Parse what stands between the brackets."""
+        """Parse the text between the brackets."""
 
         def cut() -> Cut:
             size = _parse_integer(parser)
@@ -299,7 +300,7 @@ class LayoutAttr(_Value[Layout]):
         return layout
 
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The text between the brackets."""
         layout = self.data
         cuts = [
             str(c.size)
@@ -326,11 +327,13 @@ def _print_parameters(values: Sequence[float]) -> str:
 def parse_stages(
     parser: AttrParser, delimiter: AttrParser.Delimiter = AttrParser.Delimiter.NONE
 ) -> tuple[Stage, ...]:
-    """Read what follows: add, sub at 1, clip [0.0, 6.0], identity as i8, mul(v0, v3), add(v1, in).
+    """Parse the stages of a chain: add, sub at 1, clip [0.0, 6.0], identity as i8, mul(v0, v3),
+    add(v1, in).
 
-    v0 is the value that the stages begin with, v1 that of the first stage, in a further operand.
+    v0 is the value that the stages begin with, v1 the value of the first stage, and `in` a further
+    operand.
 
-    Raises ParseError for a stage that no chain can have, or no stage at all.
+    Raises ParseError for a stage that no chain can have, or for no stage at all.
     """
 
     def read() -> int:
@@ -377,7 +380,7 @@ def stages_text(stages: Sequence[Stage]) -> str:
 
 
 def verify_chain(body: Body, element: Attribute) -> None:
-    """Check that a chain gives elements of a type. Raises VerifyException."""
+    """Check that the result of a chain can have this element type. Raises VerifyException."""
     if not body.then:
         return
     if body.function == "bitcast":
@@ -393,7 +396,9 @@ def verify_chain(body: Body, element: Attribute) -> None:
 
 
 def _parse_along(parser: AttrParser) -> Along | None:
-    """Read what follows a function: along sum reverse exclusive; None if nothing does."""
+    """Parse an optional scan or sort after a function: `along sum reverse exclusive`; None without
+    one.
+    """
     if parser.parse_optional_keyword("along") is None:
         return None
     name = parser.parse_identifier("a scan or a sort")
@@ -425,7 +430,7 @@ class BodyAttr(_Value[Body]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Body:
-        """Parse what stands between the brackets."""
+        """Parse the text between the brackets."""
         function = parser.parse_identifier("a scalar function")
         chained = parser.parse_optional_keyword("then")
         along = None if chained else _parse_along(parser)
@@ -440,7 +445,7 @@ class BodyAttr(_Value[Body]):
         return Body(function, combiner, parameters, stages, narrow, along, resumes, unfinished)
 
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The text between the brackets."""
         body = self.data
         text = body.function + (f" {body.combiner}" if body.combiner else "")
         text += _along_text(body.along) if body.along else ""
@@ -510,7 +515,7 @@ class PlanAttr(_Value[Plan]):
 
     @classmethod
     def parse_value(cls, parser: AttrParser) -> Plan:
-        """Parse what stands between the brackets."""
+        """Parse the text between the brackets."""
         parser.parse_keyword("split")
         split = _parse_integers(parser)
         order = _parse_integers(parser) if parser.parse_optional_keyword("order") else ()
@@ -523,7 +528,7 @@ class PlanAttr(_Value[Plan]):
         return Plan(split, order, first, method, workers, combine, steps, ring)
 
     def text(self) -> str:
-        """What stands between the brackets."""
+        """The text between the brackets."""
 
         def plan(p: Plan) -> str:
             text = f"split {_print_integers(p.split)}"

@@ -1,4 +1,4 @@
-"""What a body computes along a whole dimension: scans and sorts."""
+"""Functions of all elements along a whole dimension: scans and sorts."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ SCANS = ARITHMETIC
 """The scans, by the combiner that merges elements: element i merges elements 0 to i."""
 
 SORTS = ("sort", "sort_indices")
-"""What puts elements in order: the elements themselves, and the index that each of them had."""
+"""The sorts: `sort` gives the elements in order, `sort_indices` the index that each of them had."""
 
 
 @dataclass(frozen=True)
 class Along:
-    """A function of all elements along a whole dimension, which gives as many elements.
+    """A scan or sort: a function of all elements along a whole dimension, with as many results.
 
     name: one of SCANS or SORTS. reverse: scan from the last element to the first, or sort from the
     largest to the smallest. exclusive: element i of a scan leaves out element i itself, and the
-    first one is the combiner's identity.
+    first result is the combiner's identity.
 
     Equal elements keep their order in a sort, in both directions. NaN counts as larger than any
     number, and -0.0 as equal to 0.0.
@@ -40,7 +40,7 @@ class Along:
 
     @property
     def sorts(self) -> bool:
-        """Whether elements are put in order."""
+        """Whether this is a sort."""
         return self.name in SORTS
 
     @property

@@ -43,9 +43,9 @@ class BlobAttr(Data[Blob]):
 
     @classmethod
     def sample(cls, random: Random, types: Sequence[TensorType[Attribute]]) -> BlobAttr | None:
-        """An array of one of the types: zeros, ones, one number, or many; None if all are large.
+        """A small array of one of the types: zeros, ones, one repeated number, or random numbers.
 
-        Programs that rules are checked on are made of such samples.
+        Returns None if all types are large. Rules are checked on programs with such samples.
         """
         small = [each for each in types if 0 <= prod(each.get_shape()) <= _LARGEST_SAMPLE]
         if not small:
@@ -108,7 +108,7 @@ def _number(parser: AttrParser) -> int | float:
 
 
 def _blob_of(numbers: Sequence[int | float], parser: AttrParser, start: int) -> Blob:
-    """The array of some numbers and the type that follows them."""
+    """The array with these numbers and the type that follows them in the text."""
     parser.parse_punctuation(":")
     type_ = parser.parse_type()
     try:
@@ -124,7 +124,7 @@ def _blob_of(numbers: Sequence[int | float], parser: AttrParser, start: int) -> 
 
 
 def _array(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Numbers as an array of a dtype. Raises ValueError for one that the dtype does not have."""
+    """An array of numbers. Raises ValueError for a number that the dtype cannot hold."""
     if not is_whole(dtype) and dtype != np.bool_:
         with np.errstate(over="ignore"):
             return np.array(numbers, np.float64).astype(dtype)
@@ -139,19 +139,21 @@ def _array(numbers: Sequence[int | float], dtype: np.dtype[Any]) -> NDArray[Any]
 
 
 def _numbers(array: NDArray[Any]) -> list[str] | None:
-    """The texts of an array's numbers; None if they would read as other bits, as some NaN do."""
+    """The texts of an array's numbers; None if the texts would not give back the same bits, as for
+    some NaN.
+    """
     flat = array.ravel()
     whole = is_whole(array.dtype)
     if whole or array.dtype == np.bool_:
         return [str(int(each)) for each in flat] if whole else [str(bool(e)).lower() for e in flat]
-    # NumPy knows the shortest text that reads as the same number for its own dtypes.
+    # For its own dtypes, NumPy gives the shortest text that reads as the same number.
     texts = [_float_text(each if array.dtype.kind == "f" else float(each)) for each in flat]
     again = _array([float(each) for each in texts], array.dtype)
     return texts if again.tobytes() == flat.tobytes() else None
 
 
 def _float_text(value: Any) -> str:
-    """The text of a float, which has a point: MLIR's numbers have one before the exponent."""
+    """The text of a float, always with a decimal point, which MLIR requires before an exponent."""
     text = str(value)
     mantissa, e, exponent = text.partition("e")
     if mantissa.strip("-") not in _SPECIAL and "." not in mantissa:

@@ -9,8 +9,8 @@ with the members of the step before.
     argmax:   x at i  ->  (x, i)      (a, i), (b, j)  ->  the larger, and where it is
     moments:  x       ->  (1, x, 0)   Chan's update   ->  mean, variance
 
-How each is computed is in backends/codelets/combiners.py, what it is exactly, and how far a correct
-machine may be from that, in backends/reference/combiners.py, and what it costs in backends/cost.py.
+backends/codelets/combiners.py computes each combiner, backends/reference/combiners.py has its exact
+value and the error bound of a correct machine, and backends/cost.py has its cost.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ from dataclasses import dataclass
 from typing import Literal
 
 MemberKind = Literal["element", "index", "wide"]
-"""element: of the type of the elements that are lifted. index: i32. wide: the type of sums, f32 for
-narrower floats."""
+"""The type of a member. element: the type of the lifted elements. index: i32. wide: the type of
+sums, f32 for narrower floats.
+"""
 
 
 @dataclass(frozen=True)
 class Combiner:
-    """What is true of a combiner of several values, however it is computed.
+    """The properties of a combiner of several values that do not depend on how it is computed.
 
-    name: what bodies call it. members: the type of each member. results: that of each result.
-    text: what it merges, and the rules for ties and NaN. reads_position: whether an element is
-    lifted with its position in a tensor. A point whose position is outside that tensor contributes
-    nothing. fill: an element that contributes nothing; None if there is none. floats: whether
-    elements must be floats.
+    name: its name in bodies. members: the type of each member. results: the type of each result.
+    text:
+    a description for documentation: what it merges, and the rules for ties and NaN. reads_position:
+    whether an element is lifted together with its position in a tensor; a point outside that tensor
+    contributes nothing. fill: an element that contributes nothing; None if there is none. floats:
+    whether elements must be floats.
     """
 
     name: str
@@ -47,9 +49,9 @@ class Combiner:
 class Extreme(Combiner):
     """A combiner that finds the largest or smallest element and its position.
 
-    largest: whether it is the largest. last: whether the largest position counts among equals, not
-    the smallest. nan_wins: whether NaN counts as the extreme; otherwise it is never found, and its
-    place counts as one of the lowest value.
+    largest: whether it finds the largest element. last: whether the last position wins among equal
+    elements; otherwise the first one does. nan_wins: whether NaN counts as the extreme; otherwise
+    NaN is never found, and counts as the lowest value of the type.
     """
 
     largest: bool = True

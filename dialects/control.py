@@ -56,20 +56,20 @@ def _check_arguments(region: Region, types: Sequence[Attribute], what: str) -> N
 
 
 TURN = TensorType(i32, [])
-"""The type of a turn's number: an i32 without axes."""
+"""The type of an iteration number: an i32 without axes."""
 
 
 MOST_NUMBERED = 2**31
-"""The most turns whose numbers an i32 can hold."""
+"""The most iterations whose numbers an i32 can hold."""
 
 
 def is_turn(type_: Attribute) -> bool:
-    """True for the type of a turn's number, laid out or not."""
+    """True for the type of an iteration number, with or without a layout."""
     return getattr(type_, "tensor", type_) == TURN
 
 
 def is_predicate(type_: Attribute) -> bool:
-    """True for i1 and for a tensor, laid out or not, of a single i1."""
+    """True for i1, and for a tensor of a single i1 with or without a layout."""
     tensor: Attribute = getattr(type_, "tensor", type_)
     if isinstance(tensor, TensorType):
         tensor = cast(TensorType[Attribute], tensor)
@@ -184,7 +184,7 @@ class RepeatOp(IRDLOperation):
 
     @property
     def turns(self) -> int:
-        """How often the body runs."""
+        """The number of iterations."""
         return self.count.value.data
 
     def verify_(self) -> None:
@@ -211,7 +211,8 @@ class RepeatOp(IRDLOperation):
 
 
 def run_around(op: Operation) -> RepeatOp | None:
-    """The loop around an operation whose turns are runs of their own; None if there is none."""
+    """The innermost loop around an operation whose iterations count as runs; None if there is
+    none."""
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, RepeatOp) and parent.runs is not None:

@@ -1,6 +1,6 @@
-"""The numbers in which bodies read coordinates: the index of a point along a dimension.
+"""The dtypes in which bodies read coordinates: the index of a point along a dimension.
 
-A coordinate is a whole number, and is read as one: its dtype holds every value that it has.
+Coordinates are whole numbers. Their dtype must hold each of their values exactly.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from .structured import Structure
 
 
 def _dtype(operands: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """The dtype in which a function reads coordinates, given those of its operands.
+    """The dtype in which a function reads coordinates, given the dtypes of its other operands.
 
-    It is the dtype that floats are computed in, that of integers, and int32 without any numbers.
+    For floats, this is the dtype that they are computed in; for integers, their own dtype; int32 if
+    no operand is a number.
     """
     found = next((dtype for dtype in operands if dtype != np.bool_), np.dtype(np.int32))
     if found.kind in "iu":
@@ -55,7 +56,7 @@ def verify_coordinate_dtypes(structure: Structure, elements: Sequence[Attribute]
 def coordinate_dtypes(structure: Structure, dtypes: Sequence[np.dtype[Any]]) -> list[np.dtype[Any]]:
     """The dtype in which each coordinate is read.
 
-    dtypes: those of the operands and, last, of the first result.
+    dtypes: of the operands and, last, of the first result.
     """
     own = [dtype for dtype in dtypes[: structure.own_operands] if dtype != np.bool_]
     function = structure.body.function

@@ -1,9 +1,9 @@
-"""Homes that are decided before planning: where a state or constant of nn has to lie.
+"""Homes: a layout and an address for a state or constant of nn, decided before planning.
 
 A state or constant may have these attributes:
 
-- `home`: the layout that it lies in, whatever layout its readers want. Readers that want another
-  one copy from it, so each element must lie in one block, not counting replicas;
+- `home`: the layout of its storage, whatever layout its readers want. Readers that want another
+  layout copy from it, so each element must lie in one block, not counting replicas;
 - `address`: the address of its block on each tile of that layout;
 - `reload`: cycles per run. With it, the two others are wishes: plan-splits gives them up if the
   program gets faster by more than these cycles, and allocate if they do not fit.
@@ -11,8 +11,8 @@ A state or constant may have these attributes:
     nn.state @w : tensor<8x4xf32> = <"..."> {home = #abele.layout<[8 by 4, 4] (d0, d1) of [8, 4]>,
     address = 1024 : i64}
 
-A conversion hands the address down, and the layout in the type. So `partition` and `tile` have
-`address` and `reload` only.
+A conversion copies the address to the lowered operation, and the layout into its type. So
+`partition` and `tile` have `address` and `reload` only.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ MOST = 1 << 48
 
 @dataclass(frozen=True)
 class Home:
-    """Where a state or constant has to lie.
+    """The required storage of a state or constant.
 
-    address: of its block on each tile; None for any. reload: the cycles per run for which its
-    layout and address may be given up; None if they may not.
+    layout: the layout of its blocks. address: the address of its block on each tile; None for any.
+    reload: the cycles per run for which layout and address may be given up; None if they may not.
     """
 
     layout: Layout
@@ -51,7 +51,7 @@ class Home:
 
     @property
     def attributes(self) -> dict[str, Attribute]:
-        """The attributes of an operation of nn that has this home."""
+        """The attributes that give an operation of nn this home."""
         found: dict[str, Attribute] = {HOME: LayoutAttr(self.layout)}
         for name, value in ((ADDRESS, self.address), (RELOAD, self.reload)):
             if value is not None:
@@ -60,7 +60,7 @@ class Home:
 
 
 def home_of(op: Operation) -> Home | None:
-    """The home that a verified operation of nn has to have; None if it may lie anywhere."""
+    """The home that a verified operation of nn requires; None if it may lie anywhere."""
     layout = op.attributes.get(HOME)
     if not isinstance(layout, LayoutAttr):
         return None
@@ -68,20 +68,21 @@ def home_of(op: Operation) -> Home | None:
 
 
 def handed_down(op: Operation) -> Mapping[str, Attribute]:
-    """The attributes that what an operation becomes has too: address and reload."""
+    """The attributes that a conversion copies to the lowered state or constant: address and
+    reload."""
     return {name: op.attributes[name] for name in (ADDRESS, RELOAD) if name in op.attributes}
 
 
 def drop_home(op: Operation) -> None:
-    """Let a state or constant lie anywhere."""
+    """Remove the home of a state or constant, so that it may lie anywhere."""
     for name in (HOME, ADDRESS, RELOAD):
         op.attributes.pop(name, None)
 
 
 def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
-    """Check the attributes of a state or constant. what: its name in messages. shape: its own.
+    """Check the home attributes of a state or constant. Raises VerifyException.
 
-    Raises VerifyException.
+    what: the operation's name in messages. shape: the shape of its tensor.
     """
     for name in (ADDRESS, RELOAD):
         if name in op.attributes and HOME not in op.attributes:
@@ -105,9 +106,9 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
 
 
 def verify_numbers(op: Operation, what: str) -> None:
-    """Check the address and the reload of an operation of any level. what: its name in messages.
+    """Check the address and the reload of an operation of any level. Raises VerifyException.
 
-    Raises VerifyException.
+    what: the operation's name in messages.
     """
     for name in (ADDRESS, RELOAD):
         value = op.attributes.get(name)

@@ -1,4 +1,4 @@
-"""By which names the host knows a program's inputs and outputs, and how large its outputs are."""
+"""The host's view of a program: names of inputs and outputs, and sizes of outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..ir.errors import InputError
 from ..ir.upstream import ModuleOp
 
 DEFAULTS = {"arg_names": "arg", "result_names": "out"}
-"""The attributes of a function that hold names, and what values without one are called."""
+"""The attributes of a function that list names, each with the prefix of default names."""
 
 
 def host_names(function: FuncOp, attribute: str, count: int) -> list[str]:
@@ -38,13 +38,13 @@ OPTIONAL_INPUTS = "abele.optional_inputs"
 
 
 def set_optional_inputs(module: ModuleOp, names: Sequence[str]) -> None:
-    """Write in a module which inputs of its model have a value, with which it was made."""
+    """Record in a module which inputs of the model have a default value that was compiled in."""
     if names:
         module.attributes[OPTIONAL_INPUTS] = ArrayAttr(map(StringAttr, names))
 
 
 def optional_inputs(module: ModuleOp) -> tuple[str, ...]:
-    """The inputs of a module's model that have a value, so that the program does not take them.
+    """The inputs of the model whose value was compiled in, so that the program does not take them.
 
     Raises InputError if the attribute holds anything but names.
     """
@@ -66,7 +66,7 @@ RESULT_SIZES = "abele.result_sizes"
 class ResultSize:
     """A result of which only the first elements along an axis exist; the rest is padding.
 
-    result: its name at the host. axis: counted from 0. size: the name of the result that is the
+    result: its name at the host. axis: counted from 0. size: the name of the result that holds the
     number of these elements.
     """
 
@@ -76,7 +76,7 @@ class ResultSize:
 
 
 def set_result_sizes(module: ModuleOp, sizes: Sequence[ResultSize]) -> None:
-    """Write in a module which of its results have a size that depends on values."""
+    """Record in a module which of its results have a size that depends on values."""
     if sizes:
         listed = (
             ArrayAttr([StringAttr(s.result), IntegerAttr(s.axis, i64), StringAttr(s.size)])

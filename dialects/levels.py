@@ -111,13 +111,13 @@ def level_named(name: str) -> Level:
 
 
 def level_of(module: ModuleOp) -> Level:
-    """The lowest level with an operation or a type in a module; nn if there is none."""
-    # Programs have few names, and taking them apart takes longer than collecting them.
+    """The lowest level that has an operation or a type in a module; nn if there is none."""
+    # Collect the distinct names first: a program has few of them, and splitting a name is slow.
     names = {name.partition(".")[0] for name in {op.name for op in operations(module)}}
     for level in reversed(LEVELS):
         if level.name in names:
             return level
-    # A program that only returns its arguments has no operation of its level.
+    # A program that only returns its arguments has no operation of its level, so look at types too.
     has_layouts = any(
         isinstance(value.type, PartitionTensor)
         for op in module.walk()

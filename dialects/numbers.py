@@ -1,4 +1,5 @@
-"""Numbers as text: 1, -0.75, 1.0e-05, inf, nan. xDSL prints some so that it cannot read them."""
+"""Numbers as text: 1, -0.75, 1.0e-05, inf, nan. xDSL prints some numbers in a form it cannot
+parse."""
 
 from __future__ import annotations
 

@@ -44,13 +44,13 @@ COMBINERS: dict[str, float] = {
 """Merge functions over reduction dimensions, with their identities.
 
 pick takes the only value whose bits are not all zero. It merges the points of a lookup, of which at
-most one has a value, and keeps the bits of that value.
-last replaces an element of an operand by the last value in row-major order, and needs no identity:
-its body begins with that operand (`resumes`).
+most one has a value, and keeps the bits of that value. last replaces an element of an operand by
+the last value in row-major order. It needs no identity, because its body begins with that operand
+(`resumes`).
 """
 
 ARITHMETIC = ("sum", "max", "min", "prod")
-"""The combiners of any values."""
+"""The combiners of values of any body, not only of lookups and updates."""
 
 UPDATES = ("last", *ARITHMETIC)
 """The combiners that may begin with the elements of an operand."""
@@ -58,7 +58,9 @@ UPDATES = ("last", *ARITHMETIC)
 Parameters = tuple[float, ...]
 
 Degree = Fraction | None
-"""A value of degree d becomes factor**d times as large. None: it follows no such rule."""
+"""The degree d of a value: scaling by a factor multiplies the value by factor**d. None: no such
+rule.
+"""
 
 DegreeRule = Callable[[Parameters, Sequence[Fraction]], Degree]
 """The degree of a result, from the parameters and the degrees of the operands."""
@@ -66,7 +68,7 @@ DegreeRule = Callable[[Parameters, Sequence[Fraction]], Degree]
 
 @dataclass(frozen=True, eq=False)
 class Mathematics:
-    """What is true of one scalar function, however it is computed.
+    """The mathematical properties of one scalar function, independent of how it is computed.
 
     name: what bodies, chains and the text of the IR call it.
     arity: the number of operands.
@@ -82,10 +84,10 @@ class Mathematics:
     deviates most from its middle at one of the ends. Poles and meets are exceptions.
     steepest: the largest slope in any operand, of a function whose ends do not decide; None if it
     has none, or is not known.
-    chain: the operands that may be values computed before where the function follows. Needs
-    ends_decide or steepest, because error bounds rest on them. What must be positive for that has
-    no bound there unless its interval is.
-    poles: the operands that an interval around 0 makes unbounded.
+    chain: the operands that may be the value of an earlier stage if the function is a stage. Needs
+    ends_decide or steepest, because error bounds rest on them. An operand listed in `positive` has
+    no bound there unless its interval is positive.
+    poles: the operands for which an interval that contains 0 makes the result unbounded.
     positive: the operands that must be positive for ends_decide to hold.
     meets: whether the result jumps where two operands are equal, which no end point shows.
     selects: whether the first operand only chooses which of the others is the result.
@@ -95,14 +97,14 @@ class Mathematics:
     that follows no such rule.
     rescales: whether the result is a product, quotient or power of operands. Two such functions in
     a chain may leave the range of a type in between.
-    far: whether the result may be far larger or smaller than the operands, or have lost their
-    digits. A sum that alone reads such a value reads it in float32.
+    far: whether the result may be far larger or smaller than the operands, or may have lost their
+    digits to cancellation. If a sum is the only reader of such a value, it reads it in float32.
     whole: whether whole operands and whole parameters give a whole result.
-    saturating: the parameters whose numbers may be results, as a limit may. In a type whose range
-    they exceed, they become its largest finite number. A factor is not one of them: a large factor
-    may give a small result.
-    stored: whether it takes elements of every type, also those that are only stored (see
-    dialects/dtypes.py).
+    saturating: the parameters that may themselves be results, such as a limit. In a type whose
+    range they exceed, they become its largest finite number. A factor is not one of them: a large
+    factor may give a small result.
+    stored: whether the function takes elements of every type, including the types that are only
+    stored (see dialects/dtypes.py).
     samples: parameters that test programs use; () for any.
     slopes: for each operand, the gradient that the function passes back to it; () if the function
     has no gradient. A result that is a truth value passes nothing back.
@@ -166,7 +168,7 @@ class Mathematics:
 
     @property
     def bounds_intervals(self) -> bool:
-        """Whether results can be bounded where operands are known to lie in intervals."""
+        """Whether results can be bounded from intervals of the operands."""
         return self.ends_decide or self.steepest is not None
 
 
@@ -178,7 +180,7 @@ def _alike(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
 
 
 def _of_sign(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    # The signs of the operands, or of their difference, decide alone.
+    # Functions of sign only: the signs of the operands, or of their difference, decide the result.
     return Fraction(0) if len(set(degrees)) == 1 else None
 
 
@@ -205,7 +207,7 @@ def _limited(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
 
 
 def _to_parameter(parameters: Parameters, degrees: Sequence[Fraction]) -> Degree:
-    # The others are computed by logarithms, whose last digits are of the operand's magnitude.
+    # The other powers are computed by logarithms, whose rounding depends on the magnitude.
     (p,) = parameters
     return degrees[0] * int(p) if p in (1.0, 2.0, -1.0) else None
 
@@ -245,7 +247,9 @@ def _rising(name: str, slope: Slope, *, far: bool = False) -> Mathematics:
 
 
 def _step(name: str) -> Mathematics:
-    """A function that rounds to whole numbers. It never falls, so that the ends show its jumps."""
+    """A function that rounds to whole numbers. It never falls, so the ends of an interval show its
+    jumps.
+    """
     return Mathematics(
         name,
         1,
@@ -537,7 +541,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     _step("ceil"),
     _step("round"),
     _rising("erf", lambda s: s.g * (call("exp", -squared(s.a)) * TWO_OVER_ROOT_PI)),
-    # These turn back inside an interval, so that no end point shows how far they go.
+    # These functions turn back inside an interval, so its end points do not bound the result.
     Mathematics(
         "sin",
         1,
@@ -607,7 +611,7 @@ FUNCTIONS: dict[str, Mathematics] = _table(
     Mathematics("bitwise_not", 1, whole=True),
     Mathematics("shift_left", 2, whole=True),
     Mathematics("shift_right", 2, whole=True),
-    # Gradients: what passes where a condition holds, whatever the rest is elsewhere.
+    # Gradients: a value that passes where a condition holds; elsewhere 0, whatever the value is.
     Mathematics(
         "gate",
         2,
@@ -640,14 +644,14 @@ def register_function(function: Mathematics, owner: str) -> None:
 
 
 def chain_operands(name: str) -> tuple[int, ...]:
-    """The operands of a function that may be the value so far in a chain.
+    """The operands of a function that may be the value of an earlier stage.
 
-    Empty for a function that cannot follow in a chain, or that nobody has defined.
+    Empty for an unknown function, and for one that cannot be a stage.
     """
     function = FUNCTIONS.get(name)
     return () if function is None else function.chain
 
 
 def chainable() -> dict[str, tuple[int, ...]]:
-    """The functions that may follow in a chain, each with its chain_operands."""
+    """The functions that may be stages, each with its chain_operands."""
     return {name: function.chain for name, function in FUNCTIONS.items() if function.chain}

@@ -12,9 +12,9 @@ from . import nn
 
 
 def changing_states(module: Operation) -> frozenset[str]:
-    """The names of the states that a program stores to, and of those that the host may set.
+    """The names of the states that a program stores to, or that the host may set.
 
-    Only the values of the others are known to the compiler.
+    The compiler knows the values of the other states only.
     """
     stored = {op.state.string_value() for op in module.walk() if isinstance(op, nn.StoreOp)}
     return frozenset({*stored, *(listed_names(module, UPDATED) or ())})

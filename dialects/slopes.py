@@ -1,10 +1,10 @@
-"""What a scalar function passes back to its operands, as expressions of scalar functions.
+"""Gradients of scalar functions with respect to their operands, as expressions of scalar functions.
 
 A rule is written as Python, and read as an expression:
 
     Mathematics("mul", 2, slopes=(lambda s: s.g * s.b, lambda s: s.g * s.a))
 
-Rules read the result y rather than the operands where they can, since it is often kept anyway.
+Rules read the result y instead of the operands where they can, since y is often kept anyway.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Term:
-    """A scalar function of terms, or a named value, if it has no function.
+    """An expression: a scalar function of terms, or a named value.
 
-    name: of the function, or of the value: a, b or c for the operands, y for the result, g for the
-    gradient of the result. parameters: constants of the function.
+    name: the function's name, or the value's: a, b or c for the operands, y for the result, g for
+    the gradient of the result. parameters: constants of the function.
     """
 
     name: str
@@ -65,12 +65,12 @@ def call(name: str, *operands: Term, parameters: tuple[float, ...] = ()) -> Term
 
 
 def where_positive(condition: Term, value: Term) -> Term:
-    """A term where another one is positive, and 0 elsewhere, whatever the term is there."""
+    """`value` where the condition is positive, else 0, even if `value` is infinite or NaN there."""
     return call("gate", condition, value)
 
 
 def where_not_zero(condition: Term, value: Term) -> Term:
-    """A term where another one is not 0, and 0 elsewhere, whatever the term is there."""
+    """`value` where the condition is not 0, else 0, even if `value` is infinite or NaN there."""
     return where_positive(call("abs", condition), value)
 
 
@@ -106,17 +106,19 @@ def zero(s: Values) -> None:
 
 
 def of_largest(s: Values) -> Term:
-    """The first of two operands where it is larger; half of the gradient where they are equal."""
+    """The gradient of a maximum's first operand: g where it is larger, g / 2 where both are
+    equal."""
     return s.g * (plus(call("sign", s.a - s.b), 1.0) * 0.5)
 
 
 def of_largest_second(s: Values) -> Term:
-    """The second of two operands where it is larger; half where they are equal."""
+    """The gradient of a maximum's second operand: g where it is larger, g / 2 where both are
+    equal."""
     return s.g * (plus(call("sign", s.b - s.a), 1.0) * 0.5)
 
 
 def of_leaky(s: Values) -> Term | None:
-    """The slope below 0, and 1 above it; at 0 that below."""
+    """The gradient of leaky_relu: g * alpha where a is 0 or less, and g above."""
     (alpha,) = s.parameters
     if alpha == 1.0:
         return s.g
@@ -125,7 +127,7 @@ def of_leaky(s: Values) -> Term | None:
 
 
 def of_clip(s: Values) -> Term | None:
-    """1 between the limits, 0 at and beyond them."""
+    """The gradient of clip: g between the limits, 0 at and beyond them."""
     low, high = s.parameters
     found = s.g
     if high != float("inf"):
@@ -136,7 +138,7 @@ def of_clip(s: Values) -> Term | None:
 
 
 def of_power(s: Values) -> Term | None:
-    """The slope p * a^(p - 1); nothing for the power 0, even at 0."""
+    """The gradient of a constant power: g * p * a^(p - 1); None for p = 0, even at a = 0."""
     (p,) = s.parameters
     if p == 0.0:
         return None
@@ -145,25 +147,25 @@ def of_power(s: Values) -> Term | None:
     if p == 2.0:
         return s.g * (s.a * 2.0)
     if p < 0.0:
-        # From the result: a second power would cost as much as the first.
+        # Computed from the result, because a second power would cost as much as the first.
         return where_not_zero(s.g, s.g * ((s.y / s.a) * p))
     found = s.g * (call("power", s.a, parameters=(p - 1.0,)) * p)
     return where_not_zero(s.g, found) if p < 1.0 else found
 
 
 def of_base(s: Values) -> Term:
-    """The slope b * a^(b - 1); nothing where b is 0, even at 0."""
+    """The gradient of a power's base: g * b * a^(b - 1); 0 where b is 0, even at a = 0."""
     found = s.g * (s.b * call("pow", s.a, plus(s.b, -1.0)))
     return where_not_zero(s.b, where_not_zero(s.g, found))
 
 
 def of_exponent(s: Values) -> Term:
-    """The slope y * log(a), and 0 where a is not positive."""
+    """The gradient of a power's exponent: g * y * log(a), and 0 where a is not positive."""
     return where_positive(s.a, s.g * (s.y * call("log", s.a)))
 
 
 def over_root(sign: float, square: Callable[[Values], Term]) -> Slope:
-    """The gradient over the square root of an expression, times a sign."""
+    """A rule: the gradient over the square root of an expression, times a sign."""
 
     def slope(s: Values) -> Term:
         return where_not_zero(s.g, (s.g * sign) / call("sqrt", square(s)))

@@ -31,10 +31,10 @@ HELD = ("f32", "f16", "bf16", "i1", "i8", "ui8", "i16", "ui16")
 values, so that all values of a chain are kept in the type that it computes in."""
 
 LAST = ("i32", "ui32")
-"""The element types that only the last value may be cast to, besides those."""
+"""Further element types that only the last stage of a chain may cast to."""
 
 WIDE = "f64"
-"""The element type that a value may be cast to as well, in a chain that computes in it."""
+"""A further element type for casts in a chain that computes in it."""
 
 CASTS = (*HELD, *LAST, WIDE)
 """All element types that a stage may cast to."""
@@ -44,13 +44,14 @@ FLOATS = ("f32", "f16", "bf16", WIDE)
 
 @dataclass(frozen=True)
 class Stage:
-    """A scalar function that follows.
+    """A scalar function that is applied to the result of a body or of an earlier stage.
 
-    function: the name of a function that may follow. parameters: its constants. at: which operand
-    of the function is the value of the stage before; its other operands, in order, are further
-    operands of the operation. reads: if the function reads other values than that, what each of its
-    operands is: 0 for the value that the stages begin with, i for that of stage i, counted from 1,
-    and FURTHER for the next further operand. element: the type that the identity casts to.
+    function: the name of a function that may be a stage. parameters: its constants. at: the operand
+    of the function that is the value of the stage before; its other operands, in order, are further
+    operands of the operation. reads: for a function that reads other values, the source of each of
+    its
+    operands: 0 for the value that the stages begin with, i for the value of stage i, counted from
+    1, and FURTHER for the next further operand. element: the type that the identity casts to.
     Raises ValueError for a function, an operand or constants that no stage can have.
     """
 
@@ -103,7 +104,7 @@ class Stage:
     def arguments(self, values: Sequence[T], further: Sequence[T]) -> list[T]:
         """The operands of the function, in order.
 
-        values: what the stages begin with, and the value of each stage before this one. further:
+        values: the value that the stages begin with, and the value of each earlier stage. further:
         the stage's own further operands.
         """
         if not self.reads:
@@ -128,11 +129,11 @@ class Body:
     combiner: merges the points of the reduction dimensions; None if there are none.
     parameters: constants of the function (a slope, an exponent).
     then: functions applied to every result element once its points are merged, in order. The
-    operands are those of function, then the extras of each stage. narrow: whether points may be
-    merged in the first operand's own type, if that is narrower than 32 bits. along: what is
-    computed along the whole dimension of the space, from the values of function; None if points
-    are independent, or merged. resumes: whether merging begins with further operands: the members
-    that an earlier step has left, or the elements that are updated where a relation holds.
+    operands are those of function, then the further operands of each stage. narrow: whether points
+    may be merged in the first operand's own type, if that is narrower than 32 bits. along: the scan
+    or sort of the function's values along the whole dimension of the space; None if points are
+    independent or merged. resumes: whether merging begins with further operands: the members that
+    an earlier step has left, or the elements that are updated where a relation holds.
     unfinished: whether the results are members, which needs a combiner of several values.
     Raises ValueError for a combiner that does not exist, or cannot be used this way.
     """
@@ -185,9 +186,10 @@ class Body:
 
     @property
     def chained_elements(self) -> list[str]:
-        """The element types of what the stages begin with, and of the value of each stage.
+        """The element type of the value that the stages begin with, and of the value of each stage.
 
-        "" for a float as the chain computes it, "?" for what further operands alone decide.
+        "" stands for a float in the type that the chain computes in, "?" for a type that only
+        further operands decide.
         """
         begins = self.combiner is None and self.function in FUNCTIONS
         found = ["i1" if begins and FUNCTIONS[self.function].boolean else ""]
@@ -232,12 +234,17 @@ class Body:
 
     @property
     def updates(self) -> bool:
-        """Whether merging begins with the elements of one operand, which has the result's map."""
+        """Whether the body is an update: merging begins with the elements of an operand.
+
+        That operand has the result's map.
+        """
         return self.resumes and not self.member_kinds
 
     @property
     def begun_with(self) -> int:
-        """The number of operands that merging begins with."""
+        """The number of operands that merging begins with: the elements or members of an earlier
+        result.
+        """
         return (len(self.member_kinds) or 1) if self.resumes else 0
 
     @property
@@ -255,9 +262,10 @@ class Body:
 
     @property
     def identity(self) -> float:
-        """The element that the combiner ignores; 0 without a combiner.
+        """The element that the combiner ignores.
 
-        Also 0 if there is no such element, or if the members are other than the element.
+        It is 0 without a combiner, without such an element, and if the function's operands are
+        members.
         """
         combiner = self.tuple_combiner
         if combiner is not None:
@@ -278,8 +286,8 @@ class Structure:
     """An operator as mathematics: where it reads and writes, and what it computes.
 
     The operands are those of the function, then the index operand of each relation, then those that
-    merging begins with, then those of the chain. Coordinates of the space take the places of some
-    of them, and are no operands of the space. A point at which a relation does not hold
+    merging begins with, then those of the chain. Coordinates take the places of some operands of
+    the body; they are not operands of the space. A point at which a relation does not hold
     contributes the identity of the combiner. There are as many results as the body has; all of them
     have all parallel dimensions.
     """
@@ -289,25 +297,29 @@ class Structure:
 
     @property
     def own_places(self) -> int:
-        """Number of operands of the body without those of its chain, coordinates included."""
+        """The number of operands of the body before those of its chain, coordinates included."""
         relations = len(self.space.relations)
         return self.body.function_arity + relations + self.body.begun_with
 
     @property
     def own_operands(self) -> int:
-        """Number of operands without those of the chain."""
+        """The number of operands of the space before those of the chain: coordinates are left
+        out."""
         own = self.own_places
         return own - sum(each.operand < own for each in self.space.coordinates)
 
     @property
     def arity(self) -> int:
-        """Number of all operands."""
+        """The number of all operands of the space."""
         places = self.own_places + extras_of(self.body.then)
         return places - len(self.space.coordinates)
 
     def chain_coordinates(self, own_places: int | None = None) -> tuple[Position, ...]:
-        """The coordinates that the chain reads. own_places: that number of another structure, whose
-        chain they become a part of; their own by default."""
+        """The coordinates that the chain reads.
+
+        own_places: renumber the coordinates for a structure with this `own_places`, to whose chain
+        they are added; by default, they keep their numbers.
+        """
         own = self.own_places
         shift = 0 if own_places is None else own_places - own
         return tuple(
@@ -317,16 +329,20 @@ class Structure:
         )
 
     def with_coordinates(self, operands: Sequence[T], coordinates: Sequence[T]) -> list[T]:
-        """All operands of the body in order, from those of the space and from its coordinates."""
+        """All operands of the body in order. operands: those of the space. coordinates: one per
+        coordinate.
+        """
         made = list(operands)
         for position, value in zip(self.space.coordinates, coordinates, strict=True):
             made.insert(position.operand, value)
         return made
 
     def is_never_cut(self, dim: int) -> bool:
-        """Whether no plan may cut a dimension: a whole one, or one merged into an operand.
+        """Whether no plan may cut a dimension: a whole dimension, or a merged dimension of an
+        update.
 
-        If updates of an element were cut, each part would begin with the element, or be the last.
+        If an update's merged dimension were cut, each part would begin with the old element again,
+        or would be the last to write it.
         """
         kind = self.space.dims[dim].kind
         return kind == "whole" or (kind == "reduction" and self.body.updates)
@@ -343,7 +359,9 @@ class Structure:
 
     @cached_property
     def partial(self) -> Structure:
-        """The structure that leaves what another one merges: sums without the chain, or members."""
+        """The structure that computes partials for a second compute: sums without the chain, or
+        members.
+        """
         kinds = self.body.member_kinds
         if not kinds:
             return self.unchained
@@ -368,7 +386,7 @@ class Structure:
         if body.result_count > 1 or (body.combiner is not None and self.own_operands > 1):
             return False
         if body.along is not None and body.along.name == "sort_indices":
-            # The indices move with the elements.
+            # The indices move together with the elements.
             return False
         result, axes = space.results[0].axes, space.operands[operand].axes
         merged = axes[: max(len(axes) - len(result), 0)]

@@ -1,4 +1,4 @@
-"""Which operations can share a superstep."""
+"""The rules for operations that share a superstep."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def conflict(ops: Iterable[Operation]) -> Conflict | None:
     """The first reason why operations, in order, cannot share a superstep; None if they can.
 
     ops: transfers and vertices; vertices may be in a compute set. In a superstep all transfers
-    happen at once, then all vertex sets compute at once. So no transfer reads or writes a variable
-    that another one writes, or writes one that another reads. No vertices read or write a variable
-    that others write.
+    happen at once, then all vertex sets compute at once. So a variable that one transfer writes is
+    neither read nor written by another transfer, and a variable that one vertex set writes is
+    neither read nor written by another vertex set.
     """
     read, moved, computed = set[str](), set[str](), set[str]()
     for op in (inner for each in ops for inner in each.walk()):
@@ -53,7 +53,9 @@ def conflict(ops: Iterable[Operation]) -> Conflict | None:
 
 
 def _touched(op: Operation) -> tuple[set[str], set[str]] | None:
-    """The variables that an operation reads and writes; None if it is no step of a program."""
+    """The variables that an operation reads and writes; None if it is neither a transfer nor
+    vertices.
+    """
     match op:
         case CopyOp() | VerticesOp():
             return set(op.sources), set(op.destinations)

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from math import prod
 
 MOST_AXES = 16
-"""A layout may split each axis in two, and NumPy broadcasts over at most 32 axes."""
+"""The most axes of a tensor: a layout may split each axis in two, and NumPy broadcasts at most 32
+axes.
+"""
 
 MOST_EMPTY_BYTES = 1 << 48
-"""Layouts and strides of an empty tensor multiply its other sizes, in 64-bit integers."""
+"""The most bytes of an empty tensor, without its axes of size 0. Layouts and strides multiply its
+other sizes in 64-bit integers.
+"""
 
 
 def check_tensor_limits(shape: Sequence[int], itemsize: int) -> None:
-    """Raise ValueError for a tensor with too many axes, or without elements but of huge sizes.
+    """Raise ValueError for a tensor with too many axes, or an empty tensor with huge sizes.
 
     itemsize: bytes of an element. A huge tensor that has elements fits no target, which is reported
     where the target is known.

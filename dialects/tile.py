@@ -329,14 +329,14 @@ PHASES: tuple[tuple[type[Operation], ...], ...] = (
     (InputOp, CopyOp, OutputOp),
     (VerticesOp,),
 )
-"""What may stand in each phase of a superstep, in order."""
+"""The operations that each phase of a superstep may hold, in order."""
 
 IN_A_SUPERSTEP = tuple(kind for phase in PHASES for kind in phase)
 """The operations of a superstep. Once variables have addresses, they stand nowhere else."""
 
 
 def _phase(op: Operation) -> int:
-    """The phase of an operation; -1 if no phase of a superstep has it."""
+    """The phase of an operation in a superstep; -1 if it cannot be in a superstep."""
     return _phase_of(type(op))
 
 
@@ -404,7 +404,9 @@ class ReadOp(IRDLOperation):
 
 
 def written_by(op: Operation) -> list[str]:
-    """Names of the variables that an operation writes; none if it is no copy, vertices or input."""
+    """The names of the variables that an operation writes; [] unless it is a copy, vertices or an
+    input.
+    """
     if isinstance(op, CopyOp | VerticesOp):
         return op.destinations
     return [op.writes.string_value()] if isinstance(op, InputOp) else []

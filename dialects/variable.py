@@ -1,4 +1,6 @@
-"""What the variables of `tile` and `exchange` share. Those of `exchange` also have an address."""
+"""The common part of the variables of `tile` and `exchange`. Those of `exchange` also have an
+address.
+"""
 
 from __future__ import annotations
 

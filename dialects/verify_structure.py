@@ -1,4 +1,4 @@
-"""What must hold of a space and a body, at every level that names them."""
+"""Checks of a space and a body, for every level whose operations have them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .structured import Body, Structure, extras_of
 
 
 def verify_structure(structure: Structure) -> None:
-    """Check that a body fits its space: numbers of operands and results, and what is merged.
+    """Check that a body fits its space: numbers of operands and results, and the combiner.
 
     Raises VerifyException.
     """
@@ -34,7 +34,7 @@ def verify_structure(structure: Structure) -> None:
             f"{body.function}{chain} of {given[0]} operands and {given[1]} parameters; need "
             f"{structure.arity} and {parameters}"
         )
-    # A lookup does not walk through the points that its indices choose from.
+    # A lookup does not walk through the rows that its indices choose from.
     if not structure.space.relations and structure.space.points > POINTS.most:
         raise VerifyException(POINTS.refusal(f"a space of {short(structure.space.points)} points"))
     _verify_results(structure)
@@ -51,7 +51,9 @@ def verify_results_cover(structure: Structure) -> None:
 
 
 def _verify_coordinates(structure: Structure) -> None:
-    """Check that coordinates are affine, and operands that numbers can be."""
+    """Check that coordinates are affine, and that each takes the place of an operand that is a
+    number.
+    """
     space, body, own = structure.space, structure.body, structure.own_places
     reductions = space.of_kind("reduction")
     taken: set[int] = set()
@@ -81,7 +83,9 @@ def _verify_coordinates(structure: Structure) -> None:
 
 
 def _verify_relations(structure: Structure) -> None:
-    """Check that each relation has the operand of its place, and that something merges points."""
+    """Check that each relation has its operand at the right place, and that a combiner merges its
+    points.
+    """
     relations, body = structure.space.relations, structure.body
     if relations and body.combiner is None:
         raise VerifyException(
@@ -105,7 +109,7 @@ def _verify_relations(structure: Structure) -> None:
 
 
 def _verify_along(structure: Structure) -> None:
-    """Check that what is computed along a dimension has one that is whole, and its elements."""
+    """Check that a scan or sort has the function identity and exactly one whole dimension."""
     space, body = structure.space, structure.body
     if body.along is None:
         return
@@ -138,7 +142,7 @@ def verify_result_types(body: Body, elements: Sequence[Attribute]) -> None:
 
 
 def _verify_results(structure: Structure) -> None:
-    """Check the numbers of results and positions, and that members are merged alike."""
+    """Check the numbers of results and positions, and the maps of members of an earlier step."""
     space, body = structure.space, structure.body
     given = len(space.results), len(space.positions) - len(space.coordinates)
     if given != (body.result_count, body.position_count):
@@ -156,8 +160,7 @@ def _verify_results(structure: Structure) -> None:
 
 
 def _verify_extras(structure: Structure) -> None:
-    """Check that the operands of a chain, and one that is updated, have one element per result
-    element."""
+    """Check that no operand of a chain, and no updated operand, depends on a merged dimension."""
     dims, own = structure.space.dims, structure.own_operands - structure.body.updates
     for i, access in enumerate(structure.space.operands[own:], own):
         role = "updated" if i < structure.own_operands else "of the chain"
@@ -167,7 +170,7 @@ def _verify_extras(structure: Structure) -> None:
 
 
 def _verify_result(structure: Structure, result: AccessMap) -> None:
-    """Check that every element of a result is written, each by the points that are merged."""
+    """Check that every element of a result is written, and by one set of merged points only."""
     dims = structure.space.dims
     named: list[int] = []
     for i, axis in enumerate(result.axes):

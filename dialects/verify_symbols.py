@@ -1,4 +1,4 @@
-"""Whether a module's operations suit the variables and states that they name."""
+"""Checks operations against the variables and states that they name."""
 
 from __future__ import annotations
 

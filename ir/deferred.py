@@ -18,10 +18,10 @@ T = TypeVar("T")
 
 
 class Deferred:
-    """A function, a class or an object of another module.
+    """A stand-in for a function, a class or an object of another module.
 
-    It can be called, indexed, walked and asked for attributes. It stands for a class in isinstance,
-    but not after `except`.
+    It can be called, indexed, iterated over and asked for attributes. It works as a class in
+    isinstance, but not after `except`.
     """
 
     def __init__(self, module: str, name: str, package: str | None) -> None:
@@ -32,38 +32,41 @@ class Deferred:
         return getattr(import_module(module, package), name)
 
     def __call__(self, *given: Any, **options: Any) -> Any:
-        """Call it."""
+        """Call the object."""
         return self._found()(*given, **options)
 
     def __getattr__(self, name: str) -> Any:
-        """An attribute of it."""
+        """An attribute of the object."""
         return getattr(self._found(), name)
 
     def __getitem__(self, key: Any) -> Any:
-        """An item of it."""
+        """An item of the object."""
         return self._found()[key]
 
     def __iter__(self) -> Any:
-        """Its items."""
+        """The items of the object."""
         return iter(self._found())
 
     def __contains__(self, item: object) -> bool:
-        """Whether it has an item."""
+        """Whether the object contains an item."""
         return item in self._found()
 
     def __instancecheck__(self, each: object) -> bool:
-        """Whether an object is of this class."""
+        """Whether an object is an instance of this class."""
         return isinstance(each, self._found())
 
 
 def deferred(module: str, name: str, package: str | None) -> Any:
-    """A name of a module, which is imported when the name is first used.
+    """A stand-in for a name of a module, which is imported when the stand-in is first used.
 
-    package: that of the caller, if the module is relative.
+    module: absolute, or relative to `package`.
     """
     return Deferred(module, name, package)
 
 
 def itself(name: T) -> T:
-    """What a deferred name stands for, where it is not called or asked; anything else as it is."""
+    """The object behind a stand-in; any other value unchanged.
+
+    Needed where an object is passed on without being called or asked for an attribute.
+    """
     return cast(Any, name)._found() if isinstance(cast(object, name), Deferred) else name

@@ -16,7 +16,8 @@ from .upstream import InsertPoint, Rewriter
 
 
 class Edit(Rewrite):
-    """One rewrite of a pass without patterns. Each method changes the program and reports it.
+    """One rewrite of a pass that uses no patterns. Each method changes the program and reports the
+    change.
 
     The rewrite counts when the block ends without an error. Check may_rewrite first:
 

@@ -33,8 +33,9 @@ from .upstream import UNKNOWN_LOC, VerifyException
 FIRST_TRIES = 4000
 """Operations to try until one of a class verifies for the first time."""
 FLOAT_TRIES = 600
-"""Operations to try until one of a class verifies that begins with a float, if the first one did
-not. The updates of a scatter are of floats, its indices are not."""
+"""Operations to try until one whose first operand has floats verifies, if the first operation found
+has none. For example, the updates of a scatter are floats but its indices are not.
+"""
 TRIES_PER_KIND = 10
 """Operations to try after that, for each rank and element type of the first operand."""
 RECIPES_PER_KIND = 4
@@ -44,7 +45,7 @@ TRIES = 24
 MOST_ELEMENTS = 1024
 """The largest number of elements of a generated operand."""
 THIN = 12
-"""Elements beside a long axis. A tensor with a long axis may have so many times its length."""
+"""A tensor with one long axis may have this many times as many elements as that axis is long."""
 RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
@@ -61,7 +62,7 @@ _EXPLORED: WeakKeyDictionary[type[Operation], Recipes] = WeakKeyDictionary()
 
 
 def _stands_for(element: Attribute) -> Attribute:
-    """The element type whose recipes another type uses: classes are explored with few types."""
+    """The element type whose recipes are used for the given one. Only a few types are explored."""
     return f16 if isinstance(element, AnyFloat) else i32
 
 
@@ -119,8 +120,8 @@ _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
 class _Draws(Choices):
     """Choices for one operation.
 
-    sizes: the sizes that axes may have; primes if empty. rare: element types that no class was
-    explored with, which replace those that stand for them.
+    sizes: the sizes that axes may have; primes if empty. rare: element types without recipes of
+    their own; each replaces the type whose recipes it uses.
     """
 
     sizes: Sequence[int] = ()
@@ -139,7 +140,7 @@ class _Draws(Choices):
         return self.random.choice(self.sizes) if self.sizes else super().fresh()
 
     def element(self, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
-        """An element type; a rare one instead of the one that stands for it, now and then."""
+        """An element type; sometimes a rare type instead of the type whose recipes it uses."""
         found = super().element(what, known)
         like = [each for each in self.rare if _stands_for(each) == found]
         return self.random.choice(like) if like and self.random.random() < RARE else found
@@ -153,7 +154,7 @@ class _Draws(Choices):
 
 @dataclass
 class _Found(Recipes):
-    """What exploring a class has found, with its definition."""
+    """The recipes of a class, and the definition of the class."""
 
     info: OpInfo = field(kw_only=True)
 
@@ -262,7 +263,7 @@ class Instances:
         )
 
     def _floats(self, found: _Found, random: Random) -> None:
-        """Look for operations that begin with a float, without the recipes for integers."""
+        """Search for operations whose first operand has floats, but drop recipes for integers."""
         climb = Climb()
         for _ in range(FLOAT_TRIES):
             kind = int(random.choice(_LIKELY_RANKS)), f16
@@ -327,9 +328,9 @@ def _sampled(
     elements: Sequence[Attribute],
     accepts: Callable[[Operation], bool],
 ) -> Operation | None:
-    """An operation of a class that draws its own, because no choice of it fits without the others.
+    """An operation that its class draws by itself, because its choices only fit together.
 
-    None if TRIES tries find none.
+    Returns None if TRIES tries find none.
     """
     for _ in range(TRIES):
         try:

@@ -1,4 +1,6 @@
-"""What is known of programs without their dialects: names of levels and attributes, a number."""
+"""Names that a program's users need without loading its dialects: levels, attributes, the largest
+seed.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +8,12 @@ LEVEL_NAMES = ("nn", "partition", "tile", "exchange")
 """The names of all levels, from the highest down."""
 
 UPDATED = "abele.updated"
-"""The attribute of a module of a training program: the names of all states that a step changes, or
-the host before a run."""
+"""The attribute of a training program's module that lists the states which a step changes, or which
+the host changes before a run.
+"""
 
 TRAINED = "abele.trained"
-"""The attribute of a module of a training program: the names of the states that are its weights."""
+"""The attribute of a training program's module that lists the states which are weights."""
 
 MOST_SEED = 2**32 - 1
 """The largest seed."""

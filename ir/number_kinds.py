@@ -1,7 +1,7 @@
-"""Which kind of numbers the elements of a dtype are, for the dtypes of NumPy and ml_dtypes.
+"""The kind of numbers that a dtype of NumPy or ml_dtypes has: floating-point, integer or unsigned.
 
-NumPy's own `dtype.kind` does not tell: it is "V" for most types of ml_dtypes, integers of 4 bits
-among them, and "f" for others.
+NumPy's own `dtype.kind` does not tell: it is "V" for most types of ml_dtypes, including integers of
+4 bits, and "f" for others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_whole(dtype: np.dtype[Any]) -> bool:
 
 @lru_cache(maxsize=256)
 def is_unsigned(dtype: np.dtype[Any]) -> bool:
-    """Whether the elements are integers without a sign."""
+    """Whether the elements are unsigned integers."""
     return dtype.name.startswith("uint")
 
 
@@ -56,7 +56,7 @@ def bit_width(dtype: np.dtype[Any]) -> int:
 
 @lru_cache(maxsize=256)
 def in_whole_bytes(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of NumPy that has the values of a dtype of integers: int8 for one of 4 bits."""
+    """The NumPy dtype of whole bytes that holds the values of an integer dtype: int8 for int4."""
     if dtype.kind in "iu" or not is_whole(dtype):
         return dtype
     return np.dtype(np.uint8 if is_unsigned(dtype) else np.int8)

@@ -33,16 +33,13 @@ STEPS: Mapping[str, str] = {
 NODES = "abele.forward"
 """The attribute of a module with gradients: names of forward nodes that look like such a step.
 
-A framework may call a node "cell/update/Add". Without this list it would not be forward. A module
-without the attribute has no gradients, and all of it is forward.
+A framework may call a node "cell/update/Add", which would count as an update if it were not listed.
+A module without the attribute has no gradients, and all of it is forward.
 """
 
 
 def several(phases: Iterable[str]) -> tuple[str, ...]:
-    """Each of some phases once, in the order of PHASES.
-
-    Empty if all of them are forward: then there is nothing to tell apart.
-    """
+    """The distinct phases in the order of PHASES; () if all of them are forward."""
     found = set(phases)
     return () if found <= {FORWARD} else tuple(each for each in PHASES if each in found)
 

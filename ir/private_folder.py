@@ -37,7 +37,10 @@ def private_folder(name: str) -> Path:
 
 @cache
 def intrusion(folder: Path, files: str = KERNELS) -> str:
-    """How others could have put files into an existing folder, or "". files: a pattern of names."""
+    """How other users could have put files into an existing folder; "" if they could not.
+
+    files: a pattern of the names of files to check.
+    """
     place = Path(os.path.realpath(folder))
     try:
         for entry in sorted(place.glob(files)):
@@ -52,7 +55,7 @@ def intrusion(folder: Path, files: str = KERNELS) -> str:
             found = each.stat()
             if not _is_own(found):
                 return f"{each} belongs to another user"
-            # Others cannot replace what they do not own in a folder with this bit, such as /tmp.
+            # In a folder with the sticky bit, such as /tmp, users cannot replace files of others.
             if each != place and found.st_mode & stat.S_ISVTX:
                 continue
             if found.st_mode & stat.S_IWOTH or (
@@ -71,7 +74,9 @@ def _is_own(found: os.stat_result) -> bool:
 
 @cache
 def _is_own_group(number: int) -> bool:
-    """Whether a group has no member but this user, as many systems make one for each user."""
+    """Whether this user is the only member of a group. Many systems create such a group for each
+    user.
+    """
     if number == SUPERUSER:
         return True
     try:

@@ -44,7 +44,7 @@ def _named(name: str) -> NameLoc:
 
 
 def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:
-    """The location of an operation made from several: each of their known locations, once."""
+    """The location of an operation made from several sources: each known location once."""
     parts: dict[Attribute, None] = {}
     for source in sources:
         location = _location(source)
@@ -76,7 +76,7 @@ def is_known(location: Attribute) -> bool:
 
 
 def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
-    """The paths of all nodes from which an operation was made, each once, in order.
+    """The distinct paths of all nodes from which an operation was made, in order.
 
     If there are none but the place in a file is known: "file:line:column" of that place, without
     the file's folder. Variables get these names, so they must not depend on the folder.
@@ -199,7 +199,8 @@ class _LocatingPattern(RewritePattern):
         def begun() -> Rewrite:
             nonlocal rewrite
             if rewrite is None:
-                # By its first change, a pattern knows which of its rules has matched.
+                # By its first change, the pattern has matched one of its rules, so its source is
+                # known now.
                 rewrite = Rewrite(source_of(self.pattern), op)
             return rewrite
 

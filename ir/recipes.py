@@ -1,9 +1,9 @@
-"""What exploring classes of operations has found, kept in a file for later processes.
+"""Recipes found by exploring classes of operations, kept in a file for later processes.
 
-Exploring abele's own classes takes 6 s, in each process of a test suite or of `abele fuzz` anew.
-What it finds follows from the sources of abele's definitions, so the file is named after their
-digest. Each class is a line: processes add theirs at any time, and a damaged line counts as none.
-Classes of other packages are explored in each process.
+Exploring abele's own classes takes 6 s in each process of a test suite or of `abele fuzz`. The
+result follows from the sources of abele's definitions, so the file is named after their digest.
+Each class is one line. Processes may add lines at any time, and a damaged line is ignored. Classes
+of other packages are explored in each process.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _NAMES = {element: name for name, element in ELEMENTS.items()}
 
 @dataclass
 class Recipes:
-    """What exploring a class has found.
+    """The result of exploring a class.
 
-    by_kind: its recipes, by the kind of the operand with which each begins. texts: strings that its
-    verifier has listed as allowed.
+    by_kind: its recipes, by the kind of the first operand. texts: strings that its verifier has
+    listed as allowed.
     """
 
     by_kind: dict[Kind, list[Ways]] = field(default_factory=dict[Kind, "list[Ways]"])
@@ -64,14 +64,16 @@ class Recipes:
 
 @dataclass
 class _Kept:
-    """A file of recipes. read: how many of its bytes have been read. found: by the class's name."""
+    """A file of recipes. read: the number of bytes read so far. found: the recipes read, by class
+    name.
+    """
 
     path: Path
     read: int = 0
     found: dict[str, Recipes] = field(default_factory=dict[str, Recipes])
 
     def get(self, name: str) -> Recipes | None:
-        """The recipes of a class, which another process may have added by now."""
+        """The recipes of a class, including those that another process has added meanwhile."""
         if name not in self.found:
             self.found.update(self._more())
         return self.found.get(name)
@@ -131,7 +133,7 @@ def _file(folder: Path) -> _Kept:
 
 @cache
 def _digest() -> str:
-    """A digest of all that decides what exploring one of abele's classes finds."""
+    """A digest of everything that the recipes of abele's own classes depend on."""
     found = sha256(f"{sys.version_info[:2]} {version('xdsl')}\n".encode())
     for package in DEFINING:
         for path in sorted((ROOT / package).rglob("*.py")):

@@ -52,7 +52,7 @@ class Sourced(Protocol):
 
 def source_of(pattern: object) -> Source:
     """Where a pattern is written: its `source` if it is Sourced, else the place of its class."""
-    # As isinstance(pattern, Sourced), which takes long for each rewrite.
+    # Equivalent to isinstance(pattern, Sourced), which is too slow to run for each rewrite.
     source = getattr(pattern, "source", None)
     if isinstance(source, Source):
         return source

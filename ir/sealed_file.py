@@ -1,9 +1,9 @@
-"""Files of caches: read only if they are files, whole, and of what they are read for.
+"""Sealed files for caches: a reader accepts only regular, undamaged files written for its key.
 
-A cache finds its files by their names. Whoever copies folders, or restores them from a backup, may
-put one file in the place of another, or something that is no file and that a reader would wait for.
-So each file is sealed: it begins with a line that says its kind, and a digest of its contents and
-of the key that they belong to. Contents of another key have another digest.
+A cache finds its files by their names. Somebody who copies folders, or restores them from a backup,
+may put one file in the place of another, or a pipe or device on which a reader would block. So each
+file is sealed: it begins with a line that holds its kind, and a digest of its contents and key.
+Contents of another key have another digest.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ class Broken(ValueError):
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
-    """A file, open for reading. Raises OSError for anything else that is there.
+    """A regular file, opened for reading. Raises OSError for anything else at the path.
 
-    A reader of a pipe would wait for a writer, and one of a device might never come to its end.
+    Reading a pipe would wait for a writer, and reading a device might never end.
     """
-    # Without O_NONBLOCK, opening a pipe waits too.
+    # Without O_NONBLOCK, opening a pipe waits for a writer.
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not S_ISREG(os.fstat(descriptor).st_mode):
@@ -45,8 +45,9 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def sealed(kind: str, key: str, contents: bytes) -> bytes:
-    """The bytes of a file that holds contents for a key. kind: what the contents are, with the
-    version of their format."""
+    """The bytes of a file that holds contents for a key. kind: names the kind of contents and the
+    version of their format.
+    """
     return _line(kind) + _digest(kind, key, memoryview(contents)) + contents
 
 
@@ -70,15 +71,16 @@ def read_sealed(path: Path, kind: str, key: str) -> memoryview:
 
 
 def write_sealed(path: Path, kind: str, key: str, contents: bytes) -> None:
-    """Write a file that read_sealed reads. It is whole or absent. Raises OSError."""
+    """Write a file for read_sealed. The file is complete or absent. Raises OSError."""
     make_way(path)
     with whole_file(path) as stream:
         stream.write(sealed(kind, key, contents))
 
 
 def make_way(path: Path) -> None:
-    """Remove what is in the place of a file of a cache, if it is no file: writing to it would
-    wait."""
+    """Remove anything but a regular file from the path of a cache file, because writing to it could
+    block.
+    """
     with suppress(OSError):
         if not S_ISREG(os.lstat(path).st_mode):
             path.unlink()

@@ -15,10 +15,9 @@ _REGISTERED = 2
 
 
 def as_strided(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """A view of an array's memory with other axes. Nothing checks that it stays inside.
+    """A view of an array's memory with the given shape and strides. Bounds are not checked.
 
-    NumPy's function takes a dtype by its name of a few letters, and knows none for some of
-    ml_dtypes.
+    NumPy's own function fails for some dtypes of ml_dtypes, which have no short name in NumPy.
     """
     if array.dtype.isbuiltin != _REGISTERED:
         return stride_tricks.as_strided(array, shape, strides)

@@ -32,7 +32,7 @@ def suggestion(name: str, names: Iterable[str], listed: str = "") -> str:
 
 
 def suggestion_or(name: str, names: Iterable[str], listed: str, otherwise: str) -> str:
-    """A suggestion, followed by what to do if the name is of something of the user's own."""
+    """A suggestion, followed by advice for the case that the name is meant to be the user's own."""
     hint = suggestion(name, names, listed)
     if hint.endswith("?"):
         return f"{hint} {otherwise[0].upper()}{otherwise[1:]}"

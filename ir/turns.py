@@ -1,14 +1,14 @@
-"""Locks of this process: threads take turns, and no process is forked in the middle of a turn.
+"""Locks of this process: threads take turns, and the process never forks during a turn.
 
-A forked process has a copy of the thread that forked, and of no other. What other threads had half
-done stays half done in it, and their locks stay locked. So a fork waits until all other threads
-have ended their turns, and turns that would begin meanwhile wait for the fork.
+A forked process has a copy of the forking thread only. Work that other threads have half done stays
+half done in it, and their locks stay locked. So a fork waits until all other threads have ended
+their turns, and turns that would begin meanwhile wait for the fork.
 """
 
 from __future__ import annotations
 
-# These take locks of their own before a fork. Python calls what was registered last first, so the
-# wait for other threads, which may need the same locks, must be registered after them.
+# These modules take locks of their own before a fork. Python calls the last registered function
+# first, so our wait for other threads, which may need these locks, must be registered after them.
 import concurrent.futures.thread
 import logging
 import os
@@ -22,10 +22,10 @@ LOOK_AGAIN = 0.1
 
 
 class _Door:
-    """Counts the threads that are in a turn, and lets none in while the process forks.
+    """Counts the threads that are in a turn, and admits no thread while the process forks.
 
-    inside: in how many turns each thread is, by its number. Only the thread itself changes its
-    entry, and the first and the last time in the lock.
+    inside: the number of nested turns of each thread, by thread number. Only the thread itself
+    changes its entry, and it takes the lock only to begin its outermost turn and to end it.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class _Door:
         self._forking: set[int] = set()
 
     def enter(self) -> None:
-        """Begin a turn. A thread that is in one already never waits."""
+        """Begin a turn. A thread that is already in a turn never waits."""
         thread = get_ident()
         depth = self._inside.get(thread, 0)
         if depth:
@@ -77,13 +77,13 @@ class _Door:
         return others & alive.keys()
 
     def end_fork(self) -> None:
-        """Let the others in again."""
+        """Admit other threads again."""
         self._forking.discard(get_ident())
         self._changed.notify_all()
         self._lock.release()
 
     def end_fork_in_child(self) -> None:
-        """Forget the threads that this process does not have."""
+        """In the forked process, forget the threads that it does not have."""
         depth = self._inside.get(get_ident())
         self.__init__()
         if depth is not None:
@@ -93,7 +93,9 @@ class _Door:
 _DOOR = _Door()
 
 _BEFORE = concurrent.futures.thread, logging
-"""What has registered before."""
+"""Modules that register functions for forks; they must be imported before this one registers its
+own.
+"""
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 
 @dataclass
 class UnusedNames:
-    """Gives out names, each once. taken: the names that are used already."""
+    """Hands out names that are not used yet. taken: the names in use, including those handed
+    out."""
 
     taken: set[str] = field(default_factory=set[str])
     _clashes: Counter[str] = field(default_factory=Counter[str])
 
     def unused(self, base: str) -> str:
-        """The name, with a number after a point if it is taken; it is taken from now on."""
+        """The name, or the name with a number after a point if it is taken. The result is taken
+        from now on.
+        """
         name = base
         while name in self.taken:
             self._clashes[base] += 1

@@ -65,7 +65,7 @@ def whole_folder(folder: Path, kind: str) -> Generator[Path]:
 
 @contextmanager
 def folder_until_failure(folder: Path, kind: str) -> Generator[Path]:
-    """As whole_folder, for what shows how a program fails: it is kept if the block fails.
+    """Like whole_folder, but the folder is also kept if the block fails: it shows the failure.
 
     It is not kept if it is empty, or if the system refuses to write it. Raises InputError.
     """
@@ -188,7 +188,8 @@ def _digest(path: Path) -> str:
 
 
 def _put(made: Path, place: Path) -> None:
-    """Move a folder to a place. What was there is then at the path from which the folder came."""
+    """Move a folder to a place. A folder that was there is then at the path that the moved one
+    had."""
     if not place.exists():
         os.rename(made, place)
         return
@@ -216,7 +217,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 @cache
 def exchange_function() -> Any:
-    """The system's function to exchange entries, or None."""
+    """The system's function that exchanges two directory entries; None if it has none."""
     if sys.platform != "linux":
         return None
     return getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)

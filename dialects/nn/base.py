@@ -80,7 +80,7 @@ def number(value: float) -> FloatAttr[AnyFloat]:
 
 
 def number_of(attribute: Attribute) -> float:
-    """The number of a property that is a number."""
+    """The value of a number property."""
     assert isinstance(attribute, FloatAttr)
     return attribute.value.data
 
@@ -99,7 +99,7 @@ def flags(**values: bool) -> dict[str, Attribute]:
 
 
 def values_of(attribute: DenseArrayBase[IntegerType]) -> Shape:
-    """The integers of a property."""
+    """The values of a property that is a list of integers."""
     return tuple(attribute.get_values())
 
 
@@ -131,7 +131,7 @@ def _known(given: Attribute) -> tuple[TensorType[Attribute], Shape]:
         check_tensor_limits(shape, numpy_dtype(type_.element_type).itemsize)
     except ValueError as error:
         raise VerifyException(str(error)) from None
-    # The type itself, unless it has an encoding as well.
+    # The type itself, or a copy without its encoding.
     plain = isinstance(type_.encoding, NoneAttr)
     return type_ if plain else tensor(shape, type_.element_type), shape
 
@@ -211,9 +211,8 @@ def axis_map(
     division: Division = "floor",
     outside: Outside = "none",
 ) -> AxisMap:
-    """An axis map in its simplest form.
-
-    It has no terms for dimensions of size 1, and no rule for outside elements that is never used.
+    """An axis map in its simplest form: without terms for dimensions of size 1 and without a rule
+    for outside elements that is never used.
     """
     axis = AxisMap(
         size,
@@ -323,9 +322,9 @@ class TensorOp(IRDLOperation, ABC):
                 )
 
     def verify_(self) -> None:
-        """The result has the type that follows from operands and properties.
+        """Check that the result has the type that follows from operands and properties.
 
-        Nothing computes with elements that are only stored.
+        Also check that no stored-only elements are computed with.
         """
         inferred = self._inferred()
         self._check_stored()

@@ -24,11 +24,13 @@ CHAIN = " attr-dict `:` functional-type(operands, results)"
 
 
 class Followed(Structured, ABC):
-    """An operation with a space and a body, in which functions of its result may be computed."""
+    """A structured operation: further functions of its result may be computed together with it."""
 
     @property
     def is_of_one_type(self) -> bool:
-        """Whether the result has the type that the body is computed in: it is not a cast."""
+        """Whether the result has the type that the body computes in, so the operation is not a
+        cast.
+        """
         return True
 
 
@@ -47,18 +49,19 @@ class ChainableOp(PureTensorOp, Followed, ABC):
 
 
 def can_chain(op: Operation) -> bool:
-    """Whether functions of an operation's result may be computed in the operation itself."""
+    """Whether functions of an operation's result may be computed together with the operation."""
     if not isinstance(op, Followed) or len(op.results) != 1:
         return False
     return op.is_of_one_type and isinstance(element_of(op.results[0]), AnyFloat)
 
 
 def composed(access: AccessMap, own: AccessMap, shape: Shape, result: AccessMap) -> AccessMap:
-    """The map of a further operand, over the dimensions of the operation that it follows.
+    """The map of a further operand, over the dimensions of the operation that its reader follows.
 
-    access, own: the maps of the operand and of the result, over the follower's own dimensions.
-    shape: of that result. result: the map of the result of the operation that it follows, which may
-    view one axis of the tensor as several, such as (group, channel).
+    access, own: the maps of the operand and of the reader's result, over the reader's own
+    dimensions.
+    shape: the shape of the reader's result. result: the map of the result of the operation that is
+    followed, which may view one axis of the tensor as several, such as (group, channel).
     """
     viewed = _axes_of(shape, result)
     of_dim = {d: viewed[i] for i, axis in enumerate(own.axes) for d, _ in axis.terms}
@@ -82,7 +85,7 @@ def composed(access: AccessMap, own: AccessMap, shape: Shape, result: AccessMap)
 
 
 def _axes_of(shape: Shape, access: AccessMap) -> list[tuple[AxisMap, ...]]:
-    """The axes of a map that make up each axis of a tensor."""
+    """The axes of a map, grouped by the axis of the tensor that they make up."""
     groups: list[tuple[AxisMap, ...]] = []
     first = 0
     for n in shape:

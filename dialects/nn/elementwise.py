@@ -202,7 +202,7 @@ class CompareOp(BinaryOp, ABC):
     """A comparison: the result's elements are i1."""
 
     def result_element(self) -> Attribute:
-        """The operands agree; the result is i1."""
+        """The result is i1; the operands must have one element type."""
         same_element(self.lhs, self.rhs)
         return i1
 
@@ -215,9 +215,9 @@ def _need_booleans(values: Sequence[SSAValue]) -> Attribute:
 
 
 def _need_numbers(values: Sequence[SSAValue]) -> Attribute:
-    """The element type of operands that agree. Raises VerifyException for truth values.
+    """The common element type of the operands. Raises VerifyException for truth values.
 
-    As in NumPy, they have no difference: in i1, 1 + (-1) would be 1, and 1 - 1 is 0.
+    Truth values have no difference, in NumPy neither: in i1, 1 + (-1) would be 1, but 1 - 1 is 0.
     """
     element = same_element(*values)
     if element == i1:
@@ -229,7 +229,7 @@ class LogicalOp(BinaryOp, ABC):
     """A truth function of two tensors of i1."""
 
     def result_element(self) -> Attribute:
-        """All are i1."""
+        """I1, which all operands must have."""
         return _need_booleans(self.operands)
 
 
@@ -254,7 +254,7 @@ class SubOp(BinaryOp):
     name = "nn.sub"
 
     def result_element(self) -> Attribute:
-        """That of the operands, which are numbers."""
+        """The element type of the operands, which must be numbers."""
         return _need_numbers(self.operands)
 
 
@@ -464,7 +464,7 @@ class NegOp(UnaryOp):
     name = "nn.neg"
 
     def result_element(self) -> Attribute:
-        """That of the operand, which is a number."""
+        """The element type of the operand, which must be a number."""
         return _need_numbers(self.operands)
 
 
@@ -498,7 +498,7 @@ class LogicalNotOp(UnaryOp):
     name = "nn.logical_not"
 
     def result_element(self) -> Attribute:
-        """All are i1."""
+        """I1, which the operand must have."""
         return _need_booleans(self.operands)
 
 
@@ -522,7 +522,7 @@ class SelectOp(ElementwiseOp):
         super().__init__([condition, lhs, rhs])
 
     def result_element(self) -> Attribute:
-        """That of a and b; the condition is i1."""
+        """The element type of a and b; the condition must be i1."""
         _need_booleans([self.condition])
         return same_element(self.lhs, self.rhs)
 
@@ -577,7 +577,7 @@ class BitCastOp(PureTensorOp, Structured):
         return tensor(shape_of(self.operand), element_of(self.result))
 
     def verify_(self) -> None:
-        """As for all tensor operations; also, both types have as many bits."""
+        """Check also that both types have the same number of bits."""
         super().verify_()
         self._check_bits()
 
@@ -608,7 +608,7 @@ class ParametrisedOp(ElementwiseOp, ABC):
         super().__init__([operand], properties)
 
     def verify_(self) -> None:
-        """As for all tensor operations; also, no constant is NaN."""
+        """Check also that no constant is NaN."""
         super().verify_()
         if any(p != p for p in self.parameters):
             raise VerifyException(f"parameters {list(self.parameters)}; need numbers")
@@ -939,7 +939,7 @@ class BitsOp(BinaryOp, ABC):
     """A function of the bits of two tensors of integers."""
 
     def result_element(self) -> Attribute:
-        """All are integers of one type."""
+        """The element type of the operands, which must be integers of one type."""
         return _need_integers(self.operands)
 
 
@@ -1011,7 +1011,7 @@ class BitwiseNotOp(UnaryOp):
     name = "nn.bitwise_not"
 
     def result_element(self) -> Attribute:
-        """That of the operand, which has integers."""
+        """The element type of the operand, which must be an integer."""
         return _need_integers(self.operands)
 
 
@@ -1027,7 +1027,7 @@ class GateOp(BinaryOp):
     name = "nn.gate"
 
     def result_element(self) -> Attribute:
-        """That of the operands, which are numbers."""
+        """The element type of the operands, which must be numbers."""
         return _need_numbers(self.operands)
 
 
@@ -1054,7 +1054,7 @@ class MatchOp(ElementwiseOp):
         super().__init__([a, b, c])
 
     def result_element(self) -> Attribute:
-        """That of the operands, which are numbers."""
+        """The element type of the operands, which must be numbers."""
         return _need_numbers(self.operands)
 
 
@@ -1087,7 +1087,7 @@ class RandomBitsOp(ElementwiseOp):
         super().__init__([index, step, seed], {"key": number(key)})
 
     def result_element(self) -> Attribute:
-        """That of all operands, which have integers of 32 bits."""
+        """The element type of all operands, which must be integers of 32 bits."""
         for i, value in enumerate(self.operands):
             if element_of(value) not in (UINT32, i32):
                 raise Unmet(
@@ -1097,7 +1097,7 @@ class RandomBitsOp(ElementwiseOp):
         return same_element(*self.operands)
 
     def verify_(self) -> None:
-        """As for all tensor operations; also, the key is a number of 32 bits."""
+        """Check also that the key is an integer of 32 bits."""
         super().verify_()
         (key,) = self.parameters
         if not (0 <= key < 2**32 and key.is_integer()):

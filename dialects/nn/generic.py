@@ -130,11 +130,11 @@ class ComputeOp(IRDLOperation, Followed):
         return Structure(self.space.data, self.body.data)
 
     def infer_all(self) -> Sequence[TensorType[Attribute]]:
-        """The types that the results have if nothing else is said.
+        """The default types of the results.
 
-        Their shapes are those of the space. Their elements are what the body's function gives for
-        the operands; the types of sums of narrower floats are those of the operands. Other types
-        may be right too: see verify_.
+        Their shapes are those of the space. Their element types follow from the body's function and
+        the operands; sums of narrower floats have the type of the operands. `verify_` accepts other
+        types too.
         """
         self._verify_operands()
         space, body = self.space.data, self.body.data
@@ -146,10 +146,10 @@ class ComputeOp(IRDLOperation, Followed):
         return [tensor(access.shape, element[kind]) for access, kind in pairs]
 
     def verify_(self) -> None:
-        """The space fits the tensors, and the body the space and the element types.
+        """Check that the space fits the tensors, and the body fits the space and the element types.
 
-        The result of a cast has any element type, that of a sum or product of floats the type of
-        the operands or f32, and that of a sum of products of integers may be i32.
+        The result of a cast may have any element type, a sum or product of floats the type of the
+        operands or f32, and a sum of products of integers may be i32.
         """
         inferred = self._inferred()
         if len(self.made) != len(inferred):
@@ -201,7 +201,7 @@ class ComputeOp(IRDLOperation, Followed):
         return self.infer_all()
 
     def _verify_operands(self) -> None:
-        """Check all but the results."""
+        """Check the operands, but not the results."""
         structure = self.structure()
         space, body = structure.space, structure.body
         if body.function == MEMBERS or body.resumes or body.unfinished:
@@ -238,7 +238,7 @@ class ComputeOp(IRDLOperation, Followed):
         given = [element_of(value) for value in self._function_inputs]
         number_type = next((each for each in given if each != i1), i32)
         for each in coordinates:
-            # A coordinate is a number of the type of the others.
+            # A coordinate takes the element type of the other operands.
             given.insert(each.operand, number_type)
         if self._multiplies_integers() and len(set(given)) > 1:
             return i32
@@ -256,7 +256,7 @@ class ComputeOp(IRDLOperation, Followed):
         return element
 
     def _multiplies_integers(self) -> bool:
-        """Whether the body adds up products of integers that i32 can hold."""
+        """Whether the body sums products of integers that fit i32."""
         body = self.body.data
         dtypes = [numpy_dtype(element_of(v)) for v in self._function_inputs]
         is_product = (body.function, body.combiner) == ("mul", "sum")
@@ -265,7 +265,8 @@ class ComputeOp(IRDLOperation, Followed):
         )
 
     def _allowed(self, inferred: Attribute) -> tuple[Attribute, ...]:
-        """The element types that a result may have, which is inferred to be this; () for any."""
+        """The element types that a result may have; () for any. inferred: its default element
+        type."""
         body = self.body.data
         if body.function == "bitcast":
             source = element_of(self.inputs[0])
@@ -316,7 +317,7 @@ def _is_view(shape: Shape, view: Shape) -> bool:
 
 
 def _verify_rules(space: Space) -> None:
-    """Check that no rule names an element of an axis that has none."""
+    """Check the rules for outside elements, the axes of relations and the tensors of positions."""
     for i, access in enumerate(space.operands):
         for j, axis in enumerate(access.axes):
             if not axis.size and axis.outside not in ("none", "fill"):
@@ -339,7 +340,7 @@ def _verify_rules(space: Space) -> None:
 
 
 def _verify_combiner(structure: Structure) -> None:
-    """Check that a combiner merges what it can."""
+    """Check that the combiner suits the function, the relations and the dimensions."""
     space, body = structure.space, structure.body
     if body.tuple_combiner is not None and body.function != "identity":
         raise VerifyException(f"{body.combiner} of {body.function}; need identity")
@@ -385,7 +386,7 @@ def _element(
 ) -> Attribute:
     """The element type that a function gives, by the rule of the operation of its name.
 
-    Raises VerifyException for elements that it cannot be computed of.
+    Raises VerifyException for element types that the function does not take.
     """
     operands = Block(arg_types=[tensor((), element) for element in elements]).args
     cls = _BY_FUNCTION.get(function)
@@ -413,19 +414,18 @@ def compute(
     narrow: bool = False,
     element: Attribute | None = None,
 ) -> ComputeOp:
-    """An operation that computes a scalar function of elements, and merges what is not kept.
+    """An operation that computes a scalar function of elements and merges its reduction dimensions.
 
         y, x, k = nn.dim("y", 8), nn.dim("x", 5), nn.dim("k", 4, "reduction")
         nn.compute("mul", [nn.at(a, y, k), nn.at(b, k, x)], [y, x], combiner="sum")
 
-    function: a scalar function. operands: what it reads, and where; an Index is read as the number
-    that it is at each point. result: the dimension of each axis of the result. combiner: what
-    merges the reduction dimensions. parameters: constants of the function. where: conditions that
-    points must meet, each an index, the elements of the axis that it is along, and the operand of
-    integers that it must equal. position: the dimensions that are the axes of the tensor in which
-    an element's position counts, for a combiner that needs one. along: a scan or sort along the
-    whole dimension. element: the element type of the result, if it is another than that of the
-    function.
+    function: a scalar function. operands: the tensors that it reads, each with its indices; an
+    Index is read as its value at each point. result: the dimension of each axis of the result.
+    combiner: what merges the reduction dimensions. parameters: constants of the function. where:
+    conditions that points must meet, each a tuple (index, size of its axis, operand of integers
+    that it must equal). position: the dimensions that are the axes of the tensor in which an
+    element's position counts, for a combiner that needs one. along: a scan or sort along the whole
+    dimension. element: the element type of the result, if it differs from that of the function.
     Raises VerifyException or ValueError if these do not fit each other.
     """
     read = [each for each in operands if isinstance(each, At)]

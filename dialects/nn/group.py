@@ -83,7 +83,9 @@ class Group:
 
     @cached_property
     def structure(self) -> Structure:
-        """The space of the root, with the functions after its body."""
+        """The structure of the group: the root's space, and the other members as stages after its
+        body.
+        """
         assert isinstance(self.root, Structured)
         core = self.root.structure()
         (access,) = core.space.results
@@ -123,13 +125,13 @@ def _structure(op: Operation) -> Structure:
 
 
 def _after(stage: Stage, count: int) -> Stage:
-    """A stage that follows some stages which are the root's own."""
+    """A stage of a follower, renumbered to come after `count` stages of the root itself."""
     reads = tuple(k if k == FURTHER else k + count for k in stage.reads)
     return replace(stage, reads=reads)
 
 
 def number_of_group(op: Operation) -> int | None:
-    """The number of the group that an operation says to belong to; None if it says nothing."""
+    """The group number in an operation's attribute; None if it has none."""
     number = op.attributes.get(GROUP)
     return number.value.data if isinstance(number, IntegerAttr) else None
 
@@ -154,7 +156,7 @@ def groups_of(block: Block) -> tuple[Group, ...]:
                 lists.update((each, members) for each in other)
         members.append(op)
         lists[op] = members
-    # Each list is there once for each of its members.
+    # Each list appears once per member.
     found = {id(members): members for members in lists.values()}
     return tuple(Group(tuple(members)) for members in found.values() if is_group(members))
 
@@ -180,19 +182,20 @@ def is_group(members: Sequence[Operation]) -> bool:
 
 
 def can_begin(root: Operation) -> bool:
-    """Whether functions may follow an operation: it gives floats, or is a function of elements."""
+    """Whether functions may follow an operation: its result is floats, or it is elementwise
+    itself."""
     if can_chain(root):
         return True
     if isinstance(root, CastOp):
-        # Of a narrower result, the rounding would be forgotten.
+        # A narrower result would be rounded, but the group would keep the unrounded value.
         return isinstance(element_of(root.results[0]), Float32Type | Float64Type)
     return isinstance(root, ElementwiseOp) and FUNCTIONS[_structure(root).body.function].boolean
 
 
 def _fits_one_register(members: Sequence[Operation]) -> bool:
-    """Whether the type that a group computes in holds every value that stages read or give.
+    """Whether one type holds every value that the stages of a group read or compute.
 
-    That is float64 if all floats are, else float32.
+    The group computes in float64 if all floats are float64, else in float32.
     """
     last = members[-1]
     inner = {op.results[0] for op in members}
@@ -201,7 +204,7 @@ def _fits_one_register(members: Sequence[Operation]) -> bool:
     if len(types) == 1 and can_chain(last):
         return True
     if any(_structure(op).space.coordinates for op in members):
-        # Coordinates are numbers of the type of the result.
+        # Coordinates are read as numbers of the result's type.
         return False
     root = [element_of(v) for v in members[0].operands]
     doubles = [t for t in (*types, *root) if isinstance(t, Float64Type)]
@@ -215,13 +218,13 @@ def _fits_one_register(members: Sequence[Operation]) -> bool:
 
 
 def _decides_by_range(op: Operation, values: Container[SSAValue]) -> bool:
-    """Whether an operation gives a truth value, or an integer, that shows whether a value of a
-    group is beyond the range of its type.
+    """Whether an operation turns a value of a group that exceeds its type's range into a wrong
+    result.
 
-    A group keeps a narrow float in float32, which holds numbers that the type does not: what is
-    infinite as float16 stays finite. Only a cast rounds it. A truth value decided by such a number
-    would be another one, and so would an integer of a type that has larger numbers.
-    values: those of the group.
+    A group keeps a narrow float in float32, which holds larger numbers: a value that is infinite as
+    float16 stays finite, until a cast rounds it. A comparison of such a value may give another
+    truth value, and a cast to an integer type with larger numbers another integer.
+    values: the values of the group.
     """
     made = element_of(op.results[0])
     if isinstance(made, AnyFloat):
@@ -238,10 +241,10 @@ def _decides_by_range(op: Operation, values: Container[SSAValue]) -> bool:
 
 
 def is_pointwise(op: Operation) -> bool:
-    """Whether an operation is a function of elements which may follow another one.
+    """Whether an operation is an elementwise function that may follow another operation.
 
     Each element of its result must be computed from one element of each operand. Numbers must be
-    floats, except of a cast, a comparison or a selection.
+    floats, except in a cast, a comparison or a selection.
     """
     if isinstance(op, CastOp):
         return True
@@ -261,9 +264,9 @@ def can_follow(before: Operation, op: Operation) -> bool:
 
 
 def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | None:
-    """The stage that a member of a group is; None if its function cannot be one.
+    """A member of a group as a stage; None if its function cannot be a stage.
 
-    places: the members before it, by result. i: its own place.
+    places: the number of the value of each earlier member, by result. i: the member's own number.
     """
     if not is_pointwise(op):
         return None
@@ -293,10 +296,10 @@ def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | Non
 
 
 def stage_of(op: Operation, at: int) -> Stage | None:
-    """The function that follows if an operation is computed together with its operand number at.
+    """The stage that computes an operation together with the producer of its operand number `at`.
 
-    The stage's extras are the other operands, in order. None if it cannot follow: its function may
-    not, or it has other element types, or it enlarges the value.
+    The other operands, in order, are the stage's further operands. None if the function cannot be a
+    stage, the element types differ, or the operation broadcasts the value.
     """
     if op.operands[at].type != op.results[0].type:
         return None
@@ -304,7 +307,9 @@ def stage_of(op: Operation, at: int) -> Stage | None:
 
 
 def join(number: int, members: Iterable[Operation]) -> None:
-    """Write a group's number on operations. Plans go, because they were made for each alone."""
+    """Write a group's number on operations, and remove their plans, which were made for each
+    operation alone.
+    """
     attribute = IntegerAttr(number, i64)
     for op in members:
         op.attributes[GROUP] = attribute
@@ -312,5 +317,5 @@ def join(number: int, members: Iterable[Operation]) -> None:
 
 
 def free_number(ops: Iterable[Operation]) -> int:
-    """The smallest number of a group that is larger than those of all operations."""
+    """The smallest group number above those of all given operations."""
     return 1 + max((n for op in ops if (n := number_of_group(op)) is not None), default=-1)

@@ -1,8 +1,7 @@
-"""Indices as expressions: how Python code says where an operator reads and writes.
+"""Indices as expressions: they state in Python code where an operator reads and writes.
 
-y, x = nn.dim("y", 16), nn.dim("x", 16)
-k = nn.dim("k", 3, "reduction")
-nn.at(image, 2 * y + k - 1, x)
+y, x = nn.dim("y", 16), nn.dim("x", 16) k = nn.dim("k", 3, "reduction") nn.at(image, 2 * y + k - 1,
+x)
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ class Index:
     """An index along an axis: an affine expression of the dimensions of an iteration space.
 
     Indices can be added, subtracted, multiplied by integers, and divided: `i // 2` rounds down,
-    `i.exactly(2)` names no element where a remainder is left. `i.outside("fill")` says what an
-    index outside the tensor means: fill, edge, reflect or wrap. Nothing can follow a division but a
-    rule, and nothing a rule. Raises ValueError for anything that no access map can express.
+    `i.exactly(2)` names no element where a remainder is left. `i.outside("fill")` sets the rule for
+    indices outside the tensor: fill, edge, reflect or wrap. A division must come last, except that
+    a rule may follow it. Raises ValueError for an expression that no access map can express.
     """
 
     terms: Coefficients = ()
@@ -46,7 +45,7 @@ class Index:
 
     @property
     def dim(self) -> Dim:
-        """The dimension that this index is. Raises ValueError if it is an expression of some."""
+        """The dimension that this index consists of. Raises ValueError for any other expression."""
         if self._is_final or self.offset or [c for _, c in self.terms] != [1]:
             raise ValueError(f"index {self}; need a dimension alone")
         return self.terms[0][0]
@@ -119,7 +118,7 @@ class Index:
         )
 
     def coordinate(self, operand: int, dims: Sequence[Dim]) -> Position:
-        """The number that this index is at each point, as an operand of a body.
+        """The value of this index at each point, as an operand of a body.
 
         Raises ValueError for a division or a rule.
         """
@@ -130,7 +129,7 @@ class Index:
         return coordinate(operand, terms, self.offset, [d.size for d in dims])
 
     def __str__(self) -> str:
-        """The expression, as the text of a space has it."""
+        """The expression, in the syntax of printed spaces."""
         parts = [d.name if c == 1 else f"{c} * {d.name}" for d, c in self.terms]
         text = " + ".join([*parts, *([str(self.offset)] if self.offset or not parts else [])])
         text += f" {self.division}div {self.divisor}" if self.divisor != 1 else ""
@@ -148,10 +147,10 @@ def _index(given: Index | int) -> Index:
 
 @dataclass(frozen=True)
 class At:
-    """An operand, and where it is read.
+    """An operand, and the indices at which it is read.
 
-    view: the shape in which the tensor is indexed, row-major; its own by default. pad: the value of
-    elements that do not exist.
+    view: the shape in which the tensor is indexed, row-major; its own shape by default. pad: the
+    value of elements that do not exist.
     """
 
     value: SSAValue
@@ -170,7 +169,7 @@ def at(
 ) -> At:
     """An operand, read at these indices, one for each axis. See At.
 
-    Raises ValueError if their number is another.
+    Raises ValueError if the number of indices differs from the number of axes.
     """
     shape = shape_of(value) if view is None else tuple(view)
     if len(indices) != len(shape):

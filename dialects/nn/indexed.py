@@ -69,7 +69,8 @@ class IndexedOp(ChainableOp, ABC):
 
 
 def _rows_of_gather(table: Shape, indices: Shape, axis: int) -> Shape:
-    """The shape of the rows that indices name, one after another."""
+    """The shape of a gather's result: the table's shape, with the indices' axes instead of
+    `axis`."""
     return (*table[:axis], *indices, *table[axis + 1 :])
 
 
@@ -140,7 +141,7 @@ class _Scatter(IndexedOp, ABC):
         return shape_of(self.updates)
 
     def check(self) -> None:
-        """Raise VerifyException unless the updates are numbers, and the size is one."""
+        """Raise VerifyException unless the updates are numbers and the size is not negative."""
         need_one_of("combiner", self.combiner.data, ARITHMETIC)
         if self.size.value.data < 0:
             raise Unmet(f"size {self.size.value.data}; need 0 or more", "size")

@@ -52,7 +52,7 @@ class IotaOp(PureTensorOp, Structured):
         self.verify_()
 
     def infer(self) -> TensorType[Attribute]:
-        """The type that it has, if that can hold the numbers. Raises VerifyException otherwise."""
+        """The given result type. Raises VerifyException if it cannot hold the numbers."""
         shape, element, steps = (
             shape_of(self.result),
             element_of(self.result),
@@ -102,7 +102,9 @@ class IotaOp(PureTensorOp, Structured):
         first: TensorType[Attribute] | None,
         elements: Sequence[Attribute],
     ) -> IotaOp:
-        """A random operation: see Instances. It has no operand that could have the type `first`."""
+        """A random operation: see Instances. `first` is ignored, because the operation has no
+        operand.
+        """
         rank = random.choice((0, 1, 1, 2, 2, 3))
         shape: Shape = tuple(random.choice(sizes or (1, 2, 3, 5)) for _ in range(rank))
         element = first.element_type if first else random.choice(elements or (i32,))

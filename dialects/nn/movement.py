@@ -144,7 +144,8 @@ ONE_AXIS = 0.6
 
 
 def _some(random: Random, n: int) -> tuple[int, int, int]:
-    """Any elements of an axis of n: the first, the step and the number."""
+    """A random selection along an axis of n elements: the first element, the step and the
+    number."""
     step = random.choice((1, 1, 2, 3, -1, -2))
     count = random.randint(0, -(-n // abs(step)))
     room = n - (count - 1) * abs(step) - 1 if count else n - 1

@@ -36,10 +36,11 @@ Drawn = tuple[Structure, tuple[TensorType[Attribute], ...], tuple[TensorType[Att
 
 @dataclass
 class _Drawing:
-    """What has been drawn so far. first: the type that one operand has to have, until it is used.
+    """The structure drawn so far.
 
-    sizes: those of axes and dimensions. element: the element type that is computed with.
-    reads_coordinates: whether the function may read coordinates.
+    first: the type that one operand must have, until it is used. sizes: the sizes of axes and
+    dimensions. element: the element type to compute with. reads_coordinates: whether the function
+    may read coordinates.
     """
 
     random: Random
@@ -53,7 +54,7 @@ class _Drawing:
     reads_coordinates: bool = False
 
     def chance(self, share: float) -> bool:
-        """True as often as this."""
+        """True with this probability."""
         return self.random.random() < share
 
     def add_dims(self, count: int, kind: Kind) -> None:
@@ -84,7 +85,7 @@ class _Drawing:
         sizes = tuple(max(dim.size, 1) for dim in self.dims)
         low, high = found.numerators(sizes)
         if size is None:
-            # An axis that no rule is needed for, or a shorter or longer one.
+            # Either an axis that needs no rule for outside elements, or a shorter or longer one.
             offset -= min(low, 0)
             size = max(0, (high - min(low, 0)) // divisor + random.choice((1, 1, 1, 0, 2, 3, -1)))
             size = min(size, 64) or 1
@@ -114,7 +115,7 @@ class _Drawing:
         self.types.append(tensor(shape, element))
 
     def add_coordinate(self, operand: int, dims: Sequence[int]) -> None:
-        """Let an operand of the body be a coordinate over some of these dimensions."""
+        """Make an operand of the body a coordinate over some of these dimensions."""
         some = self.random.sample(dims, min(len(dims), self.random.choice((1, 1, 2))))
         terms = [(d, self.random.choice((1, 1, -1, 2))) for d in some]
         sizes = [dim.size for dim in self.dims]
@@ -122,7 +123,7 @@ class _Drawing:
         self.coordinates.append(coordinate(operand, terms, start, sizes))
 
     def joined(self, shape: Sequence[int]) -> list[int]:
-        """A shape that this one is a view of: two of its axes may be one."""
+        """A shape of which this one is a view: two of its axes may be merged."""
         made = list(shape)
         if len(made) > 1 and self.chance(0.2):
             at = self.random.randrange(len(made) - 1)
@@ -136,9 +137,9 @@ class _Drawing:
         return AccessMap(tuple(axis_map(self.dims[d].size, self.dims, [(d, 1)]) for d in kept))
 
     def function(self) -> Body:
-        """A function, and its operands."""
+        """A random function of the body, and its operands."""
         random = self.random
-        # Half of the functions take every type, and show where an element is wrong.
+        # Half of the functions take every type; their results show where an element is wrong.
         plain = [name for name, each in FUNCTIONS.items() if each.whole and each.ends_decide]
         known = tuple(FUNCTIONS) if self.chance(0.5) else plain
         mathematics = FUNCTIONS[random.choice(known)]
@@ -155,7 +156,7 @@ class _Drawing:
         return Body(mathematics.name, None, random.choice(samples))
 
     def stages(self) -> tuple[Stage, ...]:
-        """Functions that follow, with their operands."""
+        """Random stages, and their further operands."""
         made: list[Stage] = []
         if not isinstance(self.element, AnyFloat) or not self.chance(0.25):
             return ()
@@ -191,7 +192,8 @@ def _merging(drawing: _Drawing) -> Structure:
     drawing.add_dims(drawing.random.choice((0, 1, 2, 2, 3)), "parallel")
     drawing.add_dims(drawing.random.choice((1, 1, 2)), "reduction")
     combiner = drawing.random.choice(ARITHMETIC)
-    # Most functions of truth values give numbers, and partials that are truth values lose them.
+    # Most functions of truth values give other numbers, and partials stored as truth values lose
+    # them.
     if drawing.element == i1 or drawing.chance(0.5):
         drawing.operand(drawing.element, range(len(drawing.dims)))
         return _structure(drawing, Body("identity", combiner, (), drawing.stages()))
@@ -230,7 +232,7 @@ def _summary(drawing: _Drawing) -> Structure:
     axes: list[AxisMap] = []
     for d in drawing.of_kind("reduction"):
         size = drawing.dims[d].size
-        # Some points may be outside the tensor in which positions count.
+        # Some points may lie outside the tensor in which positions are counted.
         short = max(1, size - drawing.random.choice((0, 0, 1)))
         axes.append(axis_map(short, drawing.dims, [(d, 1)], outside="fill"))
     return _structure(
@@ -239,7 +241,9 @@ def _summary(drawing: _Drawing) -> Structure:
 
 
 def _lookup(drawing: _Drawing) -> Structure:
-    """A gather or a scatter: the row of a table is merged or kept, and must equal an index."""
+    """A gather or a scatter: the table's row is a reduction or parallel dimension that must equal
+    an index.
+    """
     gathers = drawing.chance(0.5)
     drawing.add_dims(drawing.random.choice((0, 1, 2)), "parallel")
     drawing.add_dims(1, "reduction" if gathers else "parallel")
@@ -282,10 +286,11 @@ def random_structure(
     first: TensorType[Attribute] | None,
     elements: Sequence[Attribute],
 ) -> Drawn:
-    """A random structure; not every one fits its operands.
+    """A random structure. It may not fit its operands; the verifier decides.
 
     sizes: of axes and dimensions; any if empty. first: the type that an operand may have. elements:
-    those to compute with; any if empty. The results have no types where those that are inferred do.
+    the element types to compute with; any if empty. Returned result types are () if they can be
+    inferred.
     """
     numbers = [each for each in elements if each != i1] or [f32, f32, f16, i32]
     element = random.choice(numbers) if first is None else first.element_type
@@ -295,7 +300,7 @@ def random_structure(
 
 
 def _results(drawing: _Drawing, structure: Structure) -> tuple[TensorType[Attribute], ...]:
-    """Types of the result that differ from what is inferred."""
+    """Result types that differ from the inferred ones."""
     body, element = structure.body, drawing.element
     if body.result_count > 1 or FUNCTIONS[body.function].boolean or not drawing.chance(0.3):
         return ()

@@ -54,7 +54,7 @@ class _AlongAxis(ChainableOp, ABC):
     @property
     @abstractmethod
     def along(self) -> Along:
-        """What is computed along the axis."""
+        """The scan or sort along the axis."""
 
     def infer(self) -> TensorType[Attribute]:
         """The operand's type."""
@@ -102,7 +102,7 @@ class ScanOp(_AlongAxis):
 
     @property
     def along(self) -> Along:
-        """The scan of the combiner."""
+        """The scan, from the properties."""
         return Along(self.combiner.data, self.reverse is not None, self.exclusive is not None)
 
     def infer(self) -> TensorType[Attribute]:
@@ -136,7 +136,7 @@ class SortOp(_AlongAxis):
 
     @property
     def along(self) -> Along:
-        """The sort."""
+        """The sort, from the properties."""
         return Along("sort", self.descending is not None)
 
 

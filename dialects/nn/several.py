@@ -107,7 +107,7 @@ class CombiningOp(IRDLOperation, Structured, ABC):
         return tuple(tensor(shape, i32 if k == "index" else element) for k in kind.results)
 
     def verify_(self) -> None:
-        """The results have the types that follow from the operand and the properties."""
+        """Check that the results have the types that follow from the operand and the properties."""
         inferred = self._inferred()
         if len(inferred) != len(self.made):
             raise VerifyException(f"{len(self.made)} results; need {len(inferred)}")
@@ -122,7 +122,9 @@ class CombiningOp(IRDLOperation, Structured, ABC):
         result: AccessMap,
         position: AccessMap,
     ) -> Structure:
-        """The structure over these dimensions. position: that of each element, if it counts."""
+        """The structure over these dimensions. position: the map of each element's position, if it
+        is read.
+        """
         body = Body("identity", self.combiner.data)
         positions = (Position(position),) * body.position_count
         return Structure(

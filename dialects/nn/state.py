@@ -58,7 +58,7 @@ _FOUND: WeakKeyDictionary[ModuleOp, dict[str, ReferenceType[StateOp]]] = WeakKey
 
 
 def _state_of(op: Operation, symbol: SymbolRefAttr) -> StateOp | None:
-    """The state of a name, or None.
+    """The state with this name, or None.
 
     xDSL's own lookup asks each operation for its traits, which is 20 times as slow, and verifying
     a module looks up every weight.
@@ -122,7 +122,9 @@ class StateOp(IRDLOperation):
         )
 
     def verify_(self) -> None:
-        """The blob has the shape and elements of the type, and a home has as many elements."""
+        """Check that the blob has the type's shape and elements, and that a home has as many
+        elements.
+        """
         _check_blob(self.value, self.elements)
         verify_home(self, f"@{self.sym_name.data}", self.elements.get_shape())
 
@@ -197,6 +199,8 @@ class ConstantOp(IRDLOperation):
         super().__init__(properties={"value": value}, result_types=[tensor_type_of(value.array)])
 
     def verify_(self) -> None:
-        """The blob has the shape and elements of the type, and a home has as many elements."""
+        """Check that the blob has the type's shape and elements, and that a home has as many
+        elements.
+        """
         _check_blob(self.value, self.result.type)
         verify_home(self, self.name, self.result.type.get_shape())

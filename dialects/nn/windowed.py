@@ -51,14 +51,15 @@ def window_properties(window: Sequence[int], **lists: Unpack[WindowLists]) -> di
 
 
 def window_reach(window: int, dilation: int) -> int:
-    """Elements from the first to the last one under a window, both included."""
+    """The distance from the first to the last element under a window, counting both."""
     return dilation * (window - 1) + 1
 
 
 def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil: bool) -> int:
-    """Positions of a window of that reach on a padded axis; with ceil, one more may overhang.
+    """The number of positions of a window on a padded axis.
 
-    The last window still begins in the image or in the padding before it.
+    reach: the elements that the window spans. ceil: one more window may overhang the end. The last
+    window still begins in the image or in the padding before it.
     """
     room = size + low + high - reach
     if not ceil:

@@ -206,7 +206,8 @@ def gather(memory: Memory, address: int, layout: Layout, dtype: np.dtype[Any]) -
     for cls in owner_classes(layout):
         window_view(spread, low, layout, cls)[...] = block_view(memory, address, layout, dtype, cls)
     for i, lo in enumerate(low):
-        # Blocks may begin anywhere, and go on from the last element with the first.
+        # A wrapped axis: a block may begin anywhere, and continues with the first element after the
+        # last.
         spread = spread.take(layout.held(i)[1] - lo, axis=i)
     return spread
 
@@ -244,7 +245,7 @@ def placed_parts(
 
 
 def _span(axis: AxisMap, cls: Sequence[Run]) -> tuple[int, int]:
-    """Smallest and largest numerator that the cells of a shape class reach on an axis."""
+    """The smallest and largest numerator that the cells of a shape class reach along an axis."""
     low = high = axis.offset
     for d, coefficient in axis.terms:
         run = cls[d]
@@ -256,7 +257,7 @@ def _span(axis: AxisMap, cls: Sequence[Run]) -> tuple[int, int]:
 def _by_edges(access: AccessMap, cls: tuple[Run, ...]) -> Iterator[tuple[Run, ...]]:
     """Split a shape class so that most cells lie inside the tensor.
 
-    Cells inside are a view of the tensor. Few cells reach over its edges.
+    The blocks of cells inside are a view of the tensor. Only a few cells reach over its edges.
     """
     return product(*(_runs_by_edges(access, cls, d) for d in range(len(cls))))
 
@@ -289,7 +290,8 @@ def scatter(dense: Array, memory: Memory, address: int, layout: Layout) -> None:
 
 
 def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:
-    """The tensor that several sources make, each moved by a space with one operand and one result.
+    """The tensor assembled from several sources, each moved by a space with one operand and one
+    result.
 
     Returns an array of the moves' common result shape. It is a view of the source if one move
     covers all of it.
@@ -310,7 +312,7 @@ def moved(sources: tuple[Array, ...], moves: tuple[Space, ...]) -> Array:
 
 
 def moved_piece(source: Array, space: Space) -> tuple[Array, tuple[slice, ...]]:
-    """What a move makes of a source, and the region of the result where it lies.
+    """The elements that a move takes from its source, and the region of the result that they fill.
 
     Returns an array of the region's shape, which may be a view of the source.
     """

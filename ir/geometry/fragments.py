@@ -42,9 +42,10 @@ from .overlap import (
 class Fragments:
     """The fragments of a copy that travel between tiles.
 
-    received: those that reach each destination cell, (destination cells,). places: how many of them
-    do not follow another one in the block, (destination cells,). sent: those that each source cell
-    sends, where several tiles that want the same elements count once, (source cells,).
+    received: the fragments that reach each destination cell, (destination cells,). places: the
+    fragments of each destination cell that do not directly follow another received fragment in its
+    block, (destination cells,). sent: the fragments that each source cell sends, (source cells,); a
+    fragment that several tiles want counts once.
     """
 
     received: Counts
@@ -54,7 +55,7 @@ class Fragments:
 
 @cached_by_identity
 def fragments(shared: Overlap) -> Fragments:
-    """The fragments of what the cells of two layouts share.
+    """The fragments of the elements that the cells of two layouts share.
 
     A block is filled in the order of its addresses.
     """
@@ -87,14 +88,18 @@ def most_fragments(shared: Overlap) -> tuple[int, int]:
 
 
 _Runs = tuple[Counts, Counts, Counts]
-"""Along some axes, for each part or pair of parts: the elements that are shared; the pairs that
-share all of both blocks; the pieces that the other pairs share."""
+"""Three counts for each part or pair of parts along some axes: shared elements; pairs that share
+all of both blocks; pieces shared by the other pairs.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class _Axes:
-    """The axes of a group. box, held: elements along them of a destination block and of a source
-    block. in_runs: whether neighbours along these axes are neighbours in both blocks."""
+    """One group of axes, with the sizes of the blocks along them.
+
+    box: elements of a destination block along these axes. held: elements of a source block.
+    in_runs: whether neighbours along these axes are neighbours in both blocks.
+    """
 
     group: Group
     box: int
@@ -113,24 +118,24 @@ class _Axes:
 
     @cached_property
     def arriving(self) -> _Runs:
-        """For each destination part, over all source parts."""
+        """The counts of each destination part, summed over the source parts."""
         shared = self.group.shared
         return self._summed(self.group.wanted, shared.destination, shared.shape[0])
 
     @cached_property
     def leaving(self) -> _Runs:
-        """For each source part, over all destination parts."""
+        """The counts of each source part, summed over the destination parts."""
         shared = self.group.shared
         return self._summed(self.group.requested, shared.source, shared.shape[1])
 
     @cached_property
     def most_arriving(self) -> _Runs:
-        """The largest values of any destination part."""
+        """The largest counts of any destination part."""
         return _most(self.arriving)
 
     @cached_property
     def most_leaving(self) -> _Runs:
-        """The largest values of any source part."""
+        """The largest counts of any source part."""
         return _most(self.leaving)
 
     def _summed(self, elements: Counts, part: Counts, parts: int) -> _Runs:
@@ -144,13 +149,13 @@ class _Axes:
 
     @property
     def filled(self) -> _Runs:
-        """For each destination part, whatever source parts its elements come from."""
+        """The counts of each destination part as if one source part held all of its elements."""
         wanted = self.group.wanted
         whole = wanted == self.box
         return wanted, whole.astype(np.int64), ((wanted > 0) & ~whole).astype(np.int64)
 
     def of_pairs(self, destination: Counts, source: Counts) -> _Runs:
-        """For the given pairs of parts."""
+        """The counts of the given pairs of parts."""
         shared = self.group.shared
         count = shared.at(destination, source)
         if not self.in_runs:
@@ -161,7 +166,9 @@ class _Axes:
 
 
 def _to_cells(layout: Layout, dims: tuple[int, ...], values: _Runs) -> _Runs:
-    """Values of parts along some dimensions as values of cells, or one value for all cells."""
+    """Counts of parts along some dimensions as counts of cells; one entry stays one entry for all
+    cells.
+    """
     if len(values[0]) == 1:
         return values
     part = parts_of_cells(layout.parts, dims)
@@ -169,13 +176,13 @@ def _to_cells(layout: Layout, dims: tuple[int, ...], values: _Runs) -> _Runs:
 
 
 def _most(values: _Runs) -> _Runs:
-    """The largest of each of the values."""
+    """The maximum of each of the three counts."""
     elements, whole, pieces = (each.max(initial=0, keepdims=True) for each in values)
     return elements, whole, pieces
 
 
 def _runs(axes: Iterable[_Runs]) -> Counts:
-    """The number of runs, from what is shared along each group of axes, the innermost first."""
+    """The number of runs, from the counts along each group of axes, the innermost group first."""
     ended, whole = np.zeros(1, np.int64), np.ones(1, np.int64)
     for elements, full, pieces in axes:
         ended, whole = elements * ended + pieces * whole, full * whole
@@ -217,18 +224,19 @@ def _axes(shared: Overlap) -> tuple[_Axes, ...]:
 
 
 def _inwards(groups: Sequence[Group], name: str) -> list[Group]:
-    """Groups that have axes of one side, the outermost first."""
+    """The groups that have axes on one side, the outermost first. name: the field with these
+    axes."""
     some = [g for g in groups if getattr(g, name)]
     return sorted(some, key=lambda g: max(getattr(g, name)))
 
 
 def _by_place(axes: Sequence[_Axes]) -> list[_Axes]:
-    """The groups of axes in the order of the block that is filled, the innermost first."""
+    """The groups of axes in the order of the destination block, the innermost first."""
     return sorted(axes, key=lambda g: max(g.group.destination_axes, default=-1), reverse=True)
 
 
 def _local(shared: Overlap, axes: Sequence[_Axes]) -> Counts:
-    """The fragments that lie on the tile of each destination cell already: (destination cells,)."""
+    """The fragments that each destination cell reads from its own tile: (destination cells,)."""
     total = np.zeros(shared.destination.cells, np.int64)
     to, of = tiles_in_common(shared)
     if to.stop == to.start:

@@ -119,11 +119,12 @@ class Layout:
 
     @cached_property
     def _reach(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.int64]], ...]:
-        """The starts and the counts of each axis."""
+        """The starts and the counts of numerators along each axis: see `starts` and `counts`."""
         found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
         rank = len(self.grid)
         for axis, step in zip(self.access.axes, self.steps, strict=True):
-            # Dimensions that are not cut are numbers. So the arrays are those of cut dimensions.
+            # Treat a dimension that is not cut as a plain number, so that the arrays span cut
+            # dimensions only.
             alike, length = axis.offset, 0
             cut: list[tuple[int, NDArray[np.int64], NDArray[np.int64]]] = []
             for d, a in axis.terms:
@@ -193,8 +194,11 @@ class Layout:
         return part[keep], index[keep]
 
     def held(self, axis: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The tensor indices that some block holds along an axis, ascending, each with the least
-        numerator where a block has it: (indices,) each."""
+        """The tensor indices that at least one block holds along an axis, and a numerator of each.
+
+        Both are (indices,), in ascending order of the indices. The numerator is the smallest one at
+        which a block holds the index.
+        """
         starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
         within = np.arange(int(counts.max(initial=0)))
         reach = starts[:, None] + within * self.steps[axis]
@@ -367,11 +371,12 @@ def _with_whole_axes(layout: Layout) -> Layout:
 
 @lru_cache(maxsize=8192)
 def placement(layout: Layout) -> Layout:
-    """The layout as far as it says which bytes lie on which tile: equal placements share blocks.
+    """The layout reduced to which bytes lie on which tile: layouts with equal placements share
+    blocks.
 
-    Unlike the canonical form, it does not keep what replicas are replicas for: neighbouring
-    replicated dimensions are one dimension of as many elements as parts. Axes of one element are
-    dropped.
+    Unlike the canonical form, the placement forgets the sizes of replicated dimensions:
+    neighbouring ones are merged into one dimension that has as many elements as parts. Axes of one
+    element are dropped.
 
         [8 by 4, 6 by 3, 64 by 2] (d2) of [64]  ->  [12 by 12, 64 by 2] (d1) of [64]
     """
@@ -402,8 +407,8 @@ def block_layout(
     """A layout that cuts each axis of a tensor into parts.
 
     parts: the parts of each axis; the blocks are numbered row-major and live on neighbouring tiles.
-    copies: how often the whole tensor is stored, on further tiles. grains: what the size of a part
-    is a multiple of, per axis.
+    copies: how often the whole tensor is stored, on further tiles. grains: per axis, the number of
+    which the size of each part is a multiple.
 
         block_layout((64, 32), (4, 2))              8 tiles, each with a block of 16 by 16
         block_layout((64, 32), (4, 1), copies=3)    12 tiles: tiles 0, 4 and 8 hold the same rows

@@ -31,11 +31,14 @@ FEW_PAIRS = 1 << 12
 class SharedElements:
     """The number of elements that each destination part shares with each source part.
 
-    shape: destination parts, source parts. destination, source, count: (pairs,) each, for the pairs
-    that share elements, row-major: the two parts, and the number of elements. A table of all pairs
-    would grow with the square of the tiles. pieces: the runs of neighbours, row-major over the axes
-    of the group, that these elements are in: (pairs,); None if each pair has one. table: the table
-    of all pairs, if it is small.
+    Only pairs of parts that share elements are stored, because a table of all pairs grows with the
+    square of the tiles.
+
+    shape: (destination parts, source parts). destination, source: the two parts of each pair,
+    row-major, (pairs,) each. count: the number of elements that each pair shares, (pairs,). pieces:
+    the number of runs of neighbours, row-major over the axes of the group, that these elements
+    form, (pairs,); None if every pair has one run. table: the counts of all pairs, shape `shape`;
+    None unless it is small.
     """
 
     shape: tuple[int, int]
@@ -47,7 +50,11 @@ class SharedElements:
 
     @staticmethod
     def from_table(table: Counts, pieces: Counts | None = None) -> SharedElements:
-        """Made from tables of all pairs: (destination parts, source parts) each."""
+        """The shared elements, from a table of counts of all pairs: (destination parts, source
+        parts).
+
+        pieces: the number of pieces of each pair, of the same shape; None if each pair has one.
+        """
         destination, source = np.nonzero(table)
         rows, columns = table.shape
         kept = table if table.size <= FEW_PAIRS else None
@@ -60,17 +67,23 @@ class SharedElements:
     def from_elements(
         destination: Counts, source: Counts, index: Counts, shape: tuple[int, int]
     ) -> SharedElements:
-        """Made from the destination part, the source part and the index of each element:
-        (elements,) each, in the order of each destination part's block."""
+        """The shared elements, from a list of single elements.
+
+        destination, source, index: the destination part, the source part and the index of each
+        element, (elements,) each, in the order of each destination part's block.
+        """
         return SharedElements.from_runs(destination, source, index, np.ones_like(index), shape)
 
     @staticmethod
     def from_runs(
         destination: Counts, source: Counts, first: Counts, count: Counts, shape: tuple[int, int]
     ) -> SharedElements:
-        """Made from runs of elements: the two parts, the first index and the number of elements of
-        each: (runs,) each, in the order of each destination part's block. Runs that follow one
-        another are one piece."""
+        """The shared elements, from a list of runs of elements.
+
+        destination, source, first, count: the two parts, the first index and the number of elements
+        of each run, (runs,) each, in the order of each destination part's block. Runs that continue
+        one another count as one piece.
+        """
         keys = destination * shape[1] + source
         apart = np.diff(keys, prepend=-1) != 0
         apart[1:] |= first[1:] != (first + count)[:-1]
@@ -104,7 +117,7 @@ class SharedElements:
         return self._at(self.pieces, destination, source)
 
     def _at(self, values: Counts, destination: Counts, source: Counts) -> Counts:
-        """The values of the given pairs, 0 for a pair that shares nothing."""
+        """The values of the given pairs, (given pairs,); 0 for a pair that shares nothing."""
         keys = self.destination * self.shape[1] + self.source
         asked = destination * self.shape[1] + source
         place = np.minimum(np.searchsorted(keys, asked), len(keys) - 1)
@@ -112,7 +125,7 @@ class SharedElements:
 
 
 def _or_none(pieces: Counts) -> Counts | None:
-    """The pieces of each pair; None if each has one."""
+    """The number of pieces of each pair; None if every pair has one piece."""
     return None if (pieces == 1).all() else pieces
 
 
@@ -237,7 +250,10 @@ class Overlap:
 
 
 def tiles_in_common(shared: Overlap) -> tuple[slice, slice]:
-    """The destination cells, and the source cells, of the tiles that have one of each."""
+    """The cells of the tiles that hold both a destination cell and a source cell.
+
+    Returns the slice of these destination cells and the slice of these source cells, tile by tile.
+    """
     first, of_first = shared.destination.first_tile, shared.source.first_tile
     begin = max(first, of_first)
     end = max(min(first + shared.destination.cells, of_first + shared.source.cells), begin)
@@ -245,8 +261,11 @@ def tiles_in_common(shared: Overlap) -> tuple[slice, slice]:
 
 
 def at_first_replicas(shared: Overlap, values: Counts) -> Counts:
-    """Values of destination cells as values of the first replica of what their tiles hold: (source
-    cells,)."""
+    """Values of destination cells, added up at source cells: (source cells,).
+
+    Each value goes to the first replica of the source block that lies on the tile of the
+    destination cell. Destination cells on tiles without a source cell are left out.
+    """
     source = shared.source
     to, of = tiles_in_common(shared)
     first = np.arange(source.cells)
@@ -256,7 +275,7 @@ def at_first_replicas(shared: Overlap, values: Counts) -> Counts:
 
 
 def _copies(shared: Overlap) -> int:
-    """How many destination cells want the same elements, whatever they are."""
+    """The number of destination cells that hold equal blocks because the layout repeats blocks."""
     named = {d for g in shared.groups for d in g.destination_dims}
     return prod(
         shared.destination.parts[d] for d in shared.destination.split_dims if d not in named
@@ -264,7 +283,9 @@ def _copies(shared: Overlap) -> int:
 
 
 def is_sent_once(shared: Overlap) -> bool:
-    """Whether no two destination cells want the same elements only because blocks are repeated."""
+    """Whether the destination layout repeats no block, so that no element is sent twice for that
+    reason.
+    """
     return _copies(shared) == 1
 
 
@@ -430,7 +451,10 @@ def _restricted(space: Space, axes_in: list[int], axes_out: list[int], dims: lis
 
 
 def without_fill(space: Space) -> Space:
-    """The move of owners that belongs to a move of elements: padding has no owner, which is -1."""
+    """A move with fill value -1 everywhere: it moves owners as the given move moves elements.
+
+    Padding has no owner, which is written as -1.
+    """
     return Space(space.dims, (AccessMap(space.operands[0].axes, -1.0),), space.results)
 
 
@@ -494,9 +518,9 @@ def _group(
 
 
 LONG = 4
-"""Elements of a run, on average, from which on runs are compared, and not each element.
+"""Average length from which runs are compared as runs, not element by element.
 
-Runs of one element take twice as long as elements.
+Comparing runs of one element takes twice as long as comparing elements.
 """
 
 
@@ -513,11 +537,13 @@ class _Runs(NamedTuple):
 
     @property
     def are_long(self) -> bool:
-        """Whether the runs are so long that it pays not to look at their elements."""
+        """Whether the runs are long enough on average to be compared as runs, not element by
+        element.
+        """
         return 0 < LONG * len(self.length) <= int(self.length.sum())
 
     def elements(self) -> tuple[Counts, Counts]:
-        """The part and the place of every element, run by run: (elements,) each."""
+        """The part and the row-major position of every element, run by run: (elements,) each."""
         if (self.length == 1).all():
             return self.part, self.first
         part = np.repeat(self.part, self.length)
@@ -525,7 +551,7 @@ class _Runs(NamedTuple):
         return part, np.arange(len(part)) + np.repeat(self.first - before, self.length)
 
     def in_order(self) -> _Runs | None:
-        """The same runs by their first elements; None if they leave gaps or hold elements twice."""
+        """The runs sorted by first element; None if they leave gaps or hold an element twice."""
         if not len(self.part):
             return None
         order = self.first.argsort(kind="stable")
@@ -535,10 +561,12 @@ class _Runs(NamedTuple):
 
 
 def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, Counts]:
-    """The elements that runs share, and those of each source part that a destination part needs.
+    """The elements that source and destination runs share, and the elements that each source part
+    sends.
 
-    of: runs of the source, each after the one before. to: runs of the destination. shape:
-    destination parts, source parts.
+    of: the source's runs, consecutive and in order. to: the destination's runs. shape: (destination
+    parts, source parts). Returns the shared elements, and, (source parts,), the number of elements
+    of each source part that at least one destination part needs.
     """
     edges = np.append(of.first, of.first[-1] + of.length[-1])
     begin = np.maximum(to.first, edges[0])
@@ -557,18 +585,19 @@ def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, 
 
 
 def heard(first: Counts, last: Counts, starts: Counts, ends: Counts) -> Counts:
-    """The elements of each run that lie in at least one other run: (runs,).
+    """The number of elements of each run that lie in at least one of the other runs: (runs,).
 
-    first, last: of each run, the first element and one past its last. starts, ends: of the others.
+    first, last: the first element of each run, and one past its last. starts, ends: the same of the
+    other runs.
     """
     if ((starts[1:] <= ends[:-1]) & (ends[1:] >= starts[:-1])).all():
-        # Each of the others touches the next one, so that together they are one run.
+        # The other runs touch each other, so together they form a single run.
         low, high = int(starts.min()), int(ends.max())
         # np.clip takes several times as long for a few values.
         last, first = (np.minimum(np.maximum(each, low), high) for each in (last, first))
         return last - first
-    # The number of elements before each edge that some part wants. This counts edges, since an axis
-    # may have a hundred million elements.
+    # Count, before each edge, the elements that lie in at least one other run. Working on edges and
+    # not on elements matters: an axis may have a hundred million elements.
     edges = distinct(np.concatenate([starts, ends, first, last]))
     opens, closes = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
     n = len(edges)

@@ -67,8 +67,8 @@ class Side:
 class Factor:
     """Pairs along some dimensions of two grids: (pairs,) each.
 
-    source, destination: what the pair adds to the number of the source cell and of the
-    destination cell. shared: elements that both share along the axes of these dimensions.
+    source, destination: the pair's contributions to the numbers of its source cell and destination
+    cell. shared: the elements that both cells share along the axes of these dimensions.
     """
 
     source: Integers
@@ -130,7 +130,7 @@ class Pairs:
 
     @cached_property
     def _halves(self) -> tuple[Factor, Factor]:
-        """The pairs as the product of two factors, of which the second is long."""
+        """Two factors whose product is all pairs; the second one is long."""
         left = sorted(self.factors, key=len)
         inner = ONE
         while left and len(inner) < INNER and len(left[-1]) * len(inner) <= INNER * INNERS:
@@ -141,7 +141,8 @@ class Pairs:
 def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, slice]]:
     """Cut the numbers [first, last), counted row by row, into rectangles of (rows, columns).
 
-    Each has at most `most` elements. Rows are kept whole if a row is not longer than that.
+    Each rectangle has at most `most` elements. Rows are kept whole if a row is not longer than
+    that.
     """
     while first < last:
         at, column = divmod(first, row)
@@ -159,8 +160,9 @@ def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pai
     """The pairs of cells that share an element, through a chain of moves.
 
     moves: spaces with one operand (the tensor before) and one result (the tensor after). Without
-    moves it is the same tensor, perhaps reshaped. Source cells own what they touch. If several
-    cells along a dimension that the source's access names touch an element, the first owns it.
+    moves, both sides are the same tensor, perhaps reshaped. Source cells own the elements that they
+    touch. If several cells along a dimension that the source's access names touch an element, the
+    first owns it.
     """
     chain = moves or (plain_move(source.access.shape),)
     shapes = source.access.shape, destination.access.shape, *(m.sizes for m in chain)
@@ -179,7 +181,7 @@ def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pai
 
 
 def destination_factors(side: Side) -> list[Factor]:
-    """The factors that repeat pairs for all cells of a destination that touch the same elements."""
+    """The factors that repeat each pair for the destination cells that touch the same elements."""
     every = [np.arange(side.parts[d]) * side.weights[d] for d in side.free_dims]
     return [Factor(np.zeros_like(cells), cells, np.ones_like(cells)) for cells in every]
 
@@ -250,7 +252,7 @@ def _runs_along(side: Side, axes: Sequence[int]) -> tuple[int, Integers] | None:
 def _touched(side: Side, axes: Sequence[int]) -> tuple[Integers, Integers]:
     """Every (cell, element) of some axes, once: the elements that each cell touches.
 
-    cell: what the parts along the dimensions of these axes add to the number of the cell.
+    cell: the contribution of the parts along the dimensions of these axes to the cell's number.
     element: row-major over the axes.
     """
     after = {i: prod(side.access.shape[j] for j in axes[k + 1 :]) for k, i in enumerate(axes)}

@@ -15,8 +15,10 @@ from ..hash_once import hash_once
 from ..same_number import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
-"""parallel: one result element per point. reduction: merged by the combiner. whole: as parallel,
-but never cut, because a result element may depend on all points along it."""
+"""The kind of a dimension. parallel: one result element per point. reduction: the combiner merges
+the points. whole: like parallel, but never cut, because a result element may depend on all points
+along the dimension.
+"""
 
 Division = Literal["exact", "floor"]
 """exact: only numerators divisible by the divisor name an element. floor: rounds down."""
@@ -74,7 +76,9 @@ class AxisMap:
         return low, high
 
     def resolve(self, numerators: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The tensor index of each numerator; -1 if there is no element and it is filled."""
+        """The tensor index of each numerator; -1 for a numerator without an element, which is
+        filled.
+        """
         index = numerators // self.divisor
         n = self.size
         match self.outside:
@@ -149,7 +153,8 @@ class AccessMap:
 
 
 NO_INDEX = -(1 << 31)
-"""The index of a point that is outside its axis. No index that is counted from the front is it."""
+"""Stands for the index of a point outside its axis. No index counted from the front has this
+value."""
 
 
 @dataclass(frozen=True)
@@ -189,14 +194,15 @@ class Relation:
 @hash_once
 @dataclass(frozen=True)
 class Position:
-    """An access map without an operand: a body reads where a point is, not what lies there.
+    """An access map without an operand: it gives a body the position of a point in a tensor.
 
-    access: the tensor in which the element that a point reaches is counted, row-major and from
-    `first` on. operand: which operand of the body the position is, counted among all of them; -1 if
-    the combiner reads it. A point outside the tensor contributes nothing to a combiner.
+    access: the tensor in which positions are counted; the position of a point is the row-major
+    number of the element that the map reaches, counted from `first`. operand: the operand of the
+    body that the position stands for, counted among all operands; -1 if the combiner reads the
+    position. A point outside the tensor contributes nothing to a combiner.
 
-    A position that is an operand is a *coordinate*: an affine expression of the dimensions, along
-    one axis that has every value of it.
+    A position that is an operand is called a *coordinate*: an affine expression of the dimensions,
+    along one axis that has an element for each of its values.
     """
 
     access: AccessMap
@@ -205,25 +211,26 @@ class Position:
 
     @property
     def is_coordinate(self) -> bool:
-        """Whether the position is an operand."""
+        """Whether the position is an operand of the body."""
         return self.operand >= 0
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The smallest and the largest position that there is."""
+        """The smallest and the largest position."""
         return self.first, self.first + prod(self.access.shape) - 1
 
     def mapped(self, change: Callable[[AxisMap], AxisMap]) -> Position:
-        """The same position with changed axes."""
+        """The position with a function applied to each axis of its map."""
         return replace(self, access=replace(self.access, axes=tuple(map(change, self.access.axes))))
 
 
 def coordinate(
     operand: int, terms: Sequence[tuple[int, int]], start: int, sizes: Sequence[int]
 ) -> Position:
-    """The coordinate start + sum of coefficient * dimension, as an operand of the body.
+    """A coordinate: start + the sum of coefficient * dimension, as an operand of the body.
 
-    terms: (dimension, coefficient) pairs. sizes: those of the dimensions.
+    operand: its number among the body's operands. terms: (dimension, coefficient) pairs. sizes: the
+    sizes of the dimensions.
     """
     kept = tuple((d, a) for d, a in terms if a and sizes[d] != 1)
     full = tuple(max(n, 1) for n in sizes)
@@ -257,8 +264,8 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 class Space:
     """An operator's iteration space: its dimensions, and one access map per operand and result.
 
-    relations: the conditions that points must meet; () if all points contribute. positions: those
-    that the body reads.
+    relations: the conditions that points must meet; () if all points contribute. positions: the
+    positions that the body reads.
 
     Result axes are single dimensions, with an offset if the operator writes a part of a larger
     tensor, as concat does.

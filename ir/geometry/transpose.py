@@ -29,13 +29,13 @@ CONSTANT = -1
 
 @dataclass(frozen=True)
 class Transposed:
-    """A part of a transpose: a box of the operand's gradient, as a space.
+    """A part of a transpose: one box of the operand's gradient, computed by one space.
 
-    space: the operands are the reads that were asked for, of which the first is the gradient of the
-    result; its result is the box. Parallel dimensions are those of the box; all others are merged
-    by a sum. starts: where the box begins in the operand, viewed in the shape of its map. repeats:
-    sizes of further leading axes along which the first read must be repeated, because nothing else
-    says where the points of the operator end.
+    space: its operands are the requested reads, the gradient of the result first; its result is the
+    box. The dimensions of the box are parallel; all others are merged by a sum. starts: the first
+    index of the box in the operand, in the shape in which the operand's map views it. repeats:
+    sizes of further leading axes along which the first read must be repeated, because no other
+    access bounds these dimensions of the operator.
     """
 
     space: Space
@@ -46,11 +46,11 @@ class Transposed:
 def transposed(
     space: Space, operand: AccessMap, reads: Sequence[AccessMap]
 ) -> tuple[Transposed, ...]:
-    """The transpose of an operator with respect to an operand, as parts whose sum it is.
+    """The transpose of an operator with respect to an operand, as parts that add up to it.
 
-    space: of the operator; only its dimensions and relations are read. operand: the map of the
-    operand. reads: the maps, over the same dimensions, of what the transpose reads; first that of
-    the result's gradient, last those of the operands of relations, in order. An element of the
+    space: the operator's space; only its dimensions and relations are used. operand: the map of the
+    operand. reads: the maps of the tensors that the transpose reads, over the same dimensions:
+    first the result's gradient, last the operands of the relations, in order. An element of the
     operand that no point reads has the gradient 0.
     Raises ValueError for a space without points, or an operand without elements.
     """
@@ -63,10 +63,10 @@ def transposed(
 
 @dataclass(frozen=True)
 class _Preimage:
-    """Numerators that reach the elements start, start + 1, ... of an axis, `size` of them.
+    """The numerators that reach `size` elements of an axis: start, start + 1, ...
 
-    The numerator is factor * (element - start) + offset, plus each of `further`, a size and a
-    factor, whose points all reach the element.
+    An element is reached by the numerators factor * (element - start) + offset + the sum of i * f
+    over all (n, f) in `further`, for every i < n.
     """
 
     start: int
@@ -77,14 +77,16 @@ class _Preimage:
 
 
 def _preimages(axis: AxisMap, sizes: tuple[int, ...]) -> list[_Preimage]:
-    """What reaches an axis inside, and by its rule for indices outside."""
+    """The numerators that reach an axis: from inside, and through its rule for indices outside."""
     n, q = axis.size, axis.divisor
     low, high = (numerator // q for numerator in axis.numerators(sizes))
     # All numerators of one index: one if the division is exact, else q of them.
     within = ((q, 1),) if q > 1 and axis.division == "floor" else ()
 
     def reached(start: int, size: int, step: int, first: int, *more: tuple[int, int]) -> _Preimage:
-        """Elements that are reached by the indices first + step * i, plus each of more."""
+        """The preimage of elements reached by the indices first + step * i, and by all shifts in
+        `more`.
+        """
         further = tuple((count, q * each) for count, each in more if count != 1)
         return _Preimage(start, size, q * step, q * first, (*further, *within))
 
@@ -97,7 +99,8 @@ def _preimages(axis: AxisMap, sizes: tuple[int, ...]) -> list[_Preimage]:
             first, last = low // period, high // period
             found = [reached(0, n, 1, period * first, (last - first + 1, period))]
             if n > 2 and (low < 0 or high >= n):
-                # The first and the last element are their own mirror images.
+                # The first and the last element are their own mirror images, so only the others
+                # have two.
                 start, count = first, last - first + 2
                 found.append(reached(1, n - 2, -1, period * start - 1, (count, period)))
             return found
@@ -150,7 +153,7 @@ class _Part:
         self.solved[d] = dict(form)
 
     def stays_inside(self, form: Affine, size: int) -> bool:
-        """Whether a form is a whole number from 0 to size - 1 at all points."""
+        """Whether an affine form has whole values from 0 to size - 1 at all points."""
         if any(factor.denominator != 1 for factor in form.values()):
             return False
         low = high = form.get(CONSTANT, Fraction(0))
@@ -198,7 +201,8 @@ def _part(
         factor = found[d]
         _add(difference, {d: Fraction(1)}, factor)
         part.solve(d, {v: each / factor for v, each in difference.items()})
-    # An equation without a free dimension is a condition: an axis of one element that meets it.
+    # An equation without an unsolved dimension is a condition. Express it as an axis of one element
+    # that only points which meet the condition reach.
     for _, difference in unsolved:
         current: dict[int, Fraction] = {}
         for v, each in difference.items():
@@ -227,12 +231,14 @@ def _part(
 
 
 def _name(space: Space, axis: AxisMap, i: int) -> str:
-    """The name of the dimension of an axis: that of the only dimension that it had."""
+    """A name for the new dimension i of an axis: the name of the only dimension in the map, or
+    x{i}.
+    """
     return space.dims[axis.terms[0][0]].name if len(axis.terms) == 1 else f"x{i}"
 
 
 def _bounding(space: Space, reads: Sequence[AccessMap]) -> frozenset[int]:
-    """The dimensions that are an axis of their own, so that their points end where it ends."""
+    """The dimensions that some read has as a whole axis, so that the axis bounds their points."""
     return frozenset(
         axis.terms[0][0]
         for read in reads
@@ -248,7 +254,7 @@ def _bounding(space: Space, reads: Sequence[AccessMap]) -> frozenset[int]:
 def _effort(
     part: _Part, d: int, factor: Fraction, difference: Affine, bounds: frozenset[int]
 ) -> tuple[bool, bool, Fraction, int]:
-    """How much it takes to solve for a dimension; the smallest is solved for."""
+    """The rank of a dimension as the one to solve an equation for; the smallest rank is chosen."""
     form = dict(difference)
     _add(form, {d: Fraction(1)}, factor)
     form = {v: each / factor for v, each in form.items()}
@@ -271,7 +277,7 @@ def _substituted(part: _Part, access: AccessMap) -> AccessMap:
 def _axis(
     size: int, form: Affine, part: _Part, divisor: int, division: str, outside: Outside
 ) -> AxisMap:
-    """An axis map with a numerator whose factors are fractions."""
+    """An axis map from an affine form whose factors may be fractions."""
     common = lcm(1, *(each.denominator for each in form.values()))
     terms = tuple((d, int(each * common)) for d, each in form.items() if d != CONSTANT)
     offset, divisor = int(form.get(CONSTANT, Fraction(0)) * common), divisor * common
@@ -291,9 +297,10 @@ def _axis(
 def _numbered(
     part: _Part, reads: Sequence[AccessMap], result: AccessMap, related: Sequence[AccessMap]
 ) -> Space:
-    """A space of the dimensions that are left: first those of the result, then merged ones.
+    """The space over the dimensions that are left: first those of the result, then the merged ones.
 
-    related: the axis of each relation; the last reads are their operands.
+    related: the axis of each relation. The last reads are the relations' operands, in the same
+    order.
     """
     old = len(part.old)
     kept = [old + i for i, dim in enumerate(part.new) if dim.kind == "parallel"]

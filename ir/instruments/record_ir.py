@@ -179,7 +179,7 @@ class RewriteRecorder(Watcher):
             self._open[-1].touched[op] = None
 
     def removed(self, op: Operation) -> None:
-        """Its lines go, with those of all that it holds."""
+        """Record that the operation must be printed again."""
         if self._open:
             self._open[-1].removed += op.walk()
 
@@ -202,7 +202,9 @@ class RewriteRecorder(Watcher):
         self.seconds += perf_counter() - start
 
     def finish(self, module: ModuleOp) -> None:
-        """Call after the pass. Adds the unreported changes, if any rewrite was reported."""
+        """Complete the record after the pass: add the unreported changes, if any rewrite was
+        reported.
+        """
         if not self.changes:
             return
         order = list(self._order())

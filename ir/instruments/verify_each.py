@@ -12,7 +12,7 @@ from ..verify import IllFormed, verify
 
 
 def anything_legal(_: Step) -> None:
-    """Every operation is legal after every pass."""
+    """No restriction: every operation is legal after every pass."""
 
 
 class _LastRules(Watcher):

@@ -46,7 +46,8 @@ class InfersAll(Protocol):
     """An operation with several results, whose types follow from operands and attributes."""
 
     def infer_all(self) -> Sequence[Attribute]:
-        """The types of the results, whatever they are now, and however many.
+        """The types of the results, independent of the operation's present results and their
+        number.
 
         Raises VerifyException if operands and attributes disagree.
         """
@@ -68,7 +69,8 @@ def has_infer_all(cls: type[Operation]) -> bool:
 def with_inferred_types(op: Operation) -> Operation:
     """The operation with the types of its results inferred, if it infers them.
 
-    That is a new operation if it infers several results; the given one then has no operands left.
+    If the operation infers several results, this is a new operation, and the given one loses its
+    operands.
     Raises VerifyException if operands and attributes disagree.
     """
     if has_infer(type(op)):

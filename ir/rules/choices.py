@@ -92,9 +92,10 @@ def _literals(pattern: BoundPattern) -> Iterator[Plain]:
 class Choices:
     """Random choices by name.
 
-    replay: ways that led to an operation before, by what they were chosen for. taken: the ways of
-    this attempt. uniform: one way for all lists that are not replayed, because the lists of an
-    operation often have one entry for each of the same axes. sizes: of axes; primes if empty.
+    replay: ways that led to an operation in an earlier attempt, by the name of the choice. taken:
+    the ways of this attempt, by the same names. uniform: the way used for every list that is not
+    replayed, because the lists of an operation often have one entry for each of the same axes.
+    sizes: the sizes that axes may have; primes if empty.
     """
 
     random: Random

@@ -149,7 +149,7 @@ _NOTHING = object()
 
 
 def _agreed(env: Env, names: Sequence[str], values: Sequence[object]) -> Env | None:
-    """The values of names with those of a part; None if they differ."""
+    """The values of names, with a part's values added; None if the two disagree on a name."""
     both = dict(env)
     for name, value in zip(names, values, strict=True):
         if value is _NOTHING:
@@ -237,7 +237,7 @@ def _flat(orders: Orders) -> tuple[BoundPattern, ...]:
 
 
 def _names_below(orders: Orders) -> Counter[str]:
-    """How often each name occurs in a pattern."""
+    """The number of times that each name occurs in a pattern."""
     found = Counter(_own_names(orders.pattern))
     for each in orders.operands:
         if each is not None:
@@ -290,11 +290,11 @@ def matching_orders(
     *,
     early: bool = True,
 ) -> Iterator[BoundPattern]:
-    """The orders in which a pattern fits an operation, the first one first.
+    """The orders of operands in which a pattern fits an operation, the first order first.
 
-    Of several orders that the conditions cannot tell apart, the first one. early: leave out orders
-    for which a condition does not hold. A condition that raises an error is left to the caller,
-    who evaluates all of them in order anyway.
+    Of several orders that the conditions cannot tell apart, only the first is returned. early:
+    leave out orders for which a condition does not hold; the caller evaluates a condition that
+    raises an error.
     Raises InputError if the search takes too many steps.
     """
     decided: _Guards = tuple(guards) if early else ()

@@ -52,7 +52,7 @@ def _tried(law: Law, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPat
     """The orders of operands of a rule's pattern that may match."""
     if not isinstance(law.variants, Orders):
         return law.variants
-    # Whoever watches guards wants to see those that do not hold.
+    # An observer of guards also needs the orders for which a guard does not hold.
     return matching_orders(law.variants, law.guards, op, vocabulary, early=_asked.get() is None)
 
 

@@ -23,10 +23,7 @@ ANY = "_"
 
 
 def shadows(first: Law, second: Law, vocabulary: Vocabulary) -> bool:
-    """True if a rule that is tried first is found to match everything that the second one matches.
-
-    Only the patterns are compared. A rule with guards shadows no other rule.
-    """
+    """True if the first rule provably matches every operation that the second rule matches."""
     if isinstance(first.variants, Orders) or isinstance(second.variants, Orders):
         # So many orders are not compared.
         return False

@@ -231,7 +231,9 @@ class _Making:
                 self._refuse(f"built {each.name}, which is not legal at {below}")
 
     def _drop_the_rest(self, ops: Sequence[Operation]) -> None:
-        """Drop the uses of operations that were built and not returned, as guards count uses."""
+        """Drop the operands of new operations that the function did not return, because guards
+        count uses.
+        """
         kept, program = set(ops), self.root.get_toplevel_object()
         for value in _values(self.match):
             # New uses are first in the list.

@@ -173,7 +173,8 @@ class Sampler:
         operations that are tried.
         Each root is in a block of its own, whose arguments are the leaves.
         """
-        # Another order of operands makes no difference to either.
+        # Every order of operands matches the same programs and gives the same types, so try only
+        # one.
         alike = patterns[:1] if isinstance(patterns, Orders) else patterns
         hints = Hints.of(alike, guards)
         random = Random(f"{self.seed} {name}")
@@ -224,7 +225,7 @@ class Sampler:
     ) -> Operation | None:
         """An operation that the pattern matches, with its operands; None if none was found.
 
-        model: how programs were made for which all guards held.
+        model: the choices that made earlier programs for which all guards held.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]

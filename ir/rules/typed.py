@@ -18,10 +18,7 @@ from .samples import Sample
 
 
 def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
-    """What is wrong with a rule, from the first sample that shows it; None if nothing is.
-
-    A lower may change types, so its right side only has to be buildable.
-    """
+    """The mistake that the first failing sample shows; None if every sample passes."""
     for sample in samples:
         try:
             made = law.make(sample.match)

@@ -36,9 +36,8 @@ _IMPORTING = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
 
 
 class AskedDialects:
-    """xDSL's import hook, for imports that users' code asks for.
-
-    hook: xDSL's own hook.
+    """xDSL's import hook, restricted to imports that the user's own code makes. hook: xDSL's own
+    hook.
     """
 
     def __init__(self, hook: MetaPathFinder) -> None:
