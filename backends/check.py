@@ -18,8 +18,8 @@ from ..ir.geometry.blocks import block_view, numerators, window_view
 from ..ir.geometry.grid import Run, shape_classes
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
-from ..ir.number_kinds import is_floating
 from ..ir.provenance import origin
+from ..ir.support.number_kinds import is_floating
 from .codelets.conversion import float_limits
 from .codelets.numerics import Placed
 from .evaluate.blocks import Blocks, holds_all, holds_once, read_blocks

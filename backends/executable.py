@@ -38,9 +38,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ir.blob import Blob, BlobStore
-from ..ir.deferred import deferred
-from ..ir.errors import InputError
-from ..ir.whole_file import whole_file
+from ..ir.support.deferred import deferred
+from ..ir.support.errors import InputError
+from ..ir.support.whole_file import whole_file
 from .target import Target
 
 if TYPE_CHECKING:

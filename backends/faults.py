@@ -6,8 +6,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ..ir.deferred import deferred
-from ..ir.errors import InputError
+from ..ir.support.deferred import deferred
+from ..ir.support.errors import InputError
 
 if TYPE_CHECKING:
     from xdsl.ir import Operation

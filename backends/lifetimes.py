@@ -11,7 +11,7 @@ from xdsl.ir import Block, Operation
 from ..dialects import control
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
-from ..ir.limits import LISTED_SUPERSTEPS
+from ..ir.support.limits import LISTED_SUPERSTEPS
 from .calls import FirstAndLastCalls
 from .price import ENTRY, callee_of
 

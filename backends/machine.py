@@ -18,10 +18,10 @@ from xdsl.ir import Operation
 
 from ..dialects import exchange, tile
 from ..dialects.control import RepeatOp
-from ..ir.errors import InputError
 from ..ir.geometry.blocks import Memory
-from ..ir.limits import STRICT_TURNS, TURNS
 from ..ir.provenance import place
+from ..ir.support.errors import InputError
+from ..ir.support.limits import STRICT_TURNS, TURNS
 from ..ir.upstream import ModuleOp
 from .addresses.places import check_places
 from .codelets.calls import Call

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..dialects.exchange import VariableOp
-from ..ir.errors import DoesNotFit
 from ..ir.provenance import origin
+from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import ModuleOp
 from .lifetimes import PHASES, Timeline
 from .price import functions_of

@@ -15,11 +15,11 @@ from xdsl.ir import Block, Operation
 from ..dialects import control, exchange
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ..dialects.variable import Variable
-from ..ir.errors import InputError
 from ..ir.geometry.fragments import fragments
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
 from ..ir.provenance import origin, place
+from ..ir.support.errors import InputError
 from ..ir.upstream import ModuleOp
 from . import cost
 from .codelets.prices import cells_cycles

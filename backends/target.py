@@ -13,11 +13,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from ..ir.errors import InputError
-from ..ir.hash_once import hash_once
-from ..ir.suggestions import suggestion
-from ..ir.toml_text import read_toml
-from ..ir.user_entries import add_entry
+from ..ir.support.errors import InputError
+from ..ir.support.hash_once import hash_once
+from ..ir.support.suggestions import suggestion
+from ..ir.support.toml_text import read_toml
+from ..ir.support.user_entries import add_entry
 from .dotted_keys import defaults_by_key, flattened, nested, values_by_key, with_values
 from .facts import (
     MEASURED,

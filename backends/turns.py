@@ -9,9 +9,9 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block, Operation
 
 from ..dialects.control import IfOp, RepeatOp, WhileOp
-from ..ir.errors import InputError
-from ..ir.limits import NESTED_CALLS, TURNS, Limit, short
 from ..ir.provenance import place
+from ..ir.support.errors import InputError
+from ..ir.support.limits import NESTED_CALLS, TURNS, Limit, short
 from .faults import IterationLimit
 
 

@@ -31,9 +31,9 @@ from ..ir.geometry.space import (
     Relation,
     Space,
 )
-from ..ir.hash_once import hash_once
 from ..ir.printer import TextPrinter
-from ..ir.same_number import same_number
+from ..ir.support.hash_once import hash_once
+from ..ir.support.same_number import same_number
 from ..ir.upstream import AttrParser, ParseError, Printer, VerifyException
 from .along import Along
 from .blob_attr import BlobAttr

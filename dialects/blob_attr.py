@@ -16,8 +16,8 @@ from xdsl.irdl import irdl_attr_definition
 
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
-from ..ir.number_kinds import is_unsigned, is_whole
 from ..ir.printer import TextPrinter
+from ..ir.support.number_kinds import is_unsigned, is_whole
 from ..ir.tensor_type import tensor_type
 from ..ir.upstream import AttrParser, Printer
 from .dtypes import element_type, numpy_dtype

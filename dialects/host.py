@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
-from ..ir.errors import InputError
+from ..ir.support.errors import InputError
 from ..ir.upstream import ModuleOp
 
 DEFAULTS = {"arg_names": "arg", "result_names": "out"}

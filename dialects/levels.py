@@ -6,10 +6,10 @@ from importlib import import_module
 
 from xdsl.ir import Dialect
 
-from ..ir.errors import InputError
 from ..ir.level import Level
+from ..ir.support.errors import InputError
+from ..ir.support.user_entries import add_entry
 from ..ir.upstream import ModuleOp
-from ..ir.user_entries import add_entry
 from ..ir.xdsl.walk import operations
 from .nn import CORE
 from .partition import PartitionTensor

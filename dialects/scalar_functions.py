@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
 from math import isinf, pi, sqrt
 
-from ..ir.user_entries import add_entry
+from ..ir.support.user_entries import add_entry
 from .slopes import (
     ZERO,
     Slope,

@@ -14,8 +14,8 @@ from typing import TypeVar
 from xdsl.ir import SSAValue
 
 from ..ir.geometry.space import AxisMap, Position, Space
-from ..ir.hash_once import hash_once
-from ..ir.same_number import same_numbers
+from ..ir.support.hash_once import hash_once
+from ..ir.support.same_number import same_numbers
 from ..ir.upstream import Builder
 from .along import Along
 from .combiners import MEMBERS, TUPLE_COMBINERS, Combiner, MemberKind

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import AnyFloat, i32
 from xdsl.ir import Attribute
 
 from ..ir.geometry.space import AccessMap
-from ..ir.limits import POINTS, short
+from ..ir.support.limits import POINTS, short
 from ..ir.upstream import VerifyException
 from .abele import stages_text, verify_chain
 from .combiners import MEMBERS

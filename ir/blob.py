@@ -11,8 +11,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from .garbage import count_held
-from .whole_file import whole_file
+from .support.garbage import count_held
+from .support.whole_file import whole_file
 
 # NumPy's file format does not keep these types. Files hold them as unsigned integers of the same
 # width, and the file's name states the type.

@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from xdsl.ir import Operation
 
 from .provenance import origin_names
-from .suggestions import suggestion
+from .support.suggestions import suggestion
 
 EVERY = "*"
 """The pattern that matches every operation, even one without a name."""

@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import InputError
 from .level import Level
+from .support.errors import InputError
 from .upstream import ModulePass
 
 

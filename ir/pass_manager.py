@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from .errors import InputError
 from .failed_step import FailedStepNote
 from .pass_options import (
     dashed,
@@ -16,7 +15,8 @@ from .pass_options import (
     option_types,
     type_words,
 )
-from .suggestions import suggestion, suggestion_or
+from .support.errors import InputError
+from .support.suggestions import suggestion, suggestion_or
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
 
 PassEntry: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]

@@ -21,9 +21,9 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation
 
-from .cache_folder import cache_folder
 from .rules.choices import ELEMENTS
-from .sealed_file import open_regular
+from .support.cache_folder import cache_folder
+from .support.sealed_file import open_regular
 
 Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""

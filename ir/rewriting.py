@@ -18,7 +18,7 @@ from typing import Protocol, runtime_checkable
 
 from xdsl.ir import Operation, SSAValue
 
-from .errors import InputError
+from .support.errors import InputError
 
 MIN_REWRITES = 2_000
 REWRITES_PER_OPERATION = 64

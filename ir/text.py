@@ -12,13 +12,14 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Data, Operation, ParametrizedAttribute, TypeAttribute
 
 from .blob import Blob, BlobStore
-from .brackets import too_deep
 from .context import AbeleContext
-from .errors import InputError
-from .limits import ALIAS_PARTS, NESTED_BRACKETS, short
 from .printer import module_text
 from .quick_lexer import QuickLexer
-from .suggestions import suggestion
+from .support.brackets import too_deep
+from .support.errors import InputError
+from .support.limits import ALIAS_PARTS, NESTED_BRACKETS, short
+from .support.suggestions import suggestion
+from .support.whole_file import whole_file
 from .upstream import (
     UNKNOWN_LOC,
     Context,
@@ -31,7 +32,6 @@ from .upstream import (
     Printer,
     StringLiteral,
 )
-from .whole_file import whole_file
 
 T = TypeVar("T")
 

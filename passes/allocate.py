@@ -15,9 +15,9 @@ from ..dialects import tile
 from ..dialects.home import ADDRESS, RELOAD, number_of, verify_numbers
 from ..dialects.levels import TILE
 from ..dialects.variable import Variable
-from ..ir.distinct import distinct
-from ..ir.errors import DoesNotFit, InputError
 from ..ir.provenance import origin_names, place
+from ..ir.support.distinct import distinct
+from ..ir.support.errors import DoesNotFit, InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from .analysis.lifetimes import Lifetimes, lifetimes
 from .analysis.packing import Boxes, pack

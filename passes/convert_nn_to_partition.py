@@ -20,9 +20,9 @@ from ..dialects.home import handed_down
 from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
-from ..ir.errors import InputError
 from ..ir.geometry.layout import Layout
 from ..ir.provenance import at, locate, place
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .plans.derive import (
     combining,

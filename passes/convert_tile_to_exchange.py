@@ -8,9 +8,9 @@ from ..dialects import tile
 from ..dialects.home import ADDRESS
 from ..dialects.levels import EXCHANGE, TILE
 from ..dialects.tile import IN_A_SUPERSTEP, SuperstepOp
-from ..ir.errors import InputError
 from ..ir.provenance import place
 from ..ir.rules import RuleSet, RulesPass
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp
 from .rules.own import own_rules
 

@@ -10,9 +10,9 @@ from xdsl.ir import SSAValue
 
 from ..dialects.levels import NN
 from ..ir.edit import Edit, source_at
-from ..ir.errors import InputError
 from ..ir.phases import keep_forward_names
 from ..ir.rewriting import may_rewrite
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .gradients.control_flow import Flow
 from .gradients.emit import Emitter

@@ -26,9 +26,9 @@ from ..ir.blob import Blob, repeats_one_element
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.space import AccessMap, Space
-from ..ir.number_kinds import is_whole
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
+from ..ir.support.number_kinds import is_whole
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, VerifyException
 from .plans.coordinates import can_read, reading
 

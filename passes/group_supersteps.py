@@ -12,9 +12,9 @@ from ..dialects import tile
 from ..dialects.levels import TILE
 from ..dialects.superstep import conflict
 from ..dialects.tile import zone_of
-from ..ir.errors import InputError
 from ..ir.provenance import locate, origin, place
-from ..ir.unused_names import UnusedNames
+from ..ir.support.errors import InputError
+from ..ir.support.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .schedule_supersteps import SUPERSTEP, scheduled_blocks
 

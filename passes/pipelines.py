@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 from ..dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
-from ..ir.errors import InputError
 from ..ir.level import Level
 from ..ir.pass_levels import level_after
 from ..ir.pass_manager import parse_specs, unknown_pass
+from ..ir.support.errors import InputError
 from ..ir.upstream import ModulePass
 
 PASSES: dict[str, str] = {

@@ -15,9 +15,9 @@ from ..dialects.home import Home, drop_home, home_of
 from ..dialects.levels import LEVELS, NN
 from ..dialects.structured import Structured
 from ..dialects.variable import bytes_per_tile
-from ..ir.errors import InputError
 from ..ir.geometry.layout import placement
 from ..ir.provenance import place
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices

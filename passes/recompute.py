@@ -13,10 +13,10 @@ from ..dialects import nn
 from ..dialects.levels import NN
 from ..dialects.structured import Reinterpretation
 from ..ir.edit import Edit, source_at
-from ..ir.errors import InputError
 from ..ir.node_names import EVERY, no_such_operator, operations_matching, operations_named
 from ..ir.provenance import locate
 from ..ir.rewriting import may_rewrite
+from ..ir.support.errors import InputError
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from ..ir.xdsl.walk import operations
 from .analysis.waiting import Moments, Reader, moments

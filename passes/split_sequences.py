@@ -24,9 +24,9 @@ from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
 from ..ir.geometry.blocks import fill_of
-from ..ir.number_kinds import is_floating
 from ..ir.provenance import at
 from ..ir.rewriting import may_rewrite
+from ..ir.support.number_kinds import is_floating
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from .plans.planned import TARGET
 

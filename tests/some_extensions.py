@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from abele.ir.user_entries import remove_entries
+from abele.ir.support.user_entries import remove_entries
 from abele.tools.cli import app
 from abele.tools.driver.extensions import registration
 

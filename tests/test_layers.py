@@ -1,7 +1,10 @@
+import ast
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
@@ -37,7 +40,7 @@ def lint(project: Path) -> subprocess.CompletedProcess[str]:
 def project(tmp_path: Path) -> Path:
     inner = [*(f"tools/{each}" for each in TOOLS), *(f"tools/testing/{each}" for each in TESTING)]
     host = ["host", "check", "codelets", "evaluate", "machine", "reference"]
-    for room in (*ROOMS, *inner, *(f"backends/{each}" for each in host)):
+    for room in (*ROOMS, "ir/errors", *inner, *(f"backends/{each}" for each in host)):
         (tmp_path / "abele" / room).mkdir(parents=True)
         (tmp_path / "abele" / room / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
@@ -103,3 +106,103 @@ def test_a_room_of_the_kit_imports_from_rooms_below_it_only(project: Path):
     done = lint(project)
     assert done.returncode == 1
     assert "abele.tools.testing.oracle.a -> abele.tools.testing.search.b" in done.stdout
+
+
+# Imports by name: deferred("..price", "price", __package__), import_module, tables of "module:name"
+
+BY_NAME = {"deferred", "import_module"}
+MODULE = re.compile(r"abele(\.\w+)+(:\w+)?")
+
+KNOWN = {("abele.tools.driver.executable", "abele.tools.views.report.notebook")}
+"""Imports by name that point to the right: an executable in a notebook shows a view of itself."""
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(("abele", *(parts[:-1] if parts[-1] == "__init__" else parts)))
+
+
+MODULES = {
+    module_name(path): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))
+}
+
+
+def imports_by_name(tree: ast.Module, name: str, is_package: bool) -> set[str]:
+    """What a module imports by name. A name that is put together stands for its package."""
+    package = name if is_package else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(
+                func=ast.Name(id=function),
+                args=[
+                    ast.Constant(value=str(text))
+                    | ast.JoinedStr(values=[ast.Constant(value=str(text)), *_]),
+                    *rest,
+                ],
+            ) if function in BY_NAME and text.startswith("."):
+                inside = name if "__name__" in (ast.unparse(each) for each in rest) else package
+                found.add(resolve_name(text.rstrip("."), inside))
+            case ast.Constant(value=str(text)) if MODULE.fullmatch(text):
+                found.add(text.partition(":")[0])
+            case _:
+                pass
+    return found
+
+
+def existing(name: str) -> str:
+    """The module of a name, or the one that it is a part of; "" if there is none."""
+    while name and name not in MODULES:
+        name = name.rpartition(".")[0]
+    return name
+
+
+def test_imports_by_name_are_found():
+    text = """
+price = deferred("..price.price", "price", __package__)
+load = import_module(f".kernels.{task}", __package__)
+view = import_module("..views", __name__)
+PASSES = {"a": "abele.passes.a:A"}
+other = import_module("numba")
+"""
+    assert imports_by_name(ast.parse(text), "abele.backends.host.load", False) == {
+        "abele.backends.price.price",
+        "abele.backends.host.kernels",
+        "abele.backends.host.views",
+        "abele.passes.a",
+    }
+
+
+def test_imports_by_name_point_to_the_left_too(tmp_path: Path):
+    """import-linter reads statements only, so each import by name is written as a statement."""
+    lines = {
+        name: {
+            found
+            for each in imports_by_name(ast.parse(path.read_text()), name, path.stem == "__init__")
+            if (found := existing(each)) not in ("", name) and (name, found) not in KNOWN
+        }
+        for name, path in MODULES.items()
+    }
+    for name, path in MODULES.items():
+        copy = tmp_path / "abele" / path.relative_to(ROOT)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text("".join(f"import {each}\n" for each in sorted(lines[name])))
+    assert sum(map(len, lines.values())) > 50
+    assert {found for _, found in KNOWN} <= MODULES.keys()
+    done = lint(tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_support_imports_only_itself():
+    known = {*sys.stdlib_module_names, "numpy", "ml_dtypes"}
+    for path in (ROOT / "ir" / "support").glob("*.py"):
+        tree = ast.parse(path.read_text())
+        names = imports_by_name(tree, module_name(path), False)
+        assert not {existing(each) for each in names} - {""}, path.name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom):
+                assert node.level == 1 or (
+                    not node.level and str(node.module).split(".")[0] in known
+                )
+            if isinstance(node, ast.Import):
+                assert {each.name.split(".")[0] for each in node.names} <= known, path.name

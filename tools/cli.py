@@ -16,7 +16,7 @@ from typing import Annotated, Any, cast
 import typer
 from typer.core import TyperGroup
 
-from ..ir.garbage import heap_frozen_after
+from ..ir.support.garbage import heap_frozen_after
 from .commands.signals import end_by_exception
 from .views.application import STYLE, run_application
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 
 Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]

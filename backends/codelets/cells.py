@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.structured import Body
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 from .calls import Array
 from .stamps import Stamp
 

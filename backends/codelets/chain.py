@@ -15,8 +15,8 @@ import numpy as np
 
 from ...dialects.dtypes import dtype_named
 from ...dialects.structured import FURTHER, HELD, Stage
-from ...ir.number_kinds import is_floating
-from ...ir.strided import as_strided
+from ...ir.support.number_kinds import is_floating
+from ...ir.support.strided import as_strided
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, address, chunks, coalesced
 from .cells import Cells
 from .conversion import FLOAT32, compute_dtype, convert_into

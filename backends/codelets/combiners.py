@@ -17,7 +17,7 @@ import numpy as np
 from ...dialects.combiners import MEMBERS, TUPLE_COMBINERS, Extreme
 from ...dialects.structured import Body
 from ...ir.geometry.space import NO_INDEX
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks
 from .cells import Cells
 from .conversion import compute_dtype, convert_into

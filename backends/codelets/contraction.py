@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from ...dialects.structured import Body
-from ...ir.number_kinds import is_floating
-from ...ir.strided import as_strided
+from ...ir.support.number_kinds import is_floating
+from ...ir.support.strided import as_strided
 from .calls import (
     SCRATCH_BYTES,
     Array,

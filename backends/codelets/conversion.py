@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.number_kinds import WholeLimits, in_whole_bytes, is_floating, whole_limits
+from ...ir.support.number_kinds import WholeLimits, in_whole_bytes, is_floating, whole_limits
 
 Array = NDArray[Any]
 Arrays = tuple[Array, ...]

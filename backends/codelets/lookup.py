@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ...ir.geometry.blocks import fill_of
 from ...ir.geometry.space import NO_INDEX
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .calls import Array, Call, Scratch, address
 from .cells import Cells
 from .conversion import convert_into

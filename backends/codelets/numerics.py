@@ -15,7 +15,7 @@ from ...ir.geometry.blocks import Memory, fill_of, iteration_view
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout, placement_order, raw_layout
 from ...ir.geometry.space import Position, positions_of
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 from .calls import Array, Call, Scratch, run_calls
 from .cells import Cells
 from .chain import Codelet, chained

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 from .calls import Array, Call, Scratch
 
 TERMS = 128

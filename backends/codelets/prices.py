@@ -16,7 +16,7 @@ from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .. import cost
 from ..contractions.contraction import Contraction
 from ..contractions.methods import METHODS, contraction_cycles

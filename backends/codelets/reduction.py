@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Index, Scratch, chunks, coalesced
 from .cells import Cells
 from .conversion import compute_dtype, convert_into

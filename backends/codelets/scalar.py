@@ -15,9 +15,9 @@ from typing import Any, Literal
 import numpy as np
 
 from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_function
-from ...ir.errors import InputError
-from ...ir.number_kinds import is_floating, whole_limits
-from ...ir.user_entries import add_entry
+from ...ir.support.errors import InputError
+from ...ir.support.number_kinds import is_floating, whole_limits
+from ...ir.support.user_entries import add_entry
 from ..loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .conversion import (
     BOOL,

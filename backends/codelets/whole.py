@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dialects.along import Along
 from ...ir.geometry.blocks import fill_of
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .calls import SCRATCH_BYTES, Array, Call, Scratch, chunks
 from .cells import Cells
 from .conversion import FLOAT32, convert_into

@@ -11,7 +11,7 @@ import numpy as np
 
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..target import Target
 
 

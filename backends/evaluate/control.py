@@ -10,8 +10,8 @@ from xdsl.dialects.func import CallOp, FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
-from ...ir.errors import InputError
-from ...ir.limits import TURNS, Limit
+from ...ir.support.errors import InputError
+from ...ir.support.limits import TURNS, Limit
 from ...ir.upstream import ModuleOp
 from ..turns import Turns
 

@@ -15,9 +15,9 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.variable import ALIGNMENT, bytes_per_tile
-from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..codelets.numerics import Placed, run_vertices
 from ..faults import naming_index_faults

@@ -9,8 +9,8 @@ from xdsl.ir import Operation
 
 from ...dialects import tile
 from ...dialects.control import RepeatOp
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Call, Scratch, run_calls
 from ..faults import naming_index_faults

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from ...dialects.tile import VerticesOp
 from ...dialects.variable import Variable
-from ...ir.distinct import distinct
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
+from ...ir.support.distinct import distinct
 from ..codelets.prices import whole_cycles
 from ..codelets.workload import Workload
 from ..price import operands_of, updates_in_place

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.tile import VerticesOp
-from ...ir.errors import InputError
 from ...ir.geometry.pairs import Pairs
 from ...ir.phases import FORWARD, Phases, several
 from ...ir.provenance import origin
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..target import Target
 from .columns import SetColumns

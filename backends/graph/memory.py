@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.errors import InputError
-from ...ir.host_memory import available_bytes
+from ...ir.support.errors import InputError
+from ...ir.support.host_memory import available_bytes
 
 
 def check_memory(needed: int, what: str) -> None:

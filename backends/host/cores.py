@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 VARIABLE = "ABELE_THREADS"
 """The environment variable that says how many threads a run uses."""

@@ -24,7 +24,7 @@ from ...dialects import tile
 from ...dialects.host import result_sizes
 from ...dialects.tile import written
 from ...ir.blob import Blob
-from ...ir.distinct import distinct
+from ...ir.support.distinct import distinct
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call, address, owner
 from ..codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction

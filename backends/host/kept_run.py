@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 from ..codelets.calls import Array, Call, Scratch, address
 from ..codelets.stamps import History, Stamp, Table
 from ..host_arrays import host_array

@@ -24,8 +24,8 @@ import numba
 from numba.core import config
 from numba.core.caching import FunctionCache, IndexDataCacheFile, NullCache
 
-from ...ir.private_folder import intrusion, private_folder
-from ...ir.sealed_file import Broken, read_sealed, sealed
+from ...ir.support.private_folder import intrusion, private_folder
+from ...ir.support.sealed_file import Broken, read_sealed, sealed
 from .kernel_sources import folder_stamp, has_changed
 
 VARIABLE = "NUMBA_CACHE_DIR"

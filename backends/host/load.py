@@ -28,8 +28,8 @@ from subprocess import DEVNULL, PIPE, Popen
 from tempfile import TemporaryFile
 from typing import IO, Any, TextIO, cast
 
-from ...ir.errors import InputError
-from ...ir.turns import Turns
+from ...ir.support.errors import InputError
+from ...ir.support.turns import Turns
 from .kernel_sources import KERNELS, folder_stamp, has_changed
 from .machine_code import (
     ENDING,

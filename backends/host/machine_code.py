@@ -27,9 +27,9 @@ from typing import Any, cast
 
 from numpy import __version__ as numpy_version
 
-from ...ir.cache_folder import cache_folder
-from ...ir.private_folder import intrusion
-from ...ir.sealed_file import Broken, read_sealed, write_sealed
+from ...ir.support.cache_folder import cache_folder
+from ...ir.support.private_folder import intrusion
+from ...ir.support.sealed_file import Broken, read_sealed, write_sealed
 from .kernel_sources import BATTERIES, KERNELS, folder_stamp
 from .processor import llvm
 from .switch import Choice, choice

@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, cast
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 NAME, FEATURES = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
 """Numba's environment variables for another processor than the host's."""

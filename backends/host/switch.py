@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .processor import FEATURES, NAME, Processor, processor
 
 VARIABLE = "ABELE_KERNELS"

@@ -10,7 +10,7 @@ from ...dialects.structured import Structure
 from ...ir.geometry.blocks import iteration_view
 from ...ir.geometry.grid import Run
 from ...ir.geometry.layout import Layout
-from ...ir.strided import as_strided
+from ...ir.support.strided import as_strided
 from ..codelets.calls import Array, Call, Index, Scratch
 from ..codelets.cells import Cells
 from ..codelets.chain import Codelet, chained

@@ -26,7 +26,7 @@ import numpy as np
 from ...dialects.combiners import MEMBERS, Extreme
 from ...dialects.structured import Structure
 from ...ir.geometry.space import NO_INDEX, positions_of
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import Doubles, compute_dtype, converted, float_limits
 from ..codelets.scalar import scalar_function
 from .gather import Array, boxes, gathered

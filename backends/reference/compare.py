@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import Array, Doubles, float_limits
 
 

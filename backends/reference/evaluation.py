@@ -12,7 +12,7 @@ import numpy as np
 
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.scalar import scalar_function
 from ..codelets.whole import sequence
 from .contraction import add_products

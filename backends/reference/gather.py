@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.geometry.space import AccessMap, AxisMap
-from ...ir.number_kinds import is_whole, whole_limits
+from ...ir.support.number_kinds import is_whole, whole_limits
 
 Array = NDArray[Any]
 Indices = NDArray[np.int64]

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import Doubles, float_limits
 from .gather import Array, boxes
 from .parts import Parts

@@ -21,7 +21,7 @@ from ...dialects.dtypes import dtype_named
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, Space
-from ...ir.number_kinds import is_floating, is_whole, whole_limits
+from ...ir.support.number_kinds import is_floating, is_whole, whole_limits
 from ..codelets.chain import chaining_dtype
 from ..codelets.conversion import Doubles, converted, float_limits
 from ..codelets.scalar import ScalarFunction, scalar_function

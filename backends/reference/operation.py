@@ -13,8 +13,8 @@ from ...dialects.control import YieldOp
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import Builder, InsertPoint
 from ..codelets.conversion import Doubles, converted
 from .gather import Array

@@ -13,7 +13,7 @@ import numpy as np
 from ...dialects.along import Along
 from ...dialects.structured import Stage, Structure
 from ...ir.geometry.space import AccessMap, Space
-from ...ir.number_kinds import is_floating, is_unsigned, is_whole, whole_limits
+from ...ir.support.number_kinds import is_floating, is_unsigned, is_whole, whole_limits
 from ..codelets.chain import chaining_dtype
 from ..codelets.conversion import FLOAT32, compute_dtype
 from ..codelets.scalar import ScalarFunction

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import FLOAT64, Doubles, converted, float_limits
 from .gather import Array
 

@@ -14,9 +14,9 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...dialects import control, nn
 from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
-from ...ir.errors import InputError
-from ...ir.number_kinds import is_floating
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
+from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
 from ..faults import IndexFault
 from ..turns import Turns

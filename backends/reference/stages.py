@@ -19,7 +19,7 @@ import numpy as np
 
 from ...dialects.dtypes import dtype_named
 from ...dialects.structured import Body, Stage
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import FLOAT64, Doubles, converted, float_limits
 from ..codelets.scalar import scalar_function
 from .gather import Array

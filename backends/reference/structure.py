@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.structured import Structure
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..codelets.conversion import Doubles
 from .combiners import evaluate_combined
 from .evaluation import Evaluation

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from ...dialects.nn import CastOp, ConstantOp
 from ...dialects.structured import Movement, Reinterpretation, Structured
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
 from ..codelets.conversion import FLOAT64, converted
 from .gather import Array

@@ -25,9 +25,9 @@ from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.irdl import IRDLOperation, result_def, traits_def
 from xdsl.traits import Pure
 
-from ...ir.cached_by_identity import cached_by_identity
 from ...ir.geometry.space import AxisMap, Dim, Division, Outside
 from ...ir.number_attr import float_attr, integer_attr, integers_attr
+from ...ir.support.cached_by_identity import cached_by_identity
 from ...ir.tensor_type import tensor_type
 from ...ir.unmet import Unmet
 from ...ir.upstream import (

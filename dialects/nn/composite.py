@@ -11,8 +11,8 @@ from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, opt_prop_def, prop_def
 
-from ...ir.number_kinds import is_floating
 from ...ir.provenance import at
+from ...ir.support.number_kinds import is_floating
 from ...ir.unmet import Unmet
 from ...ir.upstream import Builder, VerifyException
 from ..dtypes import numpy_dtype

@@ -10,7 +10,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Kind, Space
-from ...ir.number_kinds import bit_width, is_whole
+from ...ir.support.number_kinds import bit_width, is_whole
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype

@@ -16,7 +16,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, traits_def
 from xdsl.traits import Commutative
 
 from ...ir.geometry.space import AccessMap, AxisMap, Dim, Space
-from ...ir.number_kinds import bit_width
+from ...ir.support.number_kinds import bit_width
 from ...ir.unmet import Unmet
 from ...ir.upstream import VerifyException
 from ..dtypes import numpy_dtype

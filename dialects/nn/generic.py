@@ -19,7 +19,7 @@ from xdsl.irdl import (
 from xdsl.traits import Pure
 
 from ...ir.geometry.space import AccessMap, Position, Relation, Space
-from ...ir.number_kinds import bit_width, is_whole
+from ...ir.support.number_kinds import bit_width, is_whole
 from ...ir.upstream import VerifyException
 from ...ir.xdsl.cached_by_form import cached_by_form
 from ..abele import BodyAttr, SpaceAttr, verify_chain

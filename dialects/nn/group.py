@@ -33,7 +33,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Block, Operation, SSAValue
 
 from ...ir.geometry.space import AccessMap, Position
-from ...ir.number_kinds import is_whole, whole_limits
+from ...ir.support.number_kinds import is_whole, whole_limits
 from ..dtypes import numpy_dtype
 from ..scalar_functions import FUNCTIONS, chain_operands
 from ..structured import CASTS, FURTHER, HELD, LAST, Stage, Structure, Structured, extras_of

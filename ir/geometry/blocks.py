@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..number_kinds import is_whole, whole_limits
-from ..strided import as_strided
+from ..support.number_kinds import is_whole, whole_limits
+from ..support.strided import as_strided
 from .grid import Run, shape_classes
 from .layout import Layout
 from .space import AccessMap, AxisMap, Dim, Space, identity_map

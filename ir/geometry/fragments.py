@@ -23,7 +23,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..cached_by_identity import cached_by_identity
+from ..support.cached_by_identity import cached_by_identity
 from .layout import Layout
 from .overlap import (
     Counts,

@@ -9,8 +9,8 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distinct import distinct
-from ..hash_once import hash_once
+from ..support.distinct import distinct
+from ..support.hash_once import hash_once
 from .grid import Cut
 from .space import AccessMap, AxisMap, Dim, identity_map
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distinct import distinct
+from ..support.distinct import distinct
 from .blocks import moved_piece, plain_move
 from .layout import Layout
 from .space import AccessMap, Space

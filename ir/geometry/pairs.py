@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distinct import distinct
+from ..support.distinct import distinct
 from .blocks import plain_move
 from .layout import Bounds
 from .overlap import Component, carried, components

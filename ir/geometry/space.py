@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ..hash_once import hash_once
-from ..same_number import same_number
+from ..support.hash_once import hash_once
+from ..support.same_number import same_number
 
 Kind = Literal["parallel", "reduction", "whole"]
 """The kind of a dimension. parallel: one result element per point. reduction: the combiner merges

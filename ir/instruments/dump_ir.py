@@ -4,9 +4,9 @@ from pathlib import Path
 
 from ..blob import BlobStore
 from ..pass_manager import Instrument, Step
+from ..support.whole_file import whole_file
 from ..text import BLOBS, blobs_of, print_module
 from ..upstream import ModuleOp
-from ..whole_file import whole_file
 from .record_ir import RecordIR
 
 INPUT = "00-input.mlir"

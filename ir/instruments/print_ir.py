@@ -9,8 +9,8 @@ from typing import TextIO
 
 from ..pass_manager import Instrument, Step
 from ..printer import module_text
+from ..support.whole_file import whole_file
 from ..upstream import ModuleOp
-from ..whole_file import whole_file
 
 
 class _Every:

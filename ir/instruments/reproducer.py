@@ -8,11 +8,11 @@ from itertools import chain, count
 from pathlib import Path
 from time import monotonic
 
-from ..errors import DoesNotFit, InputError
 from ..pass_manager import Instrument, PassManager, Step, pipeline_spec
+from ..support.errors import DoesNotFit, InputError
+from ..support.whole_file import check_folder
 from ..text import print_module, write_module
 from ..upstream import ModuleOp
-from ..whole_file import check_folder
 
 COMMAND = "abele-opt"
 HEADING = f"// {COMMAND} "

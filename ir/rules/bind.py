@@ -9,9 +9,9 @@ from typing import Literal, NoReturn
 
 from xdsl.ir import Operation
 
-from ..errors import InputError
 from ..rewriting import Source
-from ..suggestions import suggestion
+from ..support.errors import InputError
+from ..support.suggestions import suggestion
 from .build import Builder, builds
 from .divisible import Divisors
 from .evaluate import expression_text, value_text

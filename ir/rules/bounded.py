@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, cast
 
-from ..errors import InputError
-from ..limits import INTEGER_BITS, LIST_ITEMS
+from ..support.errors import InputError
+from ..support.limits import INTEGER_BITS, LIST_ITEMS
 
 
 class TooLarge(InputError):

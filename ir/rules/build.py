@@ -10,8 +10,8 @@ from typing import Any, NoReturn, Protocol, cast, runtime_checkable
 from xdsl.ir import Attribute, Operation, Region, SSAValue
 from xdsl.irdl import InferenceContext, IRDLOperation, VarResultDef
 
-from ..errors import InputError
 from ..provenance import fused, place
+from ..support.errors import InputError
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
 from .evaluate import NoValue, evaluate, value_text

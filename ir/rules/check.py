@@ -8,7 +8,7 @@ from itertools import combinations, islice
 
 from xdsl.ir import Operation
 
-from ..errors import InputError
+from ..support.errors import InputError
 from ..upstream import PatternRewriter
 from .evaluate import CallFailed
 from .law import Law, Made, Match, ordered

@@ -19,9 +19,9 @@ from weakref import WeakKeyDictionary
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from ..errors import InputError
-from ..limits import MATCH_STEPS
 from ..provenance import place
+from ..support.errors import InputError
+from ..support.limits import MATCH_STEPS
 from .bounded import TooLarge
 from .evaluate import CallFailed, NoValue, evaluate
 from .law import BoundNested, BoundPattern, Env

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..errors import InputError
-from ..limits import short
+from ..support.errors import InputError
+from ..support.limits import short
 from .bounded import TooLarge, checked, times
 from .law import Env
 from .library import FUNCTIONS, Function

@@ -9,9 +9,9 @@ from io import StringIO
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from ..errors import InputError
 from ..provenance import place
-from ..suggestions import suggestion_or
+from ..support.errors import InputError
+from ..support.suggestions import suggestion_or
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
 from .law import Law, Match, ordered

@@ -16,9 +16,9 @@ from lark import Lark
 from lark.grammar import Rule
 from lark.lexer import TerminalDef
 
-from ..cache_folder import cache_folder
-from ..private_folder import intrusion
-from ..sealed_file import Broken, read_sealed, write_sealed
+from ..support.cache_folder import cache_folder
+from ..support.private_folder import intrusion
+from ..support.sealed_file import Broken, read_sealed, write_sealed
 
 OPTIONS: dict[str, Any] = {
     "parser": "lalr",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..level import Level
 from ..pass_levels import PassLevels
-from ..suggestions import suggestion
+from ..support.suggestions import suggestion
 from .parse import refusal
 from .syntax import Declared, RuleFile
 from .vocabulary import Vocabulary

@@ -26,7 +26,7 @@ from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hin
 
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from ..errors import InputError
+from ..support.errors import InputError
 from .bounded import checked_length, product_of
 from .values import tensor_parts
 

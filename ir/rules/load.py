@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..context import AbeleContext
-from ..errors import InputError, one_line
+from ..support.errors import InputError, one_line
 from .check import check_rules
 from .rule_set import RuleSet, read_rule_set
 from .vocabulary import Vocabulary

@@ -23,9 +23,9 @@ from lark.exceptions import VisitError
 from lark.lexer import PatternStr
 from lark.tree import Meta
 
-from ..brackets import too_deep
-from ..errors import InputError
-from ..limits import INTEGER_BITS, NESTED_BRACKETS
+from ..support.brackets import too_deep
+from ..support.errors import InputError
+from ..support.limits import INTEGER_BITS, NESTED_BRACKETS
 from .kept_parser import kept_parser
 from .syntax import (
     Build,

@@ -18,10 +18,10 @@ from typing import Any, NoReturn, cast
 
 from xdsl.ir import Operation, SSAValue
 
-from ..errors import InputError
 from ..provenance import fused, is_known, place
 from ..rewriting import Source
-from ..suggestions import suggestion
+from ..support.errors import InputError
+from ..support.suggestions import suggestion
 from ..upstream import VerifyException
 from .bind import bind_pattern
 from .law import Law, Made, Match

@@ -11,11 +11,11 @@ from typing import NoReturn
 from xdsl.ir import Operation
 from xdsl.traits import is_side_effect_free
 
-from ..errors import InputError
 from ..pass_levels import PassLevels
 from ..provenance import LocatingWalker, place
 from ..rewriting import Source
-from ..suggestions import suggestion
+from ..support.errors import InputError
+from ..support.suggestions import suggestion
 from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
 from .bind import bind_rules
 from .evaluate import CallFailed

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute
 
-from ..errors import InputError
+from ..support.errors import InputError
 from .law import Law, Made
 from .samples import Sample
 

@@ -14,8 +14,8 @@ from xdsl.ir import Block, Operation
 from ...backends.calls import FirstAndLastCalls
 from ...dialects import control, tile
 from ...dialects.variable import Variable
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..schedule_supersteps import SUPERSTEP
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.variable import Variable
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from .lifetimes import FOREVER, Lifetimes
 
 

@@ -17,7 +17,7 @@ from ...dialects.coordinates import holds_exactly
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.scalar_functions import FUNCTIONS
 from ...dialects.structured import Movement, Reinterpretation, Structured
-from ...ir.number_kinds import is_floating, is_whole, whole_limits
+from ...ir.support.number_kinds import is_floating, is_whole, whole_limits
 from ...ir.upstream import ModuleOp, isa
 
 

@@ -21,7 +21,7 @@ from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.phases import BACKWARD
 from ...ir.provenance import at
-from ...ir.unused_names import UnusedNames
+from ...ir.support.unused_names import UnusedNames
 from ...ir.upstream import InsertPoint, ModuleOp
 from .emit import Emitter
 from .errors import NoGradient

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from xdsl.ir import Operation
 
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 
 
 class NoGradient(Exception):

@@ -10,8 +10,8 @@ from xdsl.ir import Operation, SSAValue
 from ...dialects import nn
 from ...dialects.control import run_around
 from ...ir.edit import Edit
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import InsertPoint, ModuleOp
 from .control_flow import function_of
 

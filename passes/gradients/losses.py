@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, OpResult, SSAValue
 
 from ...dialects import nn
 from ...ir.blob import Blob
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .emit import Emitter
 
 Tensor = TensorType[Attribute]

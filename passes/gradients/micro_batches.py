@@ -17,7 +17,7 @@ from xdsl.ir import Block, BlockArgument, Operation, Region, SSAValue
 from ...dialects import control, nn
 from ...ir.blob import Blob
 from ...ir.edit import Edit
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .emit import Emitter
 from .program import chosen, end_of, inputs_of
 from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros

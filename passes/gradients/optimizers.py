@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 
 from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .emit import Emitter
 
 

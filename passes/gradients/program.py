@@ -12,9 +12,9 @@ from ...dialects import nn
 from ...dialects.host import host_names
 from ...dialects.nn.group import GROUP
 from ...ir.edit import Edit
-from ...ir.errors import InputError
 from ...ir.rewriting import may_rewrite
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ...ir.upstream import InsertPoint, ModuleOp
 from ..convert_partition_to_tile import ENTRY
 from ..decompose import replace_by_parts

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.distinct import distinct
+from ...ir.support.distinct import distinct
 from .choice import Choice
 from .graph import Operator
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
-from ...ir.distinct import distinct
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import linear_groups
+from ...ir.support.distinct import distinct
 from ..plans.derive import result_layout
 from ..plans.padding import can_pad
 from .price import Integers

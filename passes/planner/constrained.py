@@ -19,11 +19,11 @@ from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.nn import element_of
 from ...dialects.structured import Movement, Structure, Structured
-from ...ir.errors import InputError
-from ...ir.json_lines import JsonText
 from ...ir.node_names import no_such_operator, operations_matching, operations_named
 from ...ir.provenance import origin, place
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.json_lines import JsonText
+from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from ..plans.derive import check_ranks, refined
 from ..plans.fused import operator_name

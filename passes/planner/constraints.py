@@ -19,9 +19,9 @@ from typing import cast
 
 from ...backends.contractions.methods import METHODS
 from ...dialects.abele import Plan, PlanAttr
-from ...ir.errors import InputError
-from ...ir.json_lines import JsonText, read_json
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.json_lines import JsonText, read_json
+from ...ir.support.suggestions import suggestion
 from ...ir.upstream import Context, ParseError, Parser
 
 PROPORTION_KEY = "memory_proportion"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..plans.derive import combine_structure, leaves_partials, refined
 from ..plans.steps import passes_of, takes_steps
 from .price import worker_parts

@@ -24,9 +24,9 @@ from ...backends import cost
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.variable import bytes_per_tile
-from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ..plans.derive import check_ranks, home_of_free, operand_layouts
 from ..plans.fused import operator_name
 from .arrival import relayout_cycles

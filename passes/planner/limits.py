@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from xdsl.ir import Operation
 
 from ...backends.target import Target
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .terms import FREE, Terms
 
 PROPORTION = 0.6

@@ -14,7 +14,7 @@ from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.space import Dim, Space, identity_map
-from ...ir.hash_once import hash_once
+from ...ir.support.hash_once import hash_once
 from ..plans.derive import final_layout, movement_result_layout
 from .terms import FREE, Terms
 

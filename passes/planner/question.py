@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...backends.target import Target
 from ...dialects.structured import Structure
 from ...ir.geometry.layout import Layout
-from ...ir.hash_once import hash_once
+from ...ir.support.hash_once import hash_once
 from .problem import Problem
 from .terms import Terms
 

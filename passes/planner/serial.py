@@ -13,7 +13,7 @@ from itertools import islice
 from math import inf, prod
 
 from ...dialects.abele import Plan
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from ..plans.derive import check_plan, is_legal_in_steps
 from ..plans.steps import passes_of, takes_steps
 from .candidates import splits

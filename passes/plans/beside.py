@@ -23,7 +23,7 @@ from xdsl.ir import Attribute
 
 from ...dialects import nn
 from ...dialects.home import HOME, Home, home_of, verify_home
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 
 BESIDE = "abele.beside"

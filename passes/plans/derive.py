@@ -25,7 +25,7 @@ from ...ir.geometry.space import (
     split_reduction,
 )
 from ...ir.geometry.spread import spread
-from ...ir.number_kinds import is_floating
+from ...ir.support.number_kinds import is_floating
 from .padding import can_pad
 from .steps import check_steps, home_over_steps, passes_of, result_over_steps, takes_steps
 

@@ -21,8 +21,8 @@ from xdsl.traits import Pure
 from ...dialects import nn
 from ...dialects.abele import BodyAttr, SpaceAttr
 from ...dialects.structured import Structure, Structured
-from ...ir.errors import InputError
 from ...ir.provenance import fused, place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, Rewriter
 from ...ir.xdsl.walk import operations
 from .coordinates import Read, can_read, reading

@@ -18,9 +18,9 @@ from ...dialects import nn
 from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import home_of
 from ...dialects.structured import Reinterpretation, Structured
-from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout, linear_layout, placement, replicated_layout
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from .derive import home_of_free, operand_layouts
 from .fused import operator_name

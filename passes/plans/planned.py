@@ -7,8 +7,8 @@ from xdsl.ir import Operation
 
 from ...backends.target import Target, named_target
 from ...dialects.abele import Plan, PlanAttr
-from ...ir.errors import InputError
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from .fused import operator_name
 

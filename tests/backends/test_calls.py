@@ -20,7 +20,7 @@ from abele.backends.target import resolve_target
 from abele.backends.timeline import timeline
 from abele.dialects.tile import SuperstepOp, VariableOp
 from abele.ir.errors import InputError
-from abele.ir.limits import LISTED_SUPERSTEPS, NESTED_LOOPS
+from abele.ir.support.limits import LISTED_SUPERSTEPS, NESTED_LOOPS
 from abele.passes.analysis.lifetimes import lifetimes
 from abele.tools import compile_model
 from abele.tools.driver.executable import Executable

@@ -11,7 +11,7 @@ from abele.backends.evaluate.control import Walker
 from abele.backends.faults import IterationLimit
 from abele.backends.turns import Turns
 from abele.ir.errors import InputError
-from abele.ir.limits import NESTED_CALLS, TURNS
+from abele.ir.support.limits import NESTED_CALLS, TURNS
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 

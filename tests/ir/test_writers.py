@@ -19,9 +19,9 @@ MODULES = {"os", "shutil", "path", "Path"}
 """The modules and classes whose functions change files. A string's `replace` does not."""
 
 OWN = {
-    "ir/beside.py": "the mechanism",
-    "ir/whole_file.py": "the mechanism",
-    "ir/whole_folder.py": "the mechanism",
+    "ir/support/beside.py": "the mechanism",
+    "ir/support/whole_file.py": "the mechanism",
+    "ir/support/whole_folder.py": "the mechanism",
     "tools/views/graph/folder.py": "into a whole_folder",
     "tools/views/graph/parquet.py": "into a whole_folder",
     "tools/commands/report.py": "into a whole_folder",

@@ -21,8 +21,8 @@ from xdsl.rewriter import Rewriter
 from abele.backends.executable import save
 from abele.dialects import tile
 from abele.dialects.exchange import VariableOp
+from abele.ir.support.whole_folder import MANIFEST
 from abele.ir.text import write_module
-from abele.ir.whole_folder import MANIFEST
 from abele.tools import Session, cli, compile_model
 from abele.tools.cli import COMMANDS, app, command_app
 
@@ -994,8 +994,9 @@ def test_help_imports_no_command(option: str):
     found = imported(option)
     assert {each for each in found if each.startswith("abele.")} == {
         "abele.ir",
-        "abele.ir.errors",
-        "abele.ir.garbage",
+        "abele.ir.support",
+        "abele.ir.support.errors",
+        "abele.ir.support.garbage",
         "abele.ir.xdsl",
         "abele.ir.xdsl.irdl_imports",
         "abele.tools",

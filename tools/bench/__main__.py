@@ -13,8 +13,8 @@ from rich.table import Table
 
 from ...backends.target import resolve_target
 from ...dialects.levels import LEVELS
-from ...ir.errors import DoesNotFit, InputError
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.whole_file import whole_file
 from ..driver.files import check_files
 from ..importers.light_networks import light_names
 from ..views.script import run_script

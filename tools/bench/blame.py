@@ -24,10 +24,10 @@ from hypothesis.strategies import sampled_from
 from rich.table import Table
 
 from ...dialects.levels import NN
-from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
 from ...ir.rules import RulesPass
 from ...ir.rules.evaluate import CallFailed
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import DOWN, PASSES
 from ..testing.generators.build import default_operators

@@ -21,8 +21,8 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import whole_file
 from ...passes.planner.account import COMPARED, WIDER, Sizes
 from ...passes.planner.charges import T10, Charges
 from ...passes.planner.matmul import Front, best, best_without_turns, comparators_rule

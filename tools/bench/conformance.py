@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 from onnx.backend.test.loader import load_model_tests
 from rich.table import Table
 
-from ...ir.errors import DoesNotFit, InputError
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.whole_file import whole_file
 from ..driver.files import check_files
 from ..driver.onnx_backend import AbeleBackend, as_array
 from ..views.script import run_script

@@ -23,7 +23,7 @@ import typer
 from onnx import numpy_helper
 
 from ...backends.graph import Graph, graph_of
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.compile import compile_model
 from ..driver.executable import MACHINE, Executable
 from ..driver.files import PROGRAM_FILE

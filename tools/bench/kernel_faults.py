@@ -25,7 +25,7 @@ import typer
 from ...backends.host.kernel_sources import KERNELS
 from ...backends.host.switch import FORMS
 from ...backends.host.switch import VARIABLE as FORM_VARIABLE
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..views.script import run_script
 from ..views.table import figure_table
 from ..views.terminal import wide_enough

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 
 
 def names_in(option: str, text: str, known: Collection[str]) -> list[str]:

@@ -21,8 +21,8 @@ from typing import Annotated, cast
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
+from ...ir.support.errors import InputError
 from ...passes.pipelines import PASSES, STAGE
 from ..driver.files import check_files
 from ..testing.generators.program import Program

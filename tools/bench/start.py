@@ -24,7 +24,7 @@ import onnx
 import typer
 
 from ...backends.target import resolve_target
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.arrays import write_npz
 from ..importers.light_networks import light_input, light_names, seeded
 from ..views.script import run_script

@@ -23,7 +23,7 @@ from onnx import numpy_helper
 from threadpoolctl import threadpool_limits
 
 from ...backends.host.threads import using
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.compile import compile_model
 from ..driver.training import Training
 from ..importers.light_networks import light_names, seeded

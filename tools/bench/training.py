@@ -21,8 +21,8 @@ import onnx
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
 from ...ir.phases import PHASES
+from ...ir.support.errors import InputError
 from ..driver.compile import compile_model
 from ..driver.files import check_files
 from ..driver.training import Training

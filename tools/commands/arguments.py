@@ -11,7 +11,7 @@ import typer
 from numpy.typing import ArrayLike
 
 from ...backends.presets import PRESET_VALUES
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.arrays import read_npy
 from ..driver.runs_between import RUNS
 

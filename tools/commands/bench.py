@@ -11,8 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from ...backends.target import resolve_target
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ..views.user_errors import user_errors
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.cache.key import Parts, key_of, parts_of, why_no_key
 from ..driver.cache.model_digest import LIMIT
 from ..driver.cache.store import Entry, Store, store_here, usable_store

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.executable import Executable, load_executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text

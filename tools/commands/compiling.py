@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from functools import wraps
 from typing import TYPE_CHECKING, Any, cast, get_type_hints
 
-from ...ir.deferred import deferred
+from ...ir.support.deferred import deferred
 from ..driver.arrays import Tensor
 from ..driver.cache.key import Request
 from ..driver.compile import compile_model

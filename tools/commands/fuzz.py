@@ -10,8 +10,8 @@ import typer
 from rich.table import Table
 from typer.core import TyperGroup
 
-from ...ir.errors import InputError
-from ...ir.whole_file import check_folder
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import check_folder
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, user_errors
 from .arguments import Load, PassesElsewhere, refuse_pipeline

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ...backends.graph import graph_of
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.executable import MACHINE
 from ..driver.files import check_files
 from ..views.graph.folder import check_graph_folder, write_graph

@@ -15,9 +15,9 @@ from typing import Annotated, cast
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
-from ...ir.json_lines import read_json
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.json_lines import read_json
+from ...ir.support.whole_file import whole_file
 from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import Trial, Way, trials

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import whole_file
 from ...passes.names import pipeline_passes
 from ...passes.pipelines import PASSES
 from ..driver.files import check_files

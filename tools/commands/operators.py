@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.shown_text import shown
 from ..views.terminal import wide_enough
 from ..views.user_errors import print_error_line, text_in, user_errors

@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.files import check_files, write_text
 from ..views.planning.columns import chosen, csv_text
 from ..views.planning.picture import draw_trade_offs, needs_matplotlib

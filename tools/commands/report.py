@@ -15,8 +15,8 @@ from typing import Annotated
 import typer
 
 from ...dialects.levels import LEVELS
-from ...ir.errors import DoesNotFit, InputError
-from ...ir.whole_folder import MANIFEST
+from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.whole_folder import MANIFEST
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text

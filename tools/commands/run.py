@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...backends.target import resolve_target
-from ...ir.deferred import deferred
 from ...ir.marks import LEVEL_NAMES, MOST_SEED
+from ...ir.support.deferred import deferred
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text

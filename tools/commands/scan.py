@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.files import check_files
 from ..views.layer_names import names_in
 from ..views.scan.formats import COLOURS, check_color, check_format, check_size

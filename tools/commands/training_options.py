@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
-from ...ir.deferred import deferred, itself
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
+from ...ir.support.deferred import deferred, itself
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ...passes.gradients.choices import (
     DEFAULT_LOSS,
     DEFAULT_OPTIMIZER,

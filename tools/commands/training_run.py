@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ...dialects import nn
 from ...dialects.random_states import SEED, STEP
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ...passes.train import RATE, Train
 from ..driver.arrays import Array, read_arrays
 from ..driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint

@@ -33,8 +33,8 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.levels import NN
 from ...dialects.partition import PartitionTensor
 from ...dialects.variable import Variable
-from ...ir.errors import one_line
-from ...ir.number_kinds import bit_width, is_floating, is_whole
+from ...ir.support.errors import one_line
+from ...ir.support.number_kinds import bit_width, is_floating, is_whole
 from ...ir.upstream import ModuleOp, isa
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable

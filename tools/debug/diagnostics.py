@@ -14,7 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 _EXPECTED = re.compile(
     r"\bexpected-(?P<kind>[a-z-]+)\s*(?:@(?P<where>[-+]\d+|\w+))?\s*(?P<times>\d+)?\s*"

@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError
 from ...ir.pass_manager import PassManager, load_pass
 from ...ir.rules import RuleSet, RulesPass
 from ...ir.rules.explain import Explanation, explain
+from ...ir.support.errors import InputError
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify

@@ -38,7 +38,7 @@ from ...dialects.control import IfOp, WhileOp
 from ...dialects.levels import NN
 from ...dialects.structured import Movement, Structured
 from ...dialects.tile import CopyOp, VerticesOp
-from ...ir.number_kinds import is_floating, is_whole
+from ...ir.support.number_kinds import is_floating, is_whole
 from ...ir.upstream import Context, ModuleOp
 from ...passes.decompose import Decompose
 from ..driver.arrays import Array

@@ -19,8 +19,8 @@ from ...backends.host.proofs import Proof
 from ...backends.host.switch import Choice, choice
 from ...backends.host.tasks import NEEDS
 from ...backends.host.threads import THREADS
-from ...ir.cache_folder import cache_folder
-from ...ir.private_folder import intrusion
+from ...ir.support.cache_folder import cache_folder
+from ...ir.support.private_folder import intrusion
 from ..driver.cache.store import store_here
 
 PACKAGES = ("abele", "numpy", "ml_dtypes", "xdsl", "onnx", "numba", "llvmlite")

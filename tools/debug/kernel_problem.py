@@ -10,7 +10,7 @@ from ...backends.evaluate.binder import Binder
 from ...backends.host.binders import best_binder
 from ...backends.host.mixed import Way
 from ...backends.target import Target
-from ...ir.errors import one_line
+from ...ir.support.errors import one_line
 from ...ir.upstream import ModuleOp
 from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...backends.machine import Machine
-from ...ir.errors import one_line
-from ...ir.number_kinds import is_floating
+from ...ir.support.errors import one_line
+from ...ir.support.number_kinds import is_floating
 from ..driver.arrays import Array
 
 

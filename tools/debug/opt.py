@@ -13,16 +13,16 @@ from xdsl.dialects import get_all_dialects
 from ...backends.target import DEFAULT_TARGET, resolve_target
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError
 from ...ir.instruments.print_ir import Chosen, PrintIR, Sink, Style, into_stream, into_tree
 from ...ir.instruments.reproducer import HEADING, Reproducer
 from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager, Step
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
-from ...ir.whole_file import check_folder, whole_file
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.verifiers import verifiers
@@ -101,7 +101,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     passes = extensions.pipeline(_inner(spec), target)
     if options.dump is not None or options.tree is not None:
         # As for the instruments of a dump.
-        from ...ir.whole_folder import check_whole_folder  # noqa: PLC0415
+        from ...ir.support.whole_folder import check_whole_folder  # noqa: PLC0415
         from ..driver.dump.folder import check_dump  # noqa: PLC0415
 
         if options.dump is not None:
@@ -143,7 +143,7 @@ def _folders(options: Options) -> Generator[_Written]:
         dump, tree, reproducers, place = options.dump, options.tree, options.reproducers, None
         if dump is not None or tree is not None:
             # As for the instruments of a dump.
-            from ...ir.whole_folder import folder_until_failure  # noqa: PLC0415
+            from ...ir.support.whole_folder import folder_until_failure  # noqa: PLC0415
             from ..driver.dump.folder import KIND  # noqa: PLC0415
 
             if dump is not None:

@@ -24,10 +24,10 @@ from ...dialects.partition import PartitionTensor
 from ...dialects.superstep import Conflict, conflict
 from ...dialects.tile import CopyOp, VerticesOp
 from ...dialects.variable import Variable
-from ...ir.errors import InputError
 from ...ir.geometry.layout import Layout
 from ...ir.level import Level
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import Context, ModuleOp
 from ...passes.group_supersteps import GroupSupersteps
 from ...passes.schedule_supersteps import SUPERSTEP

@@ -14,7 +14,7 @@ from reprlib import repr as short_repr
 from typing import Any, cast
 
 from ...backends.target import Target
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.errors import InputError
-from ...ir.number_kinds import is_whole
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.number_kinds import is_whole
+from ...ir.support.whole_file import whole_file
 from .member_names import MEMBER, member_names
 
 Array = NDArray[Any]

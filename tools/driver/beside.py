@@ -13,7 +13,7 @@ from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.home import MOST, Home
 from ...dialects.tile import written
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from .executable import MACHINE, Executable
 
 Held = Mapping[str, tuple[Home, ...]]

@@ -22,8 +22,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.errors import InputError
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import whole_file
 from .arrays import reading
 
 Array = NDArray[Any]

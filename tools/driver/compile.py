@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, cast
 from numpy.typing import ArrayLike
 
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
-from ...ir.deferred import deferred
-from ...ir.errors import DoesNotFit, InputError
-from ...ir.turns import COMPILING
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.turns import COMPILING
 from .argument_kinds import (
     ARRAYS,
     COUNT,

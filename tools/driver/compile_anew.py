@@ -16,13 +16,13 @@ from time import perf_counter
 
 from ...dialects.levels import EXCHANGE, NN, level_of
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError
-from ...ir.garbage import collect_if_grown, collection_paused
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager
+from ...ir.support.errors import InputError
+from ...ir.support.garbage import collect_if_grown, collection_paused
+from ...ir.support.whole_file import check_folder
 from ...ir.upstream import ModuleOp, ModulePass
-from ...ir.whole_file import check_folder
 from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of

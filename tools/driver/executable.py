@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from ...backends import executable as program_file
 from ...backends.target import Target
-from ...ir.deferred import deferred
-from ...ir.errors import InputError, naming_memory_errors
-from ...ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ...ir.marks import LEVEL_NAMES, MOST_SEED, TRAINED, UPDATED
-from ...ir.turns import COMPILING, Turns, computed_once
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import InputError, naming_memory_errors
+from ...ir.support.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
+from ...ir.support.turns import COMPILING, Turns, computed_once
 from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
 from .arrays import Array, Tensor, UnknownInputError, checked, listed
 from .figures import html_table, rows

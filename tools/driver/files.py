@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...ir.errors import InputError
-from ...ir.whole_file import check_file, whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import check_file, whole_file
 
 if TYPE_CHECKING:
     from .executable import Executable

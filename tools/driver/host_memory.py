@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ...backends.target import Target
-from ...ir.errors import InputError
-from ...ir.host_memory import free_bytes, free_mapped_bytes
+from ...ir.support.errors import InputError
+from ...ir.support.host_memory import free_bytes, free_mapped_bytes
 
 if TYPE_CHECKING:
     from ...backends.memory import MemoryReport

@@ -12,8 +12,8 @@ from ...backends.reference import tensor_kind
 from ...dialects import nn
 from ...dialects.host import host_names
 from ...dialects.levels import NN, level_of
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp
 from .program import entry
 

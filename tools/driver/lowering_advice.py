@@ -9,10 +9,10 @@ from xdsl.ir import Operation
 
 from ...backends.reference import Meaningless
 from ...dialects.levels import NN
-from ...ir.errors import InputError
 from ...ir.provenance import place
 from ...ir.rules.match import match_law
 from ...ir.rules.rule_set import RuleSet, RulesPass
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import PASSES, shorthand_from
 from .extensions.loaded import Extensions

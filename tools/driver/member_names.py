@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 MEMBER = ".npy"
 """What numpy.load removes from the end of a member's name."""

@@ -12,8 +12,8 @@ from xdsl.ir import Operation
 
 from ...backends.reference import run_reference
 from ...dialects.control import RepeatOp
-from ...ir.number_kinds import is_floating
 from ...ir.provenance import place
+from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
 
 Array = NDArray[Any]

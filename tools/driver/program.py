@@ -21,9 +21,9 @@ from ...dialects.tensor_limits import check_tensor_limits
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError, naming_memory_errors
 from ...ir.level import Level
 from ...ir.provenance import place
+from ...ir.support.errors import InputError, naming_memory_errors
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify

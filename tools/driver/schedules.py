@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import cos, pi
 
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 
 Schedule = Callable[[int], float]
 """The learning rate of a step, counted from 0."""

@@ -11,8 +11,8 @@ from xdsl.ir import Attribute, Operation
 from ...backends.reference import tensor_kind
 from ...backends.target import Target
 from ...dialects import nn
-from ...ir.errors import DoesNotFit
 from ...ir.provenance import place
+from ...ir.support.errors import DoesNotFit
 from ...ir.upstream import ModuleOp
 from ...passes.planner.graph import loop_of_runs
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...dialects.levels import NN
-from ...ir.errors import InputError
-from ...ir.suggestions import suggestion
-from ...ir.turns import Turns
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
+from ...ir.support.turns import Turns
 from ...passes.train import LOSS, RATE
 from .checkpoints import Checkpoint
 from .executable import Executable

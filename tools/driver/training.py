@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntegerAttr, String
 
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
-from ...ir.errors import InputError
 from ...ir.pass_manager import parse_pipeline
-from ...ir.suggestions import suggestion
+from ...ir.support.errors import InputError
+from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.verify import verify
 from ...passes.pipelines import PASSES

@@ -6,9 +6,9 @@ import os
 from dataclasses import replace
 
 from ...dialects.levels import EXCHANGE, LEVELS
-from ...ir.errors import InputError
 from ...ir.level import Level
 from ...ir.pass_manager import parse_specs
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
 from ...passes.pipelines import level_after_all, levels_below, shorthand_from

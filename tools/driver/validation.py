@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ...passes.train import LOSS
 from .executable import Executable
 from .metrics import accuracy, area_under_curve, mean_loss

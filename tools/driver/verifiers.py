@@ -6,12 +6,12 @@ from collections.abc import Collection
 
 from ...dialects.levels import LEVELS, NN, NN_CORE
 from ...dialects.verify_symbols import verify_symbols
-from ...ir.errors import InputError
 from ...ir.instruments.verify_each import VerifyEach
 from ...ir.level import Level
 from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import Instrument, Step
 from ...ir.provenance import place
+from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.xdsl.walk import operations
 from ...passes.pipelines import level_after_all

@@ -1,6 +1,6 @@
 """Errors about valid models that abele cannot compile."""
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 
 class UnsupportedError(InputError, NotImplementedError):

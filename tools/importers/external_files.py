@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 LOCATION = b"location"
 """The key of the entry that names a file of external data. A model without it has no such file."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from ...backends.target import DEFAULT_TARGET, MOST_TILES, Target, resolve_target
-from ...ir.errors import DoesNotFit
+from ...ir.support.errors import DoesNotFit
 
 WeightCheck = Callable[[Mapping[str, int]], None]
 """Raises DoesNotFit for weights, in bytes by name, that are too large to read."""

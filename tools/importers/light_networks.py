@@ -30,9 +30,9 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-from ...ir.cache_folder import cache_folder
-from ...ir.errors import InputError
-from ...ir.sealed_file import Broken, read_sealed, write_sealed
+from ...ir.support.cache_folder import cache_folder
+from ...ir.support.errors import InputError
+from ...ir.support.sealed_file import Broken, read_sealed, write_sealed
 
 Array = NDArray[np.float32]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..driver.files import write_text
 from ..views.script import run_script
 from .markdown import NOTE

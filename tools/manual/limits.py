@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...ir.limits import LIMITS
+from ...ir.support.limits import LIMITS
 from .markdown import code, link, page, plain, table
 
 
@@ -10,7 +10,7 @@ def limits_page() -> str:
     """The text of the page."""
     return page(
         "Limits",
-        f"Defined in {link(code('ir/limits.py'), '../../ir/limits.py')}.",
+        f"Defined in {link(code('ir/support/limits.py'), '../../ir/support/limits.py')}.",
         "Some input would take forever, or all memory. abele refuses it with a message that names "
         "the limit. Each limit has an environment variable, which holds another number: "
         f"{code('ABELE_MOST_TURNS=50000000 abele run net.onnx')}.",

@@ -8,7 +8,7 @@ from functools import lru_cache
 import onnx
 from onnx import defs, helper
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..importers.onnx.functions import body_of, graphs_in, has_body
 from ..importers.onnx.reader import CONTRIBUTED_DOMAIN, DOMAINS, OPSETS
 from ..importers.onnx.tensors import tensor_dtype

@@ -21,7 +21,7 @@ from ...backends.codelets.scalar import SCALAR_FUNCTIONS
 from ...backends.host.chains import points_call
 from ...backends.host.switch import is_wanted
 from ...dialects.structured import Body
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 from ..views.script import run_script
 from ..views.user_errors import CHECK_FAILED
 

@@ -221,7 +221,7 @@ class RulesFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Collector]:
         """One collector per rule."""
-        from ...ir.errors import InputError  # noqa: PLC0415
+        from ...ir.support.errors import InputError  # noqa: PLC0415
 
         try:
             rules, _ = self.loaded
@@ -286,7 +286,7 @@ class RuleItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """What is wrong, with frames of the user's code but none of the kit."""
-        from ...ir.errors import InputError  # noqa: PLC0415
+        from ...ir.support.errors import InputError  # noqa: PLC0415
         from .rules import NeverFired, RuleFailed, RuleWrong  # noqa: PLC0415
 
         if isinstance(excinfo.value, RuleWrong | RuleFailed | NeverFired | InputError):

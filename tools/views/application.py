@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import typer
 
-from ...ir.errors import shortened
+from ...ir.support.errors import shortened
 
 STYLE: dict[str, Any] = {
     "add_completion": False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...ir.errors import InputError
+from ...ir.support.errors import InputError
 
 
 def new_figure(**options: Any) -> Any:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...ir.errors import InputError
-from ...ir.whole_file import whole_file
+from ...ir.support.errors import InputError
+from ...ir.support.whole_file import whole_file
 from ..driver.files import write_text
 from ..driver.trainer import Row
 from .figure import new_figure

@@ -13,9 +13,16 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
-from ...ir.deferred import deferred
-from ...ir.errors import DoesNotFit, InputError, NotEnoughMemory, one_line, short_notes, shortened
 from ...ir.failed_step import FailedStepNote, failed_step
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import (
+    DoesNotFit,
+    InputError,
+    NotEnoughMemory,
+    one_line,
+    short_notes,
+    shortened,
+)
 from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.strided import as_strided
+from ....ir.support.strided import as_strided
 from ...codelets.calls import Array, Call, address, owner
 from ...codelets.stamps import Table
 from ..calls import KernelCall

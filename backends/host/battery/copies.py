@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.strided import as_strided
+from ....ir.support.strided import as_strided
 from ...codelets.calls import Array
 from ..copies import LONGEST_VECTOR_BYTES, SHARED_BYTES, UNITS, HostScratch
 from .comparing import (

@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 
-from ....ir.strided import as_strided
+from ....ir.support.strided import as_strided
 from ...check import Judge
 from ...codelets.calls import Array
 from ..copies import UNITS

@@ -18,7 +18,7 @@ from abele.dialects.dtypes import _TYPES, STORED
 from abele.dialects.scalar_functions import COMBINERS, FUNCTIONS
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AxisMap, Dim, Division, Outside, Space, identity_map
-from abele.ir.number_kinds import is_floating, whole_limits
+from abele.ir.support.number_kinds import is_floating, whole_limits
 
 from . import definitions
 from .definitions import ANY_ZERO, APPROXIMATE, as_integer

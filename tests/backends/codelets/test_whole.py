@@ -15,7 +15,7 @@ from abele.dialects.abele import Plan
 from abele.dialects.along import SCANS, Along
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
-from abele.ir.number_kinds import is_floating
+from abele.ir.support.number_kinds import is_floating
 
 from . import definitions
 from .definitions import as_integer

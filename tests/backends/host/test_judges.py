@@ -15,7 +15,7 @@ from abele.backends.host.judges import FastJudge, best_judge
 from abele.backends.reference import evaluate_structure
 from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
-from abele.ir.strided import as_strided
+from abele.ir.support.strided import as_strided
 
 pytest.importorskip("numba")
 

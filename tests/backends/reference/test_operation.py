@@ -10,7 +10,7 @@ from abele.backends.reference.operation import operation_value
 from abele.backends.reference.structure import structure_value
 from abele.dialects import nn
 from abele.dialects.dtypes import element_type
-from abele.ir.number_kinds import is_floating
+from abele.ir.support.number_kinds import is_floating
 
 DTYPES = [
     np.dtype(each)

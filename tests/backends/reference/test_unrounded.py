@@ -10,7 +10,7 @@ from abele.backends.reference import TooManyTurns, run_reference, unrounded_outp
 from abele.backends.reference.operand_errors import Errors
 from abele.dialects.levels import NN
 from abele.ir.errors import InputError
-from abele.ir.number_kinds import is_floating
+from abele.ir.support.number_kinds import is_floating
 from abele.tools.driver.arrays import Array
 from abele.tools.testing import Program, programs
 from abele.tools.testing.oracle.oracles import BOUNDED

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from abele.ir.errors import InputError
-from abele.ir.limits import INTEGER_BITS, LIST_ITEMS
 from abele.ir.rules.bounded import TooLarge, checked, product_of, times
 from abele.ir.rules.evaluate import CallFailed, NoValue, evaluate
 from abele.ir.rules.parse import parse_guards
+from abele.ir.support.limits import INTEGER_BITS, LIST_ITEMS
 
 from .some_rules import VOCABULARY, rewritten
 

@@ -13,7 +13,6 @@ from xdsl.ir import Operation
 from xdsl.traits import Commutative
 
 from abele.ir.errors import InputError
-from abele.ir.limits import MATCH_STEPS
 from abele.ir.rules.commuting import _Search, matching_orders
 from abele.ir.rules.evaluate import CallFailed
 from abele.ir.rules.law import BoundNested, BoundPattern, Law
@@ -21,6 +20,7 @@ from abele.ir.rules.library import FUNCTIONS, forget, guard
 from abele.ir.rules.match import match_law
 from abele.ir.rules.matcher import Matcher
 from abele.ir.rules.orders import MOST_ORDERS, Orders, orders_of
+from abele.ir.support.limits import MATCH_STEPS
 
 from .some_rules import VOCABULARY, module_of, rules_of
 

@@ -11,7 +11,7 @@ from abele.backends.host import load
 from abele.backends.host.proofs import Proof
 from abele.backends.host.switch import choice
 from abele.backends.host.tasks import NEEDS
-from abele.ir import private_folder
+from abele.ir.support import private_folder
 from abele.tools.cli import app
 from abele.tools.debug import health as room
 

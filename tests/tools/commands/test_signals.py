@@ -12,7 +12,7 @@ from abele.tools.commands.signals import delayed
 WRITING = """
 from pathlib import Path
 import signal, sys, time
-from abele.ir.whole_file import whole_file
+from abele.ir.support.whole_file import whole_file
 from abele.tools import cli
 
 def write(**options):

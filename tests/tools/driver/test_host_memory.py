@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.message import DecodeError
 from typer.testing import CliRunner
 
-from abele.ir import host_memory
+from abele.ir.support import host_memory
 from abele.tools.cli import app
 from abele.tools.commands.compiling import Compilation
 

@@ -3,7 +3,8 @@ from collections.abc import Callable
 import pytest
 import typer
 
-from abele.ir.errors import MOST_CHARACTERS, InputError
+from abele.ir.errors import InputError
+from abele.ir.support.errors import MOST_CHARACTERS
 from abele.tools.views.user_errors import user_errors
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from ....ir.whole_file import whole_file
+from ....ir.support.whole_file import whole_file
 from ...driver.files import check_files
 from ...views.progress import progress
 from ...views.terminal import console

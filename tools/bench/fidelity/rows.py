@@ -16,7 +16,7 @@ from pathlib import Path
 from ....backends.codelets.scalar import SCALAR_FUNCTIONS, loops_of
 from ....backends.target import PRESETS, Target
 from ....dialects.scalar_functions import FUNCTIONS
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from . import units
 from .cases import (
     Case,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 
 Array = NDArray[Any]
 

@@ -17,8 +17,8 @@ from rich.table import Table
 from threadpoolctl import threadpool_limits
 
 from ....backends.faults import MachineFault
-from ....ir.errors import DoesNotFit, InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import DoesNotFit, InputError
+from ....ir.support.whole_file import whole_file
 from ...debug.check import check_run, relative_error
 from ...driver.compile import compile_model
 from ...driver.files import check_files

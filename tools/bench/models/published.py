@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from ..named import names_in
 from .inputs import RATE, Make, below, centred, constant, one_hot, page, tone, uniform
 

@@ -18,8 +18,8 @@ from threadpoolctl import threadpool_limits
 
 from ....backends.host.threads import using
 from ....backends.target import Target
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ...debug.check import relative_error
 from ...driver.compile import compile_model
 from ...driver.executable import Executable

@@ -9,7 +9,7 @@ from functools import partial
 from numpy.typing import ArrayLike
 
 from ....backends.target import Target
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.pipelines import shorthand_from
 from ...driver.arrays import Array, checked, read_npz, seeded

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....ir.errors import DoesNotFit, InputError
 from ....ir.rewriting import limited
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from .judge import CannotRun, Judge
 from .rewrite_log import RewriteLog, apply_recorded

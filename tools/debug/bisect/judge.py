@@ -14,7 +14,7 @@ from ....backends.reference import first_meaningless
 from ....backends.target import Target
 from ....dialects.levels import EXCHANGE, NN, level_of
 from ....dialects.verify_symbols import verify_symbols
-from ....ir.errors import one_line
+from ....ir.support.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify, verify_legal
 from ...driver.arrays import Array

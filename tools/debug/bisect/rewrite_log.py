@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Operation
 
-from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.rewriting import Source, Watcher, watched
+from ....ir.support.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ...driver.frames import place_of
 from .judge import Problem

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....backends.target import Target, resolve_target
-from ....ir.deferred import deferred
-from ....ir.errors import InputError
-from ....ir.limits import LIMITS
+from ....ir.support.deferred import deferred
+from ....ir.support.errors import InputError
+from ....ir.support.limits import LIMITS
 from ...importers.external_files import external_files, file_inside
 from ..extensions.points import extension_points
 from .model_digest import DIGITS, model_digest

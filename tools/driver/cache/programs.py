@@ -9,8 +9,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 from ....backends import executable as program_file
-from ....ir.errors import InputError
-from ....ir.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
+from ....ir.support.errors import InputError
+from ....ir.support.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
 from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of

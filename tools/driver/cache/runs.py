@@ -13,8 +13,8 @@ from ....backends.executable import Program
 from ....backends.host.kept_run import Damaged, KeptRun
 from ....backends.host.switch import is_wanted
 from ....backends.tile_rows import row_bytes
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ..arrays import Tensor
 from ..signature import Signature
 from .store import Store

@@ -19,11 +19,11 @@ from pathlib import Path
 from time import time_ns
 from typing import cast
 
-from ....ir.beside import clean
-from ....ir.cache_folder import cache_folder
-from ....ir.errors import InputError
-from ....ir.private_folder import intrusion
-from ....ir.whole_file import whole_file
+from ....ir.support.beside import clean
+from ....ir.support.cache_folder import cache_folder
+from ....ir.support.errors import InputError
+from ....ir.support.private_folder import intrusion
+from ....ir.support.whole_file import whole_file
 from ..files import PROGRAM_FILE
 from .key import Parts
 from .model_digest import LIMIT

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from ....ir.errors import InputError
-from ....ir.whole_folder import check_whole_folder, folder_until_failure
+from ....ir.support.errors import InputError
+from ....ir.support.whole_folder import check_whole_folder, folder_until_failure
 
 PAGE = "index.html"
 

@@ -10,8 +10,8 @@ from ....ir.instruments.dump_ir import DumpIR
 from ....ir.instruments.record_ir import RecordIR
 from ....ir.instruments.timing import Timing
 from ....ir.pass_manager import Instrument, Step
+from ....ir.support.whole_file import whole_file
 from ....ir.upstream import ModuleOp
-from ....ir.whole_file import whole_file
 from .folder import PAGE
 from .page import page
 from .price_each import PriceEach

@@ -9,9 +9,9 @@ from xdsl.ir import Dialect
 
 from ....dialects.nn import ElementwiseOp
 from ....dialects.scalar_functions import FUNCTIONS
-from ....ir.errors import InputError
 from ....ir.pass_levels import DECLARATIONS, declared_levels
 from ....ir.pass_manager import check_options
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 
 PASS_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")

@@ -9,8 +9,8 @@ from xdsl.ir import Dialect, Operation
 
 from ....backends.codelets.scalar import ScalarFunction
 from ....backends.target import Target
-from ....ir.errors import InputError
 from ....ir.rules import PythonRule, library
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from .extension import Extension, OnnxOperator
 

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
-from ....ir.errors import InputError
-from ....ir.turns import COMPILING
+from ....ir.support.errors import InputError
+from ....ir.support.turns import COMPILING
 from .loaded import Extensions, combined
 from .part import Part
 from .points import extension_points

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ....ir.deferred import deferred
-from ....ir.errors import InputError
 from ....ir.marks import LEVEL_NAMES
+from ....ir.support.deferred import deferred
+from ....ir.support.errors import InputError
 from .extension import Extension
 from .part import Part
 

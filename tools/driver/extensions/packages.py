@@ -8,8 +8,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
-from ....ir.errors import InputError
 from ....ir.rules import library
+from ....ir.support.errors import InputError
 from .definitions import definitions
 from .extension import Extension
 from .part import Part

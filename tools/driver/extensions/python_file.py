@@ -10,8 +10,8 @@ from pathlib import Path
 from traceback import walk_tb
 from types import ModuleType
 
-from ....ir.errors import InputError
 from ....ir.rules import library
+from ....ir.support.errors import InputError
 from .definitions import definitions
 from .loaded import Extensions
 from .part import Part

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....backends.codelets.scalar import register_scalar_function
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
-from ....ir.user_entries import remove_entries
+from ....ir.support.user_entries import remove_entries
 from .checks import check_operations, check_pass
 from .extension import Extension
 from .part import Part

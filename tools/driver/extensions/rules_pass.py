@@ -7,8 +7,8 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
-from ....ir.errors import InputError
 from ....ir.rules import RuleSet, Vocabulary, bind_python_rules, library, rules_pass
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.rules import nn_library as nn_library  # registers functions for rules
 from ..context import new_context

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 
 
 def read_source(path: Path) -> bytes:

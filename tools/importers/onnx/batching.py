@@ -17,8 +17,8 @@ from xdsl.ir import Operation, SSAValue
 
 from ....dialects import nn
 from ....dialects.structured import Composite, Movement, Reinterpretation, Structured
-from ....ir.errors import InputError
 from ....ir.geometry.space import Space
+from ....ir.support.errors import InputError
 from ..errors import UnsupportedError
 from .node import Known, Node, Value, shape_of
 

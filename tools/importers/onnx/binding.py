@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 from numpy.typing import ArrayLike
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .declared import ANY
 from .tensors import Array, tensor_dtype
 

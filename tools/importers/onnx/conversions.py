@@ -8,7 +8,7 @@ from xdsl.ir import Attribute, SSAValue
 from ....backends.codelets.conversion import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import STORED, numpy_dtype
-from ....ir.number_kinds import bit_width, is_floating, is_whole
+from ....ir.support.number_kinds import bit_width, is_floating, is_whole
 from .node import Node
 
 ui8 = IntegerType(8, Signedness.UNSIGNED)

@@ -17,8 +17,8 @@ import onnx
 from onnx import defs, helper
 from xdsl.ir import OpResult
 
-from ....ir.errors import InputError
 from ....ir.provenance import named
+from ....ir.support.errors import InputError
 from .node import Graph, Names, Node, Results, Value, dtype_of, shape_of
 
 MOST_NODES = 1 << 18

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .tensors import COPIED_BYTES, Array, kind_of_bytes
 
 LARGE_BYTES = COPIED_BYTES

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import onnx
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 
 
 def check_names(model: onnx.ModelProto, place: str) -> None:

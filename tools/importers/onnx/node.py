@@ -18,10 +18,10 @@ from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
 from ....dialects.random_states import SEED, STEP
 from ....ir.context import AbeleContext
-from ....ir.errors import InputError
-from ....ir.limits import TABLE_ELEMENTS
-from ....ir.number_kinds import is_floating, is_whole
 from ....ir.provenance import is_known, named
+from ....ir.support.errors import InputError
+from ....ir.support.limits import TABLE_ELEMENTS
+from ....ir.support.number_kinds import is_floating, is_whole
 from ..errors import NotConstantError, UnsupportedError
 from .tensors import Array, tensor_array, tensor_dtype, tensor_kind
 

@@ -14,7 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from ....backends.codelets.conversion import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
-from ....ir.number_kinds import is_unsigned
+from ....ir.support.number_kinds import is_unsigned
 from .conversions import SMALL, converted, ui8
 from .node import Importer, Node, Results, dtype_of, is_float
 from .ops_random import uniform

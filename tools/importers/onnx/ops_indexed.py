@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....ir.number_kinds import is_whole
+from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import VerifyException
 from .node import Importer, Node, Results, dtype_of
 from .window import explicit_pads

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import f32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ....ir.number_kinds import is_whole
+from ....ir.support.number_kinds import is_whole
 from .node import Importer, Known, Node, Results, Value, dtype_of
 from .tensors import Array
 

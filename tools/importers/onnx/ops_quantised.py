@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....ir.number_kinds import bit_width, is_floating, is_whole, whole_limits
+from ....ir.support.number_kinds import bit_width, is_floating, is_whole, whole_limits
 from .conversions import computable, saturated, ui8
 from .node import Importer, Node, Results
 from .ops_contraction import convolution, matrix_product

@@ -23,10 +23,10 @@ from ....dialects.host import ResultSize, set_optional_inputs, set_result_sizes
 from ....dialects.random_states import STEP
 from ....dialects.tensor_limits import check_tensor_limits
 from ....ir.context import AbeleContext
-from ....ir.errors import InputError
 from ....ir.provenance import named
+from ....ir.support.errors import InputError
+from ....ir.support.user_entries import add_entry
 from ....ir.upstream import ModuleOp, VerifyException
-from ....ir.user_entries import add_entry
 from ..errors import UnsupportedError
 from ..huge_weights import WeightCheck
 from .batching import Batch, Shapes

@@ -16,8 +16,8 @@ from xdsl.ir import Attribute
 
 from ....dialects.dtypes import element_type
 from ....dialects.tensor_limits import check_tensor_limits
-from ....ir.errors import InputError
-from ....ir.number_kinds import bit_width
+from ....ir.support.errors import InputError
+from ....ir.support.number_kinds import bit_width
 from ..errors import UnsupportedError
 from ..external_files import file_inside
 

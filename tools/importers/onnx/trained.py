@@ -12,8 +12,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from .tensors import tensor_array
 
 Array = NDArray[Any]

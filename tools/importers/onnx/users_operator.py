@@ -10,7 +10,7 @@ from typing import cast
 
 from xdsl.ir import SSAValue
 
-from ....ir.errors import InputError, one_line
+from ....ir.support.errors import InputError, one_line
 from .node import Importer, Known, Node, Results
 
 

@@ -10,7 +10,7 @@ import onnx
 from onnx import shape_inference
 from onnx.shape_inference import InferenceError
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from ..errors import UnsupportedError
 from .functions import graphs_in, identity
 from .node import Graph, Node, shape_of

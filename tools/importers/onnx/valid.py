@@ -11,7 +11,7 @@ import onnx
 from google.protobuf.message import EncodeError
 from onnx import checker, defs
 
-from ....ir.errors import InputError, one_line
+from ....ir.support.errors import InputError, one_line
 from .functions import schema_of
 from .node import Graph, Node, kind_name
 from .tensors import check_stored, dtype_or_none, is_external

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import onnx
 
-from ....ir.errors import DoesNotFit
+from ....ir.support.errors import DoesNotFit
 from ..huge_weights import WeightCheck
 from .model_file import ModelFile
 from .tensors import stored_bytes, tensor_dtype

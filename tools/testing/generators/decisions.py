@@ -34,10 +34,10 @@ from ....dialects.partition import PartitionTensor, laid_out, partition_type
 from ....dialects.structured import Movement, Structure, Structured
 from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
-from ....ir.errors import InputError
 from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
 from ....ir.provenance import locate, named, origin, origin_names
+from ....ir.support.errors import InputError
 from ....ir.text import print_inline
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.allocate import Allocate

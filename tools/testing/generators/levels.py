@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from ....dialects.levels import LEVELS, NN
-from ....ir.errors import DoesNotFit
 from ....ir.pass_levels import declared_levels
+from ....ir.support.errors import DoesNotFit
 from ....ir.upstream import ModulePass
 from .decisions import lower
 from .program import Program

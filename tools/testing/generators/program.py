@@ -10,12 +10,12 @@ from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
 from ....dialects.verify_symbols import verify_symbols
 from ....ir.context import AbeleContext
-from ....ir.errors import InputError
 from ....ir.level import Level
+from ....ir.support.errors import InputError
+from ....ir.support.whole_folder import whole_folder
 from ....ir.text import print_module, read_module, write_module
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
-from ....ir.whole_folder import whole_folder
 from ...driver.arrays import Array, read_npz, seeded, write_npz
 from ...driver.context import new_context
 from ...driver.program import signature

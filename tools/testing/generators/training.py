@@ -14,8 +14,8 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 
 from ....dialects import nn
-from ....ir.errors import InputError
 from ....ir.marks import TRAINED
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....passes.gradients.losses import LOSSES, REDUCTIONS
 from ....passes.gradients.optimizers import OPTIMIZERS

@@ -8,7 +8,7 @@ from typing import Any, cast
 import ml_dtypes
 import numpy as np
 
-from ....ir.number_kinds import is_unsigned, is_whole
+from ....ir.support.number_kinds import is_unsigned, is_whole
 from ...driver.arrays import Array
 from .sketch import Data
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ....backends.faults import MachineFault
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ...debug.check import check_run, relative_error, tolerance
 from ...driver.arrays import Array, seeded
 from ...driver.compile import compile_model

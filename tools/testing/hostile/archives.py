@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ...driver.compile import compile_model
 from .case import Case, Damaged
 from .models import model_case

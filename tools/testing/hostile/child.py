@@ -26,7 +26,7 @@ from typing import Any, NoReturn, cast
 
 from typer.core import TyperGroup
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .agreement import NOTHING, disagreement
 from .case import Case
 from .outcome import Outcome

@@ -32,10 +32,10 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.core import TyperGroup
 
 from ....backends.executable import load
-from ....ir import beside, whole_folder
-from ....ir.errors import InputError
-from ....ir.json_lines import read_json
-from ....ir.whole_folder import EXCHANGE_EVENT, MANIFEST, difference
+from ....ir.support import beside, whole_folder
+from ....ir.support.errors import InputError
+from ....ir.support.json_lines import read_json
+from ....ir.support.whole_folder import EXCHANGE_EVENT, MANIFEST, difference
 from ...driver.cache.model_digest import LIMIT
 from ...driver.cache.store import MOST_BYTES
 from ...driver.compile import compile_model

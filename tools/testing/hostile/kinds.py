@@ -14,7 +14,7 @@ from zlib import crc32
 import numpy as np
 from typer.core import TyperGroup
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .case import Case, Damaged
 from .models import model_case
 

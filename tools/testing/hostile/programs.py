@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 from ....dialects.levels import NN
-from ....ir.errors import DoesNotFit
+from ....ir.support.errors import DoesNotFit
 from ....ir.text import write_module
 from ..generators.build import build, default_operators
 from ..generators.levels import lowered

@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from typer.core import TyperGroup
 
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from .case import Case
 from .child import POLL, Running, start
 from .kinds import case_of

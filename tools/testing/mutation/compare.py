@@ -11,8 +11,8 @@ from time import process_time
 from xdsl.dialects.builtin import StringAttr
 
 from ....ir.equal import same_program
-from ....ir.errors import DoesNotFit, InputError
 from ....ir.pass_manager import parse_pipeline
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.symbols import number_symbols
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass

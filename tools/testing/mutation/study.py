@@ -8,8 +8,8 @@ from selectors import EVENT_READ, DefaultSelector
 from statistics import median
 from time import monotonic
 
-from ....ir.errors import InputError
-from ....ir.garbage import collect_if_grown, heap_frozen
+from ....ir.support.errors import InputError
+from ....ir.support.garbage import collect_if_grown, heap_frozen
 from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from .compare import Budget, Case, cases

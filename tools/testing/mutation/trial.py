@@ -25,8 +25,8 @@ from ....dialects import nn, partition, tile
 from ....dialects.levels import LEVELS, NN, PARTITION
 from ....dialects.tile import InputOp, OutputOp, SuperstepOp, SyncOp
 from ....dialects.variable import Variable
-from ....ir.errors import InputError
 from ....ir.pass_manager import load_pass
+from ....ir.support.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import DOWN, PASSES, STAGE
 from ..generators.levels import level_before

@@ -24,11 +24,11 @@ import onnx
 from ....backends.evaluate.host import Run
 from ....backends.target import resolve_target
 from ....dialects.levels import NN
-from ....ir.errors import DoesNotFit, InputError
-from ....ir.garbage import heap_frozen
+from ....ir.support.errors import DoesNotFit, InputError
+from ....ir.support.garbage import heap_frozen
+from ....ir.support.whole_folder import free_folder
 from ....ir.upstream import VerifyException
 from ....ir.verify import verify
-from ....ir.whole_folder import free_folder
 from ...driver.arrays import Array
 from ...driver.compile import compile_model
 from ...driver.context import new_context

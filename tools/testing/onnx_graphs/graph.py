@@ -11,8 +11,8 @@ from typing import cast
 import onnx
 from onnx import numpy_helper
 
-from ....ir.errors import InputError
-from ....ir.whole_folder import whole_folder
+from ....ir.support.errors import InputError
+from ....ir.support.whole_folder import whole_folder
 from ...driver.arrays import Array, read_npz, write_npz
 from ...driver.context import new_context
 from ...driver.program import signature

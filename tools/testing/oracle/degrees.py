@@ -20,7 +20,7 @@ from ....backends.reference import tensor_kind
 from ....dialects.scalar_functions import FUNCTIONS, Degree
 from ....dialects.structured import Movement, Reinterpretation, Structure, Structured
 from ....ir.geometry.space import Space
-from ....ir.number_kinds import is_floating
+from ....ir.support.number_kinds import is_floating
 
 INDEPENDENT = Fraction(0)
 """The degree of a value that does not depend on the operand."""

@@ -21,8 +21,8 @@ from ....backends.reference import TooManyTurns, unrounded_outputs
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import NN
-from ....ir.errors import InputError
-from ....ir.number_kinds import is_floating
+from ....ir.support.errors import InputError
+from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import ModuleOp
 from ....passes.differentiate import PREFIX, Differentiate
 from ....passes.gradients.program import entry_of, inputs_of, outputs_of, states_of

@@ -43,7 +43,7 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
-from ....ir.number_kinds import is_floating
+from ....ir.support.number_kinds import is_floating
 from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import Value, run_level
 from ...driver.arrays import Array

@@ -14,8 +14,8 @@ from xdsl.ir import Attribute, Operation
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.structured import Structured
-from ....ir.number_kinds import is_floating
 from ....ir.provenance import place
+from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import ModuleOp
 
 WIDE = 4

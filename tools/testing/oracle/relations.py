@@ -35,9 +35,9 @@ from ....dialects.host import host_names
 from ....dialects.levels import EXCHANGE, NN
 from ....dialects.structured import Structured
 from ....ir.equal import same_program
-from ....ir.errors import one_line
-from ....ir.number_kinds import is_floating
 from ....ir.provenance import at, locate
+from ....ir.support.errors import one_line
+from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import ModuleOp
 from ....passes.decompose import Decompose
 from ....passes.plans.planned import TARGET

@@ -24,10 +24,10 @@ from ....dialects.levels import NN, PARTITION
 from ....dialects.partition import partition_type
 from ....dialects.structured import Structure
 from ....dialects.variable import Variable
-from ....ir.errors import InputError
 from ....ir.geometry.layout import Layout
 from ....ir.geometry.space import Space
 from ....ir.provenance import place
+from ....ir.support.errors import InputError
 from ...driver.arrays import Array
 from ..generators.program import Program
 

@@ -16,12 +16,12 @@ from time import monotonic
 from typing import Unpack
 
 from ....backends.reference.run import has_meaning
-from ....ir.errors import InputError
-from ....ir.garbage import heap_frozen
 from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
 from ....ir.rules.law import Law
 from ....ir.rules.load import load_rules
+from ....ir.support.errors import InputError
+from ....ir.support.garbage import heap_frozen
 from ....ir.upstream import ModulePass, VerifyException
 from ....passes.pipelines import PASSES
 from ...driver.extensions.load import load_extensions

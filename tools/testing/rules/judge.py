@@ -9,13 +9,13 @@ from pathlib import Path
 from xdsl.ir import Operation
 
 from ....dialects.levels import level_of
-from ....ir.errors import DoesNotFit, InputError, one_line
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, RulesPass, Vocabulary
 from ....ir.rules.evaluate import CallFailed
 from ....ir.rules.law import Law
 from ....ir.rules.match import match_law
+from ....ir.support.errors import DoesNotFit, InputError, one_line
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
 from ..generators.program import Program

@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.levels import NN, PLANNED, USERS_DIALECTS
 from ....dialects.nn.group import GROUP
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.decompose import Decompose
 from ...driver.context import new_context

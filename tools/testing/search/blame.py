@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
-from ....ir.errors import DoesNotFit, InputError
 from ....ir.provenance import origin
 from ....ir.rewriting import Source, Watcher, limited, watched
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModulePass
 from ...debug.bisect.first_rewrite import fewest_wrong
 from ...debug.bisect.verdict import BlamedRewrite

@@ -15,9 +15,9 @@ from time import monotonic, process_time
 from typing import Unpack
 
 from ....dialects.levels import NN
-from ....ir.errors import InputError
-from ....ir.garbage import collected_seldom, heap_frozen
 from ....ir.level import Level
+from ....ir.support.errors import InputError
+from ....ir.support.garbage import collected_seldom, heap_frozen
 from ..generators.levels import level_before
 from ..generators.program import Program
 from ..generators.training import is_step

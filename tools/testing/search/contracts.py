@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ....dialects.levels import LEVELS, NN
-from ....ir.errors import InputError
 from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
 from ....ir.pass_manager import parse_pipeline
+from ....ir.support.errors import InputError
 from ....ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
 from ....passes.pipelines import DOWN, PASSES, STAGE

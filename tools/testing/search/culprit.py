@@ -20,9 +20,9 @@ from ....dialects import partition, tile
 from ....dialects.abele import LayoutAttr, Plan, PlanAttr
 from ....dialects.levels import NN
 from ....dialects.structured import Structure
-from ....ir.errors import one_line
 from ....ir.geometry.layout import Layout, raw_layout
 from ....ir.geometry.space import Space
+from ....ir.support.errors import one_line
 from ...driver.arrays import Array
 from ..generators.program import Program
 from ..oracle.oracles import difference

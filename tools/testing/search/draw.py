@@ -7,7 +7,7 @@ from dataclasses import replace
 from random import Random
 from typing import TYPE_CHECKING
 
-from ....ir.errors import one_line_with_notes
+from ....ir.support.errors import one_line_with_notes
 from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program

@@ -17,8 +17,8 @@ from multiprocessing.synchronize import Event
 from pathlib import Path
 
 from ....dialects.levels import LEVELS, NN, PLANNED
-from ....ir.errors import InputError
 from ....ir.pass_manager import PassEntry, parse_pipeline
+from ....ir.support.errors import InputError
 from ....passes.names import pipeline_passes
 from ....passes.pipelines import PASSES
 from ..generators.decisions import LowerAtRandom

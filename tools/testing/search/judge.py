@@ -12,9 +12,9 @@ from ....backends.faults import IndexFault
 from ....backends.reference import first_meaningless
 from ....dialects.levels import EXCHANGE, NN, level_of
 from ....ir.equal import same_program
-from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
+from ....ir.support.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.text import blobs_of, parse_module, print_module
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify_legal

@@ -8,9 +8,9 @@ from xdsl.ir import Operation
 
 from ....dialects.levels import LEVELS, NN, PLANNED, USERS_DIALECTS
 from ....ir.equal import same_program
-from ....ir.errors import InputError
 from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ..generators.levels import KNOWN, level_before
 from ..generators.program import Program

@@ -9,8 +9,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
 
-from ....ir.errors import InputError
 from ....ir.pass_manager import parse_pipeline
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
 from ..generators.decisions import AT_RANDOM

@@ -16,9 +16,9 @@ from xdsl.ir import Attribute
 from ....backends.target import DEFAULT_TARGET
 from ....dialects.levels import NN
 from ....ir.equal import same_program
-from ....ir.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.pass_manager import UnknownPass, load_pass, parse_pipeline
 from ....ir.rewriting import limited
+from ....ir.support.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.upstream import ModuleOp, ModulePass
 from ....ir.xdsl.walk import operations
 from ....passes.names import pipeline_passes

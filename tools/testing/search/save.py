@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from ....ir.pass_manager import load_pass
+from ....ir.support.whole_folder import free_folder
 from ....ir.upstream import ModulePass
-from ....ir.whole_folder import free_folder
 from ....passes.names import pipeline_passes
 from ..generators.decisions import AT_RANDOM
 from ..generators.program import KIND, Program

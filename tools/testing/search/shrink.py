@@ -16,7 +16,7 @@ from xdsl.ir import Operation
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.host import DEFAULTS, host_names
 from ....ir.blob import Blob
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
 from ....passes.plans.planned import TARGET
 from ...driver.arrays import Array

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from ....dialects.home import ADDRESS
 from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ....dialects.tile import SuperstepOp, VariableOp
-from ....ir.errors import DoesNotFit, InputError
+from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
 from ....passes.pipelines import DOWN
 from ....passes.plans.planned import TARGET

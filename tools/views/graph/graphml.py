@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ....backends.graph import Graph
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ...driver.shown_text import shown
 
 MOST = 200_000

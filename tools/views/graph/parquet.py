@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 
 DELTA = "DELTA_BINARY_PACKED"
 

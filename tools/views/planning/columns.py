@@ -11,8 +11,8 @@ from typing import Generic, TypeVar
 from rich.cells import cell_len
 from rich.table import Table
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 
 Row = TypeVar("Row")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....ir.errors import InputError
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ..figure import new_figure
 from .figures import split_text
 from .plan import TradeOffs

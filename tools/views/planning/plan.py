@@ -20,11 +20,11 @@ from ....dialects import control, nn
 from ....dialects.abele import PlanAttr
 from ....dialects.dtypes import element_type
 from ....dialects.levels import NN, level_of
-from ....ir.errors import DoesNotFit, InputError
 from ....ir.pass_manager import PassManager
 from ....ir.phases import Phases, several
 from ....ir.provenance import at, locate, origin, origin_names, place
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import DoesNotFit, InputError
+from ....ir.support.suggestions import suggestion
 from ....ir.upstream import ModuleOp
 from ....passes.planner.choice import Choice
 from ....passes.planner.constrained import plan_program

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from ...driver.files import write_text
 from ..script import run_script
 from .schema import markdown

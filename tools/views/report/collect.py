@@ -17,7 +17,7 @@ from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS
 from ....dialects.tile import VerticesOp
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
 from ....passes.pipelines import stages as stages_of
 from ...driver.dump.nodes import without_folders

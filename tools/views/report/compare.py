@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .collect import Report
 from .folder import rows_of
 

@@ -15,8 +15,8 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 
 COMPARES: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from ....ir.errors import InputError
-from ....ir.whole_folder import check_whole_folder, whole_folder
+from ....ir.support.errors import InputError
+from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ..graph.parquet import needs_pyarrow, write_parquet
 from .collect import Report
 from .columns import DTYPES, Table, length, table

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 from .folder import DATABASE, needs_libraries, polars_library, read_facts
 from .schema import TABLES
 

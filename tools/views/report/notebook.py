@@ -7,8 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 from ...driver.executable import Executable
 from ...driver.html_page import escaped
 from ..layer_names import names_in

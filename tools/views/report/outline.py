@@ -16,7 +16,7 @@ from ....backends.reference import tensor_kind
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.levels import LEVELS
-from ....ir.errors import DoesNotFit
+from ....ir.support.errors import DoesNotFit
 from ...driver.executable import Executable
 from ...driver.program import Program
 from ...driver.shown_text import shown

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 from .collect import Report
 from .columns import length
 from .folder import plain_columns, rows_of

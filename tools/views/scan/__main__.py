@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 from ...driver.compile import compile_model
 from ...driver.files import check_files
 from ...importers.light_networks import light_names, seeded

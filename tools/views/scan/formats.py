@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....ir.errors import InputError
-from ....ir.suggestions import suggestion
+from ....ir.support.errors import InputError
+from ....ir.support.suggestions import suggestion
 
 FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 """Formats by file extension."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from ....ir.errors import InputError
-from ....ir.host_memory import available_bytes
+from ....ir.support.errors import InputError
+from ....ir.support.host_memory import available_bytes
 from .sample import EDGES_A_VERTEX, LEAST, MOST
 from .threads import SLICES
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from ....ir.errors import InputError
+from ....ir.support.errors import InputError
 
 LIBRARIES = ("numba", "scipy", "PIL")
 

@@ -9,9 +9,9 @@ from time import perf_counter
 import numpy as np
 from PIL import Image
 
-from ....ir.errors import InputError
 from ....ir.phases import several
-from ....ir.whole_file import whole_file
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
 from ...driver.on_step import OnStep, ignore_step
 from .blur import blur
 from .colours import COLOURINGS

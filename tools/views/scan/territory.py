@@ -7,7 +7,7 @@ from typing import cast
 import numpy as np
 from scipy import ndimage
 
-from ....ir.distinct import distinct
+from ....ir.support.distinct import distinct
 from .blur import blur
 from .forces import Floats, Ids
 from .kernels import deposit_cells, settle

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ....ir.phases import several
-from ....ir.whole_folder import check_whole_folder, whole_folder
+from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ...driver.on_step import OnStep, ignore_step
 from ...driver.page.assets import BESIDE, Assets
 from .colours import COLOURINGS, Colouring, screen

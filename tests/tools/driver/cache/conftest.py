@@ -6,7 +6,7 @@ import onnx
 import pytest
 from some_models import products
 
-from abele.ir.private_folder import intrusion
+from abele.ir.support.private_folder import intrusion
 from abele.tools.driver.cache import store
 
 

@@ -12,7 +12,7 @@ from some_models import products
 
 from abele.dialects.home import Home
 from abele.ir.geometry.layout import block_layout
-from abele.ir.limits import POINTS
+from abele.ir.support.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
 from abele.tools.driver.cache.key import Request, key_of, parts_of, why_no_key

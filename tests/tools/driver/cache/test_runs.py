@@ -15,8 +15,8 @@ from some_models import products
 from abele.backends import executable as program_file
 from abele.backends.host import fusion, keep_run
 from abele.backends.host.kept_run import KeptRun
-from abele.ir.turns import COMPILING
-from abele.ir.whole_file import whole_file
+from abele.ir.support.turns import COMPILING
+from abele.ir.support.whole_file import whole_file
 from abele.tools import Executable, compile_model
 from abele.tools.debug.check import Verdict, check_run
 from abele.tools.driver.arrays import seeded

@@ -4,7 +4,7 @@ import pytest
 from some_models import convolutions, relu
 
 from abele.ir.errors import InputError
-from abele.ir.whole_folder import MANIFEST
+from abele.ir.support.whole_folder import MANIFEST
 from abele.tools import compile_model
 from abele.tools.driver.dump.folder import check_dump, dump_folder
 

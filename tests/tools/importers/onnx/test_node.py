@@ -8,7 +8,7 @@ import pytest
 
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
-from abele.ir.limits import TABLE_ELEMENTS
+from abele.ir.support.limits import TABLE_ELEMENTS
 from abele.tools.importers import import_onnx
 
 from .one_node import one_node

@@ -10,7 +10,7 @@ from abele.backends.reference import run_reference
 from abele.dialects import control
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
-from abele.ir.limits import TURNS
+from abele.ir.support.limits import TURNS
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.tools.importers import import_onnx

@@ -6,7 +6,7 @@ import pytest
 import typer
 from typer.core import TyperGroup
 
-from abele.ir.whole_file import whole_file
+from abele.ir.support.whole_file import whole_file
 from abele.tools.cli import app
 from abele.tools.testing.hostile import interrupted
 from abele.tools.testing.hostile.interrupted import WAYS, WRITERS, Harness, Interruption, Writer

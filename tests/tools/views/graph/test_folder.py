@@ -13,7 +13,7 @@ from some_models import convolutions
 from abele.backends.graph import Graph, graph_of
 from abele.backends.price import price, totals
 from abele.ir.errors import InputError
-from abele.ir.whole_folder import MANIFEST
+from abele.ir.support.whole_folder import MANIFEST
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable
 from abele.tools.views.graph.folder import FILES, QUERIES, write_graph

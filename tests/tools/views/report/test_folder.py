@@ -9,7 +9,7 @@ import pytest
 from some_models import convolutions
 
 from abele.ir.errors import InputError
-from abele.ir.whole_folder import MANIFEST
+from abele.ir.support.whole_folder import MANIFEST
 from abele.tools import load_report
 from abele.tools.driver.compile import compile_model
 from abele.tools.views.report.collect import Report, collect

@@ -15,7 +15,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 
 from abele.ir.errors import InputError
-from abele.ir.whole_folder import MANIFEST
+from abele.ir.support.whole_folder import MANIFEST
 from abele.tools.views.scan import zoom
 from abele.tools.views.scan.scan import Laid, Subject, laid_out
 from abele.tools.views.scan.zoom import check_zoom, write_zoom

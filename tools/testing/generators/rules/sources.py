@@ -20,13 +20,13 @@ from xdsl.dialects.builtin import AnyFloat
 from xdsl.ir import Operation
 
 from .....dialects.levels import LEVELS, NN
-from .....ir.errors import DoesNotFit, InputError
 from .....ir.level import Level
 from .....ir.pass_manager import parse_pipeline
 from .....ir.rules.evaluate import CallFailed
 from .....ir.rules.law import Law
 from .....ir.rules.samples import Sampler
 from .....ir.rules.vocabulary import Vocabulary
+from .....ir.support.errors import DoesNotFit, InputError
 from .....ir.upstream import ModulePass
 from .....passes.pipelines import DOWN, PASSES, expand
 from ...limits import TooLong, at_most

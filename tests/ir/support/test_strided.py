@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from abele.ir.strided import as_strided
+from abele.ir.support.strided import as_strided
 
 
 @pytest.mark.parametrize("name", ["float8_e5m2", "int4", "bfloat16"])

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.ir.distinct import distinct
+from abele.ir.support.distinct import distinct
 
 
 @given(st.lists(st.integers(-5, 5)))

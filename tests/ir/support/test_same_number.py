@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from abele.dialects.structured import Body, Stage
 from abele.ir.geometry.space import AccessMap, AxisMap
-from abele.ir.same_number import same_number, same_numbers
+from abele.ir.support.same_number import same_number, same_numbers
 
 AXES = (AxisMap(3, ((0, 1),), outside="fill"),)
 

@@ -12,7 +12,7 @@ from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space
-from abele.ir.hash_once import hash_once
+from abele.ir.support.hash_once import hash_once
 
 
 class Counted:

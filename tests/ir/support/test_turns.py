@@ -5,13 +5,13 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from time import sleep
 
-from abele.ir.turns import COMPILING, Turns, computed_once
+from abele.ir.support.turns import COMPILING, Turns, computed_once
 
 SETTING = """
 import os, signal
 from threading import Barrier, Event, Thread
 from time import sleep
-from abele.ir.turns import Turns
+from abele.ir.support.turns import Turns
 
 turns, begun, done = Turns(), Event(), []
 

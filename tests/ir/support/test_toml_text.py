@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from abele.backends.target import Target, resolve_target
 from abele.ir.errors import InputError
-from abele.ir.toml_text import read_toml
+from abele.ir.support.toml_text import read_toml
 
 HOSTILE = {
     "a = " + "9" * 5000: r"my\.toml:1: a number of too many digits",

@@ -1,7 +1,7 @@
 import pytest
 
-from abele.ir import cached_by_identity as module
-from abele.ir.cached_by_identity import cached_by_identity
+from abele.ir.support import cached_by_identity as module
+from abele.ir.support.cached_by_identity import cached_by_identity
 
 
 def test_an_object_is_asked_about_once_and_an_equal_one_again():

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from abele.ir.errors import InputError
-from abele.ir.whole_file import check_file, check_folder, whole_file
+from abele.ir.support.whole_file import check_file, check_folder, whole_file
 
 
 def test_a_failed_write_leaves_only_the_old_file(tmp_path: Path):

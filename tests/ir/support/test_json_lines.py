@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 from abele.ir.errors import InputError
-from abele.ir.json_lines import parse_json, read_json
+from abele.ir.support.json_lines import parse_json, read_json
 
 TEXT = """{
   "a": {"b": [1, {"c": "x: {y, \\"z"}],

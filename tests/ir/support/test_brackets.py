@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.ir.brackets import too_deep
-from abele.ir.limits import NESTED_BRACKETS
+from abele.ir.support.brackets import too_deep
+from abele.ir.support.limits import NESTED_BRACKETS
 
 MOST = NESTED_BRACKETS.most
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir import whole_folder as module
 from abele.ir.errors import InputError
-from abele.ir.whole_folder import (
+from abele.ir.support import whole_folder as module
+from abele.ir.support.whole_folder import (
     MANIFEST,
     check_whole_folder,
     folder_until_failure,

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir import beside
-from abele.ir.beside import KEEPS, clean, file_beside, folder_beside
+from abele.ir.support import beside
+from abele.ir.support.beside import KEEPS, clean, file_beside, folder_beside
 
 WRITES = """
 import os, sys
 from pathlib import Path
-from abele.ir.beside import file_beside, folder_beside
+from abele.ir.support.beside import file_beside, folder_beside
 with {}(Path(sys.argv[1], "out")) as made:
     print("made", flush=True)
     {}

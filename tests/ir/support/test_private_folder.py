@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir.private_folder import intrusion, private_folder
+from abele.ir.support.private_folder import intrusion, private_folder
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 import pytest
 
 from abele.ir.errors import InputError
-from abele.ir.user_entries import add_entry, remove_entries
+from abele.ir.support.user_entries import add_entry, remove_entries
 
 
 def test_an_entry_exists_until_the_entries_of_its_owner_are_removed():

@@ -1,4 +1,4 @@
-from abele.ir.unused_names import UnusedNames
+from abele.ir.support.unused_names import UnusedNames
 
 
 def test_a_name_is_given_out_once():

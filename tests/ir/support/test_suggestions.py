@@ -1,6 +1,6 @@
 """Suggestions for a name that does not exist."""
 
-from abele.ir.suggestions import suggestion
+from abele.ir.support.suggestions import suggestion
 
 
 def test_only_similar_names_are_suggested():

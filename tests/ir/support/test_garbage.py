@@ -7,7 +7,7 @@ import weakref
 
 import pytest
 
-from abele.ir.garbage import (
+from abele.ir.support.garbage import (
     HELD_BYTES,
     collect_if_grown,
     collected_seldom,

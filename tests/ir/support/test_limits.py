@@ -3,7 +3,7 @@
 import pytest
 
 from abele.ir.errors import InputError
-from abele.ir.limits import LIMITS, Limit, short
+from abele.ir.support.limits import LIMITS, Limit, short
 
 
 @pytest.mark.parametrize("limit", LIMITS, ids=lambda limit: limit.name)

@@ -3,8 +3,15 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir import sealed_file
-from abele.ir.sealed_file import Broken, open_regular, read_sealed, sealed, unsealed, write_sealed
+from abele.ir.support import sealed_file
+from abele.ir.support.sealed_file import (
+    Broken,
+    open_regular,
+    read_sealed,
+    sealed,
+    unsealed,
+    write_sealed,
+)
 
 CONTENTS = b"some contents"
 

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir.cache_folder import cache_folder
+from abele.ir.support.cache_folder import cache_folder
 
 
 def test_the_folder_is_abeles_own_variable_or_a_folder_in_the_users_cache(

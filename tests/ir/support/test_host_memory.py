@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir import host_memory
-from abele.ir.host_memory import available_bytes, free_bytes, free_mapped_bytes
+from abele.ir.support import host_memory
+from abele.ir.support.host_memory import available_bytes, free_bytes, free_mapped_bytes
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 import pickle
 
-from abele.ir.errors import DoesNotFit, one_line, one_line_with_notes, short_notes
+from abele.ir.errors import DoesNotFit
+from abele.ir.support.errors import one_line, one_line_with_notes, short_notes
 
 
 def test_does_not_fit_says_what_where_how_much_and_what_to_do():

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from abele.ir.deferred import deferred, itself
+from abele.ir.support.deferred import deferred, itself
 
 package = "abele.ir"
 
@@ -46,7 +46,7 @@ def test_an_unknown_name_is_an_error_when_it_is_used():
 
 def test_nothing_is_imported_before_it_is_used():
     script = (
-        "import sys; from abele.ir.deferred import deferred\n"
+        "import sys; from abele.ir.support.deferred import deferred\n"
         "make = deferred('fractions', 'Fraction', None)\n"
         "print('fractions' in sys.modules, make(1), 'fractions' in sys.modules)"
     )

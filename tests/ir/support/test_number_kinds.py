@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from abele.ir.number_kinds import (
+from abele.ir.support.number_kinds import (
     bit_width,
     in_whole_bytes,
     is_floating,
