@@ -118,6 +118,13 @@ TABLE_ELEMENTS = Limit(
     "Elements of a table that an importer computes, such as positions, a mask or a window.",
 )
 
+INLINED_NODES = Limit(
+    "inlined nodes",
+    1 << 18,
+    "Nodes of the functions of a model, once every call is replaced by the function's nodes. "
+    "Functions that call others twice grow exponentially.",
+)
+
 LIMITS = (
     TURNS,
     STRICT_TURNS,
@@ -131,6 +138,7 @@ LIMITS = (
     LISTED_SUPERSTEPS,
     POINTS,
     TABLE_ELEMENTS,
+    INLINED_NODES,
 )
 """All limits, in the order of the documentation."""
 

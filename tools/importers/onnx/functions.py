@@ -7,6 +7,7 @@ nodes are imported one by one in the place of the outer node, under names below 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,10 +20,8 @@ from xdsl.ir import OpResult
 
 from ....ir.provenance import named
 from ....ir.support.errors import InputError
+from ....ir.support.limits import INLINED_NODES, short
 from .node import Graph, Names, Node, Results, Value, dtype_of, shape_of
-
-MOST_NODES = 1 << 18
-"""The most nodes of function bodies in one model. Functions that call others grow exponentially."""
 
 DEEPEST = 64
 """The most functions that may be inside one another."""
@@ -82,8 +81,8 @@ def inlined(node: Node) -> Results:
     _check_operands(node, function)
     body = _bound(node, function)
     graph.count.inlined += len(body)
-    if graph.count.inlined > MOST_NODES:
-        raise node.bad(f"functions with more than {MOST_NODES} nodes altogether; need fewer")
+    if graph.count.inlined > INLINED_NODES.most:
+        raise node.bad(INLINED_NODES.refusal(_altogether(graph.count.inlined)))
     inner = graph.inside(_operands(node, function), _opsets(node, function), path)
     names = Names()
     for proto in body:
@@ -291,17 +290,43 @@ def _bind(node: onnx.NodeProto, binding: _Binding) -> None:
             _bind(inner, binding)
 
 
-def check_calls(functions: Mapping[Function, onnx.FunctionProto], place: str) -> None:
-    """Raise InputError for a function that calls itself, even if no node calls it."""
+def check_calls(
+    nodes: Iterable[onnx.NodeProto],
+    functions: Mapping[Function, onnx.FunctionProto],
+    place: str,
+) -> None:
+    """Raise InputError for a function that calls itself, and for bodies of too many nodes.
+
+    nodes: of the model's graph. A function that calls itself is refused even if no node calls it.
+    All nodes are counted, so that nothing is inlined before functions that grow exponentially are
+    refused.
+    """
     calls = {
-        name: {identity(node) for node in _nodes_in(function.node)} & functions.keys()
+        name: Counter(identity(node) for node in _nodes_in(function.node))
         for name, function in functions.items()
     }
     try:
-        TopologicalSorter(calls).prepare()
+        order = TopologicalSorter(
+            {name: each.keys() & functions.keys() for name, each in calls.items()}
+        ).static_order()
+        total: dict[Function, int] = {}
+        for name in order:
+            total[name] = _inlined(calls[name], total) + calls[name].total()
     except CycleError as error:
         chain = " calls ".join(name for _, name, _ in reversed(error.args[1]))
         raise InputError(f"{place}: the function calls itself: {chain}") from None
+    count = _inlined(Counter(map(identity, _nodes_in(nodes))), total)
+    if count > INLINED_NODES.most:
+        raise InputError(f"{place}: {INLINED_NODES.refusal(_altogether(count))}")
+
+
+def _altogether(nodes: int) -> str:
+    return f"functions of {short(nodes)} nodes, once every call is replaced"
+
+
+def _inlined(calls: Counter[Function], total: Mapping[Function, int]) -> int:
+    """The nodes that take the place of calls. total: the nodes of each function."""
+    return sum(n * total.get(name, 0) for name, n in calls.items())
 
 
 def check_function(function: onnx.FunctionProto, place: str) -> None:

@@ -235,7 +235,7 @@ def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) 
     for function in model.functions:
         check_function(function, place)
     graph.functions = model_functions(model)
-    check_calls(graph.functions, place)
+    check_calls(model.graph.node, graph.functions, place)
     graph.read = partial(_read_node, lenient=lenient)
     names = _node_names(proto)
     nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]

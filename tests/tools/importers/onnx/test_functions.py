@@ -201,13 +201,23 @@ def test_a_broken_function_is_an_error_that_names_the_node(text: str, call: str,
 
 
 def test_functions_that_grow_exponentially_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(functions, "MOST_NODES", 100)
+    monkeypatch.setenv("ABELE_MOST_INLINED_NODES", "100")
     text = "\n".join(
         HEAD + f"F{i} (a) => (b) {{ c = own.F{i + 1} (a) b = own.F{i + 1} (c) }}" for i in range(9)
     )
     last = HEAD + "F9 (a) => (b) { b = Neg (a) }"
-    with pytest.raises(InputError, match=r"functions with more than 100 nodes altogether"):
+    monkeypatch.setattr(functions, "inlined", None)
+    refusal = "functions of 1,534 nodes, .*; at most 100 inlined nodes are allowed"
+    with pytest.raises(InputError, match=refusal):
         outputs_of(calling(f"{text}\n{last}", "y = own.F0 (x)"), floats(2, 3))
+
+
+def test_nodes_of_bodies_that_onnx_defines_count_too(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("ABELE_MOST_INLINED_NODES", "2")
+    nodes = "t = Constant <value_ints = [0, 2]> () b = NegativeLogLikelihoodLoss (a, t)"
+    call = HEAD + f"F (a) => (b) {{ {nodes} }}"
+    with pytest.raises(InputError, match=r"functions of \d+ nodes, .*; at most 2 inlined nodes"):
+        outputs_of(calling(call, "y = own.F (x)"), floats(2, 3))
 
 
 def test_functions_inside_one_another_have_a_deepest_level(monkeypatch: pytest.MonkeyPatch):
