@@ -17,13 +17,13 @@ from abele.dialects.levels import NN as NN_LEVEL
 from abele.dialects.scalar_functions import ARITHMETIC
 from abele.dialects.structured import Structured
 from abele.ir.errors import InputError
-from abele.ir.instances import Instances
 from abele.ir.provenance import named
 from abele.ir.rules.vocabulary import Vocabulary
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
 from abele.passes.differentiate import Differentiate
 from abele.tools.driver.context import new_context
+from abele.tools.testing.generators.instances import Instances
 
 Arrays = dict[str, np.ndarray]
 

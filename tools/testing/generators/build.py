@@ -29,13 +29,13 @@ from ....dialects.structured import (
 )
 from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
-from ....ir.instances import Instances
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import ModuleOp, VerifyException
 from ...driver.arrays import Array
 from ...driver.context import new_context
+from .instances import Instances
 from .program import Program
 from .sketch import LENGTHS, Data, Sketch, Step, is_long
 from .training import as_step

@@ -21,14 +21,14 @@ from weakref import WeakKeyDictionary
 from xdsl.dialects.builtin import AnyFloat, TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute, Block, Operation
 
+from ....ir.rules.build import has_infer, has_infer_all, with_inferred_types
+from ....ir.rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
+from ....ir.rules.climb import Climb, Failure, without_some
+from ....ir.rules.values import Plain
+from ....ir.rules.vocabulary import OpInfo, Vocabulary
+from ....ir.tensor_type import tensor_type
+from ....ir.upstream import UNKNOWN_LOC, VerifyException
 from .recipes import Kind, Recipes, Ways, keep_recipes, kept_recipes
-from .rules.build import has_infer, has_infer_all, with_inferred_types
-from .rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
-from .rules.climb import Climb, Failure, without_some
-from .rules.values import Plain
-from .rules.vocabulary import OpInfo, Vocabulary
-from .tensor_type import tensor_type
-from .upstream import UNKNOWN_LOC, VerifyException
 
 FIRST_TRIES = 4000
 """Operations to try until one of a class verifies for the first time."""

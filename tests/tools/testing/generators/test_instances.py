@@ -9,11 +9,11 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, 
 
 from abele.dialects import nn
 from abele.dialects.nn.base import INTEGER
-from abele.ir.instances import Instances
 from abele.ir.rules.vocabulary import Vocabulary
 from abele.ir.unmet import Unmet
 from abele.ir.upstream import VerifyException
 from abele.tools.driver.context import new_context
+from abele.tools.testing.generators.instances import Instances
 
 SIZES = (1, 2, 3, 5)
 INSTANCES = Instances(Vocabulary(new_context()))

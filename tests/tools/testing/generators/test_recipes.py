@@ -9,11 +9,11 @@ from xdsl.dialects.builtin import TensorType, f16, i32
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, result_def
 
 from abele.dialects import nn
-from abele.ir import instances, recipes
-from abele.ir.instances import Instances
-from abele.ir.recipes import Recipes, keep_recipes, kept_recipes
 from abele.ir.rules.vocabulary import Vocabulary
 from abele.tools.driver.context import new_context
+from abele.tools.testing.generators import instances, recipes
+from abele.tools.testing.generators.instances import Instances
+from abele.tools.testing.generators.recipes import Recipes, keep_recipes, kept_recipes
 
 SOME = Recipes({(2, f16): [{"operands": "2"}], (0, i32): [{}]}, ("sum", "max"))
 

@@ -21,9 +21,9 @@ from typing import Any, cast
 
 from xdsl.ir import Attribute, Operation
 
-from .rules.choices import ELEMENTS
-from .support.cache_folder import cache_folder
-from .support.sealed_file import open_regular
+from ....ir.rules.choices import ELEMENTS
+from ....ir.support.cache_folder import cache_folder
+from ....ir.support.sealed_file import open_regular
 
 Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""
@@ -31,11 +31,11 @@ Kind = tuple[int, Attribute]
 Ways = Mapping[str, str]
 """The way of making each choice, by the choice's name: a recipe."""
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[3]
 """The folder of abele's packages."""
 
-DEFINING = ("ir", "dialects")
-"""The packages whose sources decide what exploring a class finds."""
+DEFINING = ("ir", "dialects", "tools/testing/generators/instances.py")
+"""The packages and the module whose sources decide what exploring a class finds."""
 
 _NAMES = {element: name for name, element in ELEMENTS.items()}
 
@@ -135,8 +135,8 @@ def _file(folder: Path) -> _Kept:
 def _digest() -> str:
     """A digest of everything that the recipes of abele's own classes depend on."""
     found = sha256(f"{sys.version_info[:2]} {version('xdsl')}\n".encode())
-    for package in DEFINING:
-        for path in sorted((ROOT / package).rglob("*.py")):
+    for place in (ROOT / each for each in DEFINING):
+        for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
             found.update(f"{path.relative_to(ROOT)} {path.stat().st_size}\n".encode())
             found.update(path.read_bytes())
     return found.hexdigest()[:24]
