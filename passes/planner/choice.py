@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...dialects.abele import Plan
 from .terms import FREE, Terms, relaxed
 
@@ -58,6 +61,14 @@ def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[
         if not front or c.resident_bytes < front[-1].resident_bytes:
             front.append(c)
     return tuple(front)
+
+
+def pareto_rows(cycles: NDArray[np.float64], size: NDArray[np.integer]) -> NDArray[np.int64]:
+    """The rows of candidates that no other beats in both cycles and size, smallest first."""
+    order = np.lexsort((cycles, size))
+    sorted_cycles = cycles[order]
+    before = np.minimum.accumulate(np.r_[np.inf, sorted_cycles])[:-1]
+    return order[sorted_cycles < before]
 
 
 def best(choices: tuple[Choice, ...], byte_price: float) -> Choice:

@@ -36,9 +36,8 @@ from ..plans.derive import (
 )
 from ..plans.steps import Step, adding, passes_of
 from . import candidates
-from .account import pareto_rows
 from .charges import Charges, Cycles, target_charges
-from .choice import Choice, pareto
+from .choice import Choice, pareto, pareto_rows
 from .estimate import result_dims
 from .price import Integers, block_elements, codelet
 from .problem import Problem

@@ -43,7 +43,7 @@ PROGRAMS: Mapping[str, Program] = {
     "trace": Program("..bench.trace", "trace", ("networks", "target")),
     "planning": Program("..bench.planning", "planning", ("networks", "target")),
     "utilisation": Program("..bench.utilisation", "utilisation", ("target",)),
-    "comparator": Program("..bench.comparator", "comparator", ("json",)),
+    "comparator": Program("..bench.comparator.bench", "comparator", ("json",)),
     "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
     "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
     "learning": Program("..bench.learning.bench", "learning", ("networks", "target", "json")),

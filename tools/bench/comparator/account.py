@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from .charges import Charges, Cycles, divided
-from .price import Integers
+from ....passes.planner.charges import Charges, Cycles
+from ....passes.planner.price import Integers
 
 Sizes = tuple[int, int, int]
 """Rows, depth and columns of a product."""
@@ -31,6 +31,14 @@ Sizes = tuple[int, int, int]
 Turns = tuple[Integers, Integers, Integers]
 Blocks = tuple[Cycles, Cycles, Cycles]
 """Turns of the left operand, the right operand and the result; then elements of their pieces."""
+
+
+def divided(value: ArrayLike, by: ArrayLike) -> Cycles:
+    """A quotient of integers below 2**52, rounded up.
+
+    Floats divide several times as fast as 64-bit integers, and are exact below 2**52.
+    """
+    return np.ceil(np.true_divide(value, by))
 
 
 @dataclass(frozen=True)
@@ -210,14 +218,6 @@ class Account:
         return Account(np.r_[self.cycles, other.cycles], np.r_[self.bytes, other.bytes])
 
 
-def pareto_rows(cycles: Cycles, size: Integers) -> Integers:
-    """The candidates that no other beats in both cycles and size, smallest first."""
-    order = np.lexsort((cycles, size))
-    sorted_cycles = cycles[order]
-    before = np.minimum.accumulate(np.r_[np.inf, sorted_cycles])[:-1]
-    return order[sorted_cycles < before]
-
-
 def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
     """The cost of plans, put together as the comparator does.
 
@@ -226,7 +226,7 @@ def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
     room for the next piece besides the one in use. The copies of the result are merged, charged for
     one step's part of it, and its block is moved once, with six syncs. Room for copies that arrive
     to be merged is not charged.
-    Source: t10_TensorExpression.py, as for `charges.T10`.
+    Source: t10_TensorExpression.py, as for `t10.T10`.
     """
     cells, steps = found.cells(), found.steps()
     pieces = divided(cells, steps)

@@ -7,10 +7,18 @@ from time import process_time
 import numpy as np
 import pytest
 
-from abele.passes.planner.account import COMPARED, WIDER, Candidates, Sizes, Ways, account, bound
-from abele.passes.planner.charges import T10
-from abele.passes.planner.matmul import best, best_without_turns, comparators_rule, splits
 from abele.passes.planner.price import Integers
+from abele.tools.bench.comparator.account import (
+    COMPARED,
+    WIDER,
+    Candidates,
+    Sizes,
+    Ways,
+    account,
+    bound,
+)
+from abele.tools.bench.comparator.matmul import best, best_without_turns, comparators_rule, splits
+from abele.tools.bench.comparator.t10 import T10
 
 from . import comparator_in_loops as loops
 

@@ -13,6 +13,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from ....passes.planner.charges import Charges
+from ....passes.planner.choice import pareto_rows
+from ....passes.planner.price import Integers
 from .account import (
     ONCE,
     Account,
@@ -22,11 +25,9 @@ from .account import (
     account,
     bound,
     bound_of,
-    pareto_rows,
+    divided,
     ragged,
 )
-from .charges import Charges, divided
-from .price import Integers
 
 
 def splits(sizes: Sizes, tiles: int, *, fewest: bool = True) -> Candidates:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from abele.tools.bench import comparator
-from abele.tools.bench.comparator import OTHERS, PUBLISHED, SMALL
+from abele.tools.bench.comparator import bench
+from abele.tools.bench.comparator.bench import OTHERS, PUBLISHED, SMALL
 from abele.tools.views.script import script
 
 SHAPES = "31x257x50,1x2048x1000"
@@ -16,7 +16,7 @@ SHAPES = "31x257x50,1x2048x1000"
 def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path: Path):
     report = tmp_path / "rows.json"
     result = CliRunner().invoke(
-        script(comparator.comparator), ["--shapes", SHAPES, "--json", str(report)]
+        script(bench.comparator), ["--shapes", SHAPES, "--json", str(report)]
     )
     assert result.exit_code == 0, result.output
     assert "31, 257, 50" in result.output
@@ -28,21 +28,21 @@ def test_each_shape_has_a_row_and_no_plan_is_worse_than_the_comparators(tmp_path
 
 
 def test_a_published_figure_that_is_not_matched_fails(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(comparator.PUBLISHED, (31, 257, 50), 1)
-    result = CliRunner().invoke(script(comparator.comparator), ["--shapes", "31x257x50"])
+    monkeypatch.setitem(bench.PUBLISHED, (31, 257, 50), 1)
+    result = CliRunner().invoke(script(bench.comparator), ["--shapes", "31x257x50"])
     assert result.exit_code == 1
     assert "published figures matched: 0 of 1" in result.output
 
 
 def test_there_is_no_ratio_if_no_plan_fits():
-    result = CliRunner().invoke(script(comparator.comparator), ["--shapes", "100000x100000x8"])
+    result = CliRunner().invoke(script(bench.comparator), ["--shapes", "100000x100000x8"])
     assert result.exit_code == 0, result.output
     assert "no plan" in result.output
 
 
 @pytest.mark.parametrize("text", ["12x34", "axbxc", "0x1x2"])
 def test_text_that_is_not_a_shape_is_refused(text: str):
-    assert CliRunner().invoke(script(comparator.comparator), ["--shapes", text]).exit_code == 2
+    assert CliRunner().invoke(script(bench.comparator), ["--shapes", text]).exit_code == 2
 
 
 def test_six_shapes_are_published_and_twenty_are_not():

@@ -1,6 +1,6 @@
 """Compares abele's plans of matrix products with those of T10, under T10's charges.
 
-python -m abele.tools.bench.comparator [--shapes 512x1024x1024,...] [--json FILE]
+python -m abele.tools.bench.comparator.bench [--shapes 512x1024x1024,...] [--json FILE]
 
 The comparator is T10 (SOSP 2024) on Mk2. For six of the shapes, figures of its own search are
 published. That search is not run here: for each shape, this program searches all plans that T10's
@@ -21,14 +21,15 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from ...ir.support.errors import InputError
-from ...ir.support.whole_file import whole_file
-from ...passes.planner.account import COMPARED, WIDER, Sizes
-from ...passes.planner.charges import T10, Charges
-from ...passes.planner.matmul import Front, best, best_without_turns, comparators_rule
-from ..driver.files import check_files
-from ..views.script import run_script
-from ..views.terminal import console
+from ....ir.support.errors import InputError
+from ....ir.support.whole_file import whole_file
+from ....passes.planner.charges import Charges
+from ...driver.files import check_files
+from ...views.script import run_script
+from ...views.terminal import console
+from .account import COMPARED, WIDER, Sizes
+from .matmul import Front, best, best_without_turns, comparators_rule
+from .t10 import T10
 
 PUBLISHED: dict[Sizes, int] = {
     (512, 1024, 1024): 16_892,

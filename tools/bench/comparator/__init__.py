@@ -1,0 +1,1 @@
+"""The search for plans of matrix products against that of T10, under T10's charges."""
