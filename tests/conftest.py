@@ -47,6 +47,8 @@ settings.register_profile(
 )
 settings.load_profile("abele")
 
+pytest_plugins = ["cost_log"]
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
