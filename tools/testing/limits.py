@@ -7,16 +7,19 @@ clock ends work that sleeps or waits.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import gc
 import os
 import signal
+import sys
 import threading
 import weakref
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from time import monotonic, process_time, sleep
 from types import FrameType
+from typing import Any
 
 PATIENCE = 10
 """The limit on the wall clock is this many times the limit of CPU time."""
@@ -32,83 +35,150 @@ class TooLong(BaseException):
 class _OuterTooLong(BaseException):
     """The time of a block around is over, which no handler inside it may take for its own.
 
-    timer: the signal of its timer.
+    limit: of the block around.
     """
 
-    def __init__(self, timer: int) -> None:
+    def __init__(self, limit: _Limit) -> None:
         super().__init__()
-        self.timer = timer
+        self.limit = limit
 
 
 AGAIN = 1.0
-"""Seconds, at least, after which a timer rings again if nothing has come of its first ring."""
+"""Seconds after which a timer rings again if nothing has come of its first ring, because somebody
+has swallowed the exception. After so many seconds it is raised wherever the program is."""
 
 
-@contextmanager
-def at_most(seconds: float) -> Generator[None]:
-    """Raise TooLong inside the block after so many seconds of CPU time.
+@dataclass(frozen=True)
+class _Timer:
+    """A timer of the process.
+
+    signal: its number. clock: returns the seconds that it counts. patience: how many times the
+    limit it waits.
+    """
+
+    timer: int
+    signal: int
+    clock: Callable[[], float]
+    patience: Callable[[], float]
+
+
+_TIMERS = (
+    (
+        _Timer(signal.ITIMER_PROF, signal.SIGPROF, process_time, lambda: 1),
+        _Timer(signal.ITIMER_REAL, signal.SIGALRM, monotonic, lambda: PATIENCE),
+    )
+    if hasattr(signal, "setitimer")
+    else ()
+)
+
+_limits: list[_Limit] = []
+"""The limits of the blocks that are running, from the outside in. A timer raises nothing once its
+block has left this list, so no exception comes late."""
+
+_previous: dict[int, tuple[Any, float]] = {}
+"""What the outermost block has replaced, by signal: the handler, and when its timer would have rung
+by the timer's clock, or 0."""
+
+
+def at_most(seconds: float) -> AbstractContextManager[None]:
+    """A block that is ended by TooLong after so many seconds of CPU time.
 
     This uses the timers of the process: in other threads than the main one, and on systems without
     timers, there is no limit. Limits nest: time in an inner block counts for the outer limit too,
     and what ends with it is the outer block.
     """
-    if threading.current_thread() is not threading.main_thread() or not hasattr(
-        signal, "setitimer"
-    ):
-        yield
+    if threading.current_thread() is not threading.main_thread() or not _TIMERS:
+        return nullcontext()
+    return _Limit(seconds)
+
+
+class _Limit:
+    """The limit of one block."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._depth = 0
+        self.ends: tuple[float, ...] = ()
+
+    def __enter__(self) -> None:
+        self._depth = len(_limits)
+        self.ends = tuple([each.clock() + each.patience() * self._seconds for each in _TIMERS])
+        _limits.append(self)
+        _set_timers()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: object
+    ) -> None:
+        del _limits[self._depth :]
+        _set_timers()
+        if isinstance(error, _OuterTooLong) and error.limit is self:
+            raise self.over() from None
+
+    def over(self) -> TooLong:
+        """The exception that ends the block."""
+        return TooLong(f"more than {self._seconds:g} s")
+
+
+def _set_timers() -> None:
+    """Let each timer ring when the first of the limits is over."""
+    for at, each in enumerate(_TIMERS):
+        if each.signal not in _previous:
+            left, _ = signal.getitimer(each.timer)
+            end = each.clock() + left if left else 0.0
+            _previous[each.signal] = signal.signal(each.signal, _ring), end
+        if _limits:
+            left = min([limit.ends[at] for limit in _limits]) - each.clock()
+            signal.setitimer(each.timer, max(left, MOMENT), AGAIN)
+            continue
+        # A ring that is on its way is heard before its handler goes.
+        signal.setitimer(each.timer, 0)
+        handler, end = _previous.pop(each.signal)
+        signal.signal(each.signal, signal.SIG_DFL if handler is None else handler)
+        if end:
+            signal.setitimer(each.timer, max(end - each.clock(), MOMENT))
+
+
+def _ring(number: int, frame: FrameType | None) -> None:
+    """Raise the exception of the limit that is over, once it can be raised."""
+    at = [each.signal for each in _TIMERS].index(number)
+    if not _limits:
         return
-    with (
-        _alarm(signal.SIGPROF, signal.ITIMER_PROF, seconds),
-        _alarm(signal.SIGALRM, signal.ITIMER_REAL, PATIENCE * seconds),
-    ):
-        yield
+    first = min(_limits, key=lambda limit: limit.ends[at])
+    left = first.ends[at] - _TIMERS[at].clock()
+    # A timer and its clock differ by some milliseconds.
+    if left > 0 or _is_at_an_end(frame) or (left > -AGAIN and _would_be_lost(frame)):
+        signal.setitimer(_TIMERS[at].timer, max(left, MOMENT), AGAIN)
+        return
+    raise first.over() if first is _limits[-1] else _OuterTooLong(first)
 
 
-@contextmanager
-def _alarm(number: int, timer: int, seconds: float) -> Generator[None]:
-    """Raise TooLong inside the block when a timer of the process expires."""
-
-    def ring(number: int, frame: FrameType | None) -> None:
-        if _would_be_ignored(frame):
-            signal.setitimer(timer, MOMENT)
-            return
-        raise over() if is_own else _OuterTooLong(number)
-
-    def over() -> TooLong:
-        return TooLong(f"more than {seconds:g} s")
-
-    left, _ = signal.getitimer(timer)
-    is_own = not left or seconds <= left
-    given = seconds if is_own else left
-    previous = signal.signal(number, ring)
-    # Code that Python calls in between may swallow an exception, so the timer rings again.
-    signal.setitimer(timer, given, max(given, AGAIN))
-    try:
-        yield
-    except _OuterTooLong as late:
-        if late.timer == number and is_own:
-            raise over() from None
-        raise
-    finally:
-        rest, _ = signal.setitimer(timer, 0)
-        signal.signal(number, previous)
-        if left:
-            # At least a moment, because 0 would switch the outer timer off.
-            signal.setitimer(timer, max(left - (given - rest), MOMENT))
-
-
-def _would_be_ignored(frame: FrameType | None) -> bool:
-    """Whether Python would print an exception raised here and continue.
-
-    It does so in destructors, in callbacks of weak references and in callbacks of the garbage
-    collector.
-    """
-    watchers = {getattr(each, "__code__", None) for each in gc.callbacks}
+def _is_at_an_end(frame: FrameType | None) -> bool:
+    """Whether a block is being entered or left, and an exception would stop that halfway."""
+    if frame is not None and frame.f_code.co_filename == contextlib.__file__:
+        return True
     while frame is not None:
-        code = frame.f_code
-        if code.co_name == "__del__" or code.co_filename == weakref.__file__ or code in watchers:
+        if frame.f_code in _ENDS:
             return True
         frame = frame.f_back
+    return False
+
+
+def _would_be_lost(frame: FrameType | None) -> bool:
+    """Whether an exception raised here would be lost, or would switch something off.
+
+    Python prints one and continues in destructors, in callbacks of weak references and of the
+    garbage collector, and where a function of `sys.settrace` runs because a generator is destroyed.
+    One in such a function also ends the tracing.
+    """
+    called = (*gc.callbacks, sys.gettrace(), sys.getprofile())
+    watchers = {getattr(each, "__code__", None) for each in called}
+    while frame is not None:
+        code, caller = frame.f_code, frame.f_back
+        if code.co_name == "__del__" or code.co_filename == weakref.__file__ or code in watchers:
+            return True
+        if caller is not None and getattr(caller.f_trace, "__code__", None) is code:
+            return True
+        frame = caller
     return False
 
 
@@ -116,16 +186,29 @@ POLL = 1.0
 """Seconds between two checks of the guarded blocks. Two in a row have to find a block late."""
 
 
-@dataclass
 class _Guarded:
-    end: float
-    wall_end: float
-    message: Callable[[], str]
-    late: bool = False
+    """A block that the guard thread watches. late: whether it was late at the latest check."""
+
+    def __init__(self, seconds: float, message: Callable[[], str]) -> None:
+        self._seconds = seconds
+        self.message = message
+        self.late = False
+        self._depth = 0
+        self._end = self._wall_end = 0.0
+
+    def __enter__(self) -> None:
+        self._end = process_time() + self._seconds
+        self._wall_end = monotonic() + PATIENCE * self._seconds
+        self._depth = len(_going)
+        _going.append(self)
+
+    def __exit__(self, *error: object) -> None:
+        del _going[self._depth :]
 
     @property
     def over(self) -> bool:
-        return process_time() >= self.end or monotonic() >= self.wall_end
+        """Whether the block has taken too long by now."""
+        return process_time() >= self._end or monotonic() >= self._wall_end
 
 
 _going: list[_Guarded] = []
@@ -133,9 +216,9 @@ _guarded: set[int] = set()
 """Processes that have a guard thread. A forked process inherits this set, but not the thread."""
 
 
-@contextmanager
-def guarded(seconds: float, message: Callable[[], str]) -> Generator[None]:
-    """End the process if the block, in the main thread, takes too long and cannot be interrupted.
+def guarded(seconds: float, message: Callable[[], str]) -> AbstractContextManager[None]:
+    """A block, in the main thread, whose process ends if it takes too long and cannot be
+    interrupted.
 
     seconds: as for `at_most`, which cannot interrupt C code. If C code never returns but has
     released the interpreter lock, as NumPy's loops do, another thread writes the message to
@@ -143,17 +226,12 @@ def guarded(seconds: float, message: Callable[[], str]) -> Generator[None]:
     within the process; pytest's faulthandler_timeout shows where it is.
     """
     if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+        return nullcontext()
     if os.getpid() not in _guarded:
         # Thread.start waits until the thread runs: for ever if it dies for lack of memory.
         _thread.start_new_thread(_guard, ())
         _guarded.add(os.getpid())
-    _going.append(_Guarded(process_time() + seconds, monotonic() + PATIENCE * seconds, message))
-    try:
-        yield
-    finally:
-        _going.pop()
+    return _Guarded(seconds, message)
 
 
 def _guard() -> None:
@@ -172,3 +250,22 @@ def _guard() -> None:
                 os.write(2, f"{message}\n".encode())
                 os._exit(1)
             each.late = True
+
+
+_ENDS = {
+    each.__code__
+    for each in (
+        _Limit.__enter__,
+        _Limit.__exit__,
+        _Guarded.__enter__,
+        _Guarded.__exit__,
+        _set_timers,
+    )
+}
+"""The code at both ends of a block. An exception in the middle of it would leave the block in its
+list for ever, and end the process later."""
+
+if hasattr(os, "register_at_fork"):
+    # Neither timers nor the guard are inherited.
+    os.register_at_fork(after_in_child=_limits.clear)
+    os.register_at_fork(after_in_child=_going.clear)
