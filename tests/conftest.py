@@ -47,7 +47,7 @@ settings.register_profile(
 )
 settings.load_profile("abele")
 
-pytest_plugins = ["cost_log"]
+pytest_plugins = ["cost_log", "skip_reasons"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -84,6 +84,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if used is not None:
             more = settings(used, max_examples=times * used.max_examples)
             test._hypothesis_internal_use_settings = more
+
+
+def pytest_runtest_logfinish() -> None:
+    # A command freezes the heap at its end. Here, the process goes on: garbage would never be
+    # freed, and each compile would count the frozen objects, which takes a second for many.
+    gc.unfreeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import gc
 import io
 import json
 import os
@@ -27,6 +26,7 @@ from typing import Any, NoReturn, cast
 from typer.core import TyperGroup
 
 from ....ir.support.errors import InputError
+from ....ir.support.garbage import heap_frozen
 from .agreement import NOTHING, disagreement
 from .case import Case
 from .outcome import Outcome
@@ -113,11 +113,11 @@ def start(case: Case, commands: TyperGroup) -> Running:
     case.write(scratch / WORK)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Or the child searches the parent's heap for garbage before it reads anything.
-    gc.freeze()
-    process = os.fork()
-    if process == 0:
-        _child(case, scratch, commands)
+    # Or the child searches the parent's heap for garbage, or counts what is frozen of it.
+    with heap_frozen():
+        process = os.fork()
+        if process == 0:
+            _child(case, scratch, commands)
     return Running(case, scratch, process)
 
 

@@ -1,5 +1,6 @@
 """Each verdict, on a command that deserves it."""
 
+import gc
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from abele.ir.errors import InputError
+from abele.ir.support.garbage import collection_paused
 from abele.tools.testing.hostile import child
 from abele.tools.testing.hostile.case import Case
 from abele.tools.testing.hostile.outcome import Outcome
@@ -51,6 +53,16 @@ def hang() -> None:
 def memory() -> None:
     with user_errors():
         np.ones(child.MEMORY // 8 + (1 << 20))
+
+
+@app.command()
+def frozen() -> None:
+    assert gc.get_freeze_count() > 10_000
+    # To count takes a second for a large heap.
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delattr(gc, "get_freeze_count")
+        with collection_paused():
+            pass
 
 
 @app.command()
@@ -143,6 +155,12 @@ def test_an_endless_loop_is_a_hang_and_is_located(monkeypatch: pytest.MonkeyPatc
     found = outcome("hang")
     assert found.verdict == "hang"
     assert "test_child.py" in found.site
+
+
+def test_the_heap_of_the_parent_is_frozen_in_the_child_alone():
+    before = gc.get_freeze_count()
+    assert outcome("frozen").verdict == "accepted"
+    assert gc.get_freeze_count() == before
 
 
 def test_files_that_arguments_name_may_be_read():
