@@ -22,6 +22,7 @@ from ..ir.upstream import Context, ModuleOp, ModulePass
 from .planner.constrained import plan_program
 from .planner.fineness import check_vertices, with_vertices
 from .planner.relaxed import write_relaxed
+from .planner.storing_once import Asked, store_once
 from .plans.beside import wish_homes
 from .plans.fused import FusedGroups
 from .plans.homes import Homes
@@ -33,7 +34,7 @@ class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
 
     nn -> nn. Plans that operations already have are kept. A group has one plan, on its first
-    operation.
+    operation. Readers of a constant that a weight holds too share the weight if that is better.
     target: the target to plan for, as --target takes it; if none is given, the module's own, else
     mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
     memory_proportion: the part of a tile's usable memory that one operator may take for copies,
@@ -72,6 +73,7 @@ class PlanSplits(ModulePass):
             check_vertices(self.vertices_per_tile)
         wish_homes(op)
         _check_homes(op, target)
+        store_once(op, target, Asked(self.constraints, self.memory_proportion, self.joint))
         with FusedGroups(op):
             planned = plan_program(
                 op, target, self.constraints, self.memory_proportion, joint=self.joint

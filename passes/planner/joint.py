@@ -1,20 +1,26 @@
-"""Plans that are chosen together, because their operators share a weight that a run changes.
+"""Plans that are chosen together, because their operators share a weight.
 
-The forward operator places the weight. The backward one reads it, and its update writes it back. By
-itself, each would choose another layout, and the weight would be rearranged between them. Here, the
-few best plans of the operator that places the weight are tried together with plans of all others
-that leave the weight, its gradient and what the optimiser keeps where the weight lies.
+In a step of training, the forward operator places the weight. The backward one reads it, and its
+update writes it back. By itself, each would choose another layout, and the weight would be
+rearranged between them. Here, the few best plans of the operator that places the weight are tried
+together with plans of all others that leave the weight, its gradient and what the optimiser keeps
+where the weight lies.
+
+A weight that no run changes may have several readers too: a lookup in a table of embeddings, and
+the product with this table that makes logits. The first reader places the weight, but a later one
+may need it more. So plans of the first reader are tried as well that place the weight where the
+best plans of the others want it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import prod
 
 from ...backends.target import Target
 from ...dialects.abele import Plan
-from ...ir.geometry.layout import Layout
+from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import IntDisjointSet
 from ..plans.derive import compute_layouts
 from ..plans.steps import takes_steps
@@ -22,7 +28,7 @@ from .arrival import relayout_cycles
 from .candidates import inherited, leaving
 from .choice import Choice
 from .graph import Graph, Operator, Relayout
-from .keeping import kept
+from .keeping import keeping, kept
 from .layouts import Chooser, Decided
 from .problem import final_layouts_of
 from .question import Question
@@ -31,6 +37,13 @@ from .serial import priced
 
 TRIED = 24
 """Layouts of a weight that are tried, those of the fastest plans of its first reader."""
+
+WISHES = 4
+"""Layouts that each later reader of a weight wants most, of those that the first reader can leave
+the weight in. They are tried as well.
+
+Chosen by judgement, not measured: the best one by itself is nearly always the best one for all.
+"""
 
 SMALLEST = 1 << 16
 """Bytes of the smallest weight that is worth the search."""
@@ -42,7 +55,8 @@ class _Family:
 
     home: its slot. slots: of all of these values. first: the operator that places the weight.
     others: the other operators that read or write one of the values, in program order. copies:
-    those of the values that are copied into another one's layout.
+    those of the values that are copied into another one's layout. changes: whether a run changes
+    the weight.
     """
 
     home: int
@@ -50,10 +64,11 @@ class _Family:
     first: Operator
     others: tuple[Operator, ...]
     copies: tuple[Relayout, ...]
+    changes: bool
 
 
 def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
-    """What was decided, with joint plans for the operators of each weight that a run changes.
+    """What was decided, with joint plans for the operators of each weight that several share.
 
     The same if that is not faster.
     """
@@ -68,7 +83,7 @@ def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) ->
 
 
 def _families(graph: Graph) -> list[_Family]:
-    """The families of the weights of a program that a run changes."""
+    """The families of the weights of a program that a run changes or several operators read."""
     alike = IntDisjointSet(size=len(graph.itemsizes))
     position = {node: i for i, node in enumerate(graph.nodes)}
     homes: dict[int, Operator] = {}
@@ -81,12 +96,14 @@ def _families(graph: Graph) -> list[_Family]:
             if _as_result(node, i):
                 alike.union(slot, node.result)
     stored = {n.destination for n in graph.nodes if isinstance(n, Relayout)}
+    shared = {slot for node in graph.operators for slot in node.operands} & homes.keys()
     members: dict[int, list[int]] = {}
     for slot in range(len(graph.itemsizes)):
         members.setdefault(alike[slot], []).append(slot)
     found: list[_Family] = []
     for slots in members.values():
-        placed = [slot for slot in slots if slot in stored and slot in homes]
+        changing = [slot for slot in slots if slot in stored and slot in homes]
+        placed = changing or [slot for slot in slots if slot in shared]
         if not placed or any(slot in graph.fixed for slot in slots):
             continue
         home = min(placed, key=lambda slot: position[homes[slot]])
@@ -104,7 +121,8 @@ def _families(graph: Graph) -> list[_Family]:
         if first is not nodes[0] or size < SMALLEST or any(n.given or n.times != 1 for n in nodes):
             continue
         copies = tuple(n for n in graph.nodes if isinstance(n, Relayout) and n.destination in own)
-        found.append(_Family(home, own, first, tuple(nodes[1:]), copies))
+        others = tuple(nodes[1:])
+        found.append(_Family(home, own, first, others, copies, changes=bool(changing)))
     return found
 
 
@@ -164,6 +182,8 @@ class _Joint:
         k = next(i for i, slot in first.homes.items() if slot == self.family.home)
         found: dict[Layout, Plan] = {}
         known = [each.plan for each in kept(question, first.pins)]
+        if not self.family.changes:
+            known.extend(self._wished(k))
         for plan in (self.decided.options[first].choice.plan, *known, *by_promise(question)):
             if takes_steps(plan):
                 continue
@@ -174,6 +194,34 @@ class _Joint:
                 break
         have = self.decided.have[first]
         return [(self.chooser.priced(first, p, have), layout) for layout, p in found.items()]
+
+    def _wished(self, operand: int) -> Iterator[Plan]:
+        """Plans of the first operator that place the weight, its operand, where others want it."""
+        first = self.family.first.problem
+        for node in self.family.others:
+            kept_layouts = 0
+            for layout in self._wishes(node):
+                plans = keeping(first, operand, placement(layout), self.target)
+                yield from plans
+                kept_layouts += bool(plans)
+                if kept_layouts == WISHES:
+                    break
+
+    def _wishes(self, node: Operator) -> Iterator[Layout]:
+        """The layouts in which an operator reads the weight under its most promising plans, if it
+        may place the weight itself."""
+        slots = [i for i, slot in enumerate(node.operands) if slot in self.family.slots]
+        resident = tuple(i in slots or stays for i, stays in enumerate(node.problem.resident))
+        have = tuple(None if i in slots else each for i, each in enumerate(self.decided.have[node]))
+        alone = replace(node.problem, resident=resident)
+        found: set[Layout] = set()
+        for plan in by_promise(Question(alone, have, self.target, self.chooser.bound)):
+            if takes_steps(plan):
+                continue
+            layouts = compute_layouts(node.problem.structure, plan)
+            wanted = {layouts[i] for i in slots if layouts[i].is_partition}
+            yield from sorted(wanted - found, key=lambda layout: layout.cells)
+            found |= wanted
 
     def _best(self, node: Operator, layout: Layout) -> tuple[Choice, float]:
         """The fastest plan of an operator if the family has a layout, and the cycles until its

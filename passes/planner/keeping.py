@@ -60,7 +60,7 @@ def kept(question: Question, pins: Pins) -> tuple[Choice, ...]:
     operand, home = max(own, key=lambda pin: sizes[pin[0]])
     return tuple(
         priced(question, plan)
-        for plan in _keeping(problem, operand, placement(home.layout), question.target)
+        for plan in keeping(problem, operand, placement(home.layout), question.target)
     )
 
 
@@ -115,7 +115,7 @@ def _elsewhere(question: Question, pins: Pins, times: int, plan: Plan) -> tuple[
 
 
 @lru_cache(maxsize=4096)
-def _keeping(problem: Problem, operand: int, wanted: Layout, target: Target) -> tuple[Plan, ...]:
+def keeping(problem: Problem, operand: int, wanted: Layout, target: Target) -> tuple[Plan, ...]:
     """The most promising plans under which an operand has a placement."""
     rank = len(problem.structure.space.dims)
     every = _ways(problem, operand, wanted)

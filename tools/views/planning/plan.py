@@ -31,6 +31,7 @@ from ....passes.planner.constrained import plan_program
 from ....passes.planner.question import Question
 from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
+from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
 from ....passes.train import Train
 from ...driver.extensions.load import load_extensions
@@ -230,6 +231,7 @@ def plan_model(
     if level != NN:
         raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
     on_step("plan")
+    store_once(program.module, machine, Asked(constraints or "", memory_proportion))
     FusedGroups(program.module).fuse()
     planned = plan_program(program.module, machine, constraints or "", memory_proportion)
     network = planned.network
