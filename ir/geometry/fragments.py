@@ -59,6 +59,12 @@ def fragments(shared: Overlap) -> Fragments:
 
     A block is filled in the order of its addresses.
     """
+    return fragments_of(shared, shared.received, sent_elements(shared))
+
+
+def fragments_of(shared: Overlap, received: Counts, sent: Counts) -> Fragments:
+    """As fragments, if it is known how many elements each destination cell receives, and each
+    source cell sends: `shared.received` and `sent_elements`."""
     source, destination = shared.source, shared.destination
     axes = _axes(shared)
     local = _local(shared, axes)
@@ -71,11 +77,11 @@ def fragments(shared: Overlap) -> Fragments:
         leaving = leaving * (parts_of_cells(source.parts, (d,)) == 0)
     if is_sent_once(shared):
         leaving = leaving - at_first_replicas(shared, local)
-    received = np.where(shared.received > 0, np.maximum(reaching - local, 1), 0)
+    reaching = np.where(received > 0, np.maximum(reaching - local, 1), 0)
     return Fragments(
-        received=received,
-        places=np.minimum(received, filled + local),
-        sent=np.where(sent_elements(shared) > 0, np.maximum(leaving, 1), 0),
+        received=reaching,
+        places=np.minimum(reaching, filled + local),
+        sent=np.where(sent > 0, np.maximum(leaving, 1), 0),
     )
 
 
@@ -87,10 +93,16 @@ def most_fragments(shared: Overlap) -> tuple[int, int]:
     return int(received), int(sent)
 
 
-_Runs = tuple[Counts, Counts, Counts]
+_Runs = tuple[Counts | int, Counts | int, Counts | int]
 """Three counts for each part or pair of parts along some axes: shared elements; pairs that share
-all of both blocks; pieces shared by the other pairs.
+all of both blocks; pieces shared by the other pairs. A number stands for equal counts.
 """
+
+
+def _alike(counts: Counts) -> Counts | int:
+    """The number that all counts are, if they are equal."""
+    first = int(counts[0]) if len(counts) else 0
+    return first if (counts == first).all() else counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,54 +151,61 @@ class _Axes:
         return _most(self.leaving)
 
     def _summed(self, elements: Counts, part: Counts, parts: int) -> _Runs:
+        every = _alike(elements)
         if not self.in_runs:
-            return elements, np.zeros_like(elements), elements
+            return every, 0, every
         pieces = self.group.shared.pieces
         whole = np.bincount(part[self._whole], minlength=parts)
         if pieces is None:
-            return elements, whole, np.bincount(part, minlength=parts) - whole
-        return elements, whole, summed(part, np.where(self._whole, 0, pieces), parts)
+            return every, _alike(whole), _alike(np.bincount(part, minlength=parts) - whole)
+        rest = summed(part, np.where(self._whole, 0, pieces), parts)
+        return every, _alike(whole), _alike(rest)
 
-    @property
+    @cached_property
     def filled(self) -> _Runs:
         """The counts of each destination part as if one source part held all of its elements."""
         wanted = self.group.wanted
         whole = wanted == self.box
-        return wanted, whole.astype(np.int64), ((wanted > 0) & ~whole).astype(np.int64)
+        ended = (wanted > 0) & ~whole
+        return _alike(wanted), _alike(whole.astype(np.int64)), _alike(ended.astype(np.int64))
 
     def of_pairs(self, destination: Counts, source: Counts) -> _Runs:
         """The counts of the given pairs of parts."""
         shared = self.group.shared
         count = shared.at(destination, source)
         if not self.in_runs:
-            return count, np.zeros_like(count), count
+            return count, 0, count
         whole = self._are_whole(count)
+        if shared.pieces is None:
+            return count, whole.astype(np.int64), ((count > 0) & ~whole).astype(np.int64)
         pieces = np.where(whole, 0, shared.pieces_at(destination, source))
         return count, whole.astype(np.int64), pieces
 
 
 def _to_cells(layout: Layout, dims: tuple[int, ...], values: _Runs) -> _Runs:
-    """Counts of parts along some dimensions as counts of cells; one entry stays one entry for all
-    cells.
-    """
-    if len(values[0]) == 1:
-        return values
-    part = parts_of_cells(layout.parts, dims)
-    return values[0][part], values[1][part], values[2][part]
+    """Counts of parts along some dimensions as counts of cells."""
+    elements, whole, pieces = (
+        each if isinstance(each, int) else each[parts_of_cells(layout.parts, dims)]
+        for each in values
+    )
+    return elements, whole, pieces
 
 
 def _most(values: _Runs) -> _Runs:
     """The maximum of each of the three counts."""
-    elements, whole, pieces = (each.max(initial=0, keepdims=True) for each in values)
+    elements, whole, pieces = (
+        each if isinstance(each, int) else int(each.max()) for each in values
+    )
     return elements, whole, pieces
 
 
 def _runs(axes: Iterable[_Runs]) -> Counts:
     """The number of runs, from the counts along each group of axes, the innermost group first."""
-    ended, whole = np.zeros(1, np.int64), np.ones(1, np.int64)
+    ended: Counts | int = 0
+    whole: Counts | int = 1
     for elements, full, pieces in axes:
         ended, whole = elements * ended + pieces * whole, full * whole
-    return ended + whole
+    return np.atleast_1d(np.asarray(ended + whole, np.int64))
 
 
 # Many overlaps have the same groups along some axes.

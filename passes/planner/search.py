@@ -25,7 +25,7 @@ from .estimate import Splits, combining_cycles, shortlist, trade_offs
 from .orders import orders
 from .problem import Problem
 from .question import Question
-from .superstep import arrived, lower_bounds
+from .superstep import arrived, lower_bounds, received
 from .terms import Terms
 
 COMBINE_FINALISTS = 1
@@ -128,9 +128,21 @@ def finalists(question: Question, *, lean: bool = False) -> tuple[Choice, ...]:
     return tuple(sorted(fitting(found, question.bound, problem.terms), key=rank))
 
 
+@lru_cache(maxsize=16384)
 def fastest(question: Question) -> Choice:
     """The fastest plan of an operator within the bound, whatever bytes it leaves resident."""
+    if not question.problem.merges:
+        # Where nothing is combined, the most promising plan is the fastest.
+        first = next(_by_promise(question, _worth_trying(question, _hopeful(question))))
+        if _combining(question, first.plan) is None:
+            return first
     return finalists(question)[0]
+
+
+def _hopeful(question: Question) -> Splits:
+    """The splits of which the fastest plan is expected."""
+    short = shortlist(question.problem, question.target, question.bound)
+    return short.fast if question.problem.merges else short.fast[:COMBINE_FINALISTS]
 
 
 @lru_cache(maxsize=4096)
@@ -172,7 +184,9 @@ def _priced(question: Question, splits: Splits) -> tuple[Choice, ...]:
 def sketched(question: Question) -> tuple[Choice, ...]:
     """Plans that trade cycles for bytes, the most promising first.
 
-    The price of combining is an estimate; `exact` computes the real one.
+    The price of combining is an estimate; `exact` computes the real one. A plan that cannot be
+    better than an earlier one may have a lower bound of its price. It only tells which amounts of
+    memory there are.
     """
     short = shortlist(question.problem, question.target, question.bound)
     splits = tuple(dict.fromkeys(short.fast + short.lean))
@@ -183,8 +197,10 @@ def sketched(question: Question) -> tuple[Choice, ...]:
         key=lambda pair: (pair[0] + pair[1].cycles, *rank(pair[1])),
     ):
         if not _beaten(choice, cycles, found):
-            priced = arrived(question, choice)
-            found.append(replace(priced, cycles=priced.cycles + cycles))
+            closer = received(question, choice)
+            if not _beaten(closer, cycles, found):
+                closer = arrived(question, choice)
+            found.append(replace(closer, cycles=closer.cycles + cycles))
     return tuple(fitting(found, question.bound, question.terms))
 
 
@@ -232,26 +248,28 @@ def _ordered(problem: Problem, splits: Splits, target: Target) -> tuple[Plan, ..
 def _by_promise(question: Question, plans: tuple[Plan, ...]) -> Iterator[Choice]:
     """The choices within the bound, the most promising first; the price of combining is left out.
 
-    A choice is promising if its cycles and the estimated cycles of combining are few. The exact
-    arrival of operands is computed only when a choice leads by its lower bound.
+    A choice is promising if its cycles and the estimated cycles of combining are few. Each closer
+    price of the arrival of operands is computed only when a choice leads by the one before.
     """
     least = lower_bounds(question, plans)
     merging = _merging(question, least)
     fits = {id(choice) for choice in fitting(least, question.bound, question.terms)}
 
-    def entry(i: int, choice: Choice, priced: bool) -> _Entry:
-        _, resident, temporary, cells = rank(choice)
-        cycles = choice.cycles + merging[i]
-        return cycles, resident, temporary, cells, i, priced, choice
+    def entry(i: int, bound: Choice, steps: int) -> _Entry:
+        _, resident, temporary, cells = rank(bound)
+        return bound.cycles + merging[i], resident, temporary, cells, i, steps, bound
 
-    queue = [entry(i, choice, False) for i, choice in enumerate(least) if id(choice) in fits]
+    queue = [entry(i, choice, 0) for i, choice in enumerate(least) if id(choice) in fits]
     heapify(queue)
     while queue:
-        *_, i, priced, choice = heappop(queue)
-        if priced:
+        *_, i, steps, choice = heappop(queue)
+        if steps == len(CLOSER):
             yield choice
         else:
-            heappush(queue, entry(i, arrived(question, choice), True))
+            heappush(queue, entry(i, CLOSER[steps](question, least[i]), steps + 1))
 
 
-_Entry: TypeAlias = "tuple[float, int, int, int, int, bool, Choice]"
+CLOSER = (received, arrived)
+"""What makes a lower bound of a choice closer, one after the other. The last gives the price."""
+
+_Entry: TypeAlias = "tuple[float, int, int, int, int, int, Choice]"

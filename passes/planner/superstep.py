@@ -23,7 +23,7 @@ from ..plans.derive import (
     leaves_partials,
     movement_result_layout,
 )
-from .arrival import Operand, arrival_of
+from .arrival import Arrival, Operand, arrival_at_least, arrival_of
 from .choice import Choice
 from .estimate import result_dims
 from .price import codelets
@@ -72,15 +72,25 @@ def _with_codelet(plan: Plan, method: str, workers: tuple[int, ...]) -> Plan:
 
 def arrived(question: Question, least: Choice) -> Choice:
     """A lower bound with the exact price of the arrival of its operands."""
-    sources = _sources(question, least.plan)
-    arrival = arrival_of(
-        tuple(
-            Operand(each.lies, each.wanted, each.dtype.itemsize, each.move)
-            for each in sources
-            if each.lies is not None and (each.move is not None or each.lies != each.wanted)
-        ),
-        question.target,
+    return _with_arrival(least, arrival_of(_arriving(question, least), question.target))
+
+
+def received(question: Question, least: Choice) -> Choice:
+    """A lower bound with a closer lower bound of the arrival of its operands."""
+    return _with_arrival(least, arrival_at_least(_arriving(question, least), question.target))
+
+
+def _arriving(question: Question, choice: Choice) -> tuple[Operand, ...]:
+    """The operands that have to arrive under a plan."""
+    return tuple(
+        Operand(each.lies, each.wanted, each.dtype.itemsize, each.move)
+        for each in _sources(question, choice.plan)
+        if each.lies is not None and (each.move is not None or each.lies != each.wanted)
     )
+
+
+def _with_arrival(least: Choice, arrival: Arrival) -> Choice:
+    """A choice that has a lower bound of its arrival, with another arrival instead."""
     exchange, compute = arrival.then(least.compute_cycles)
     # Runs for most plans; calling the constructor is several times as fast as replace().
     return Choice(

@@ -12,7 +12,7 @@ from abele.ir.geometry.space import Dim, Space, identity_map
 from abele.passes.planner.choice import best, pareto
 from abele.passes.planner.problem import final_layouts_of, movement_problem
 from abele.passes.planner.question import Question
-from abele.passes.planner.search import exact, fastest, search
+from abele.passes.planner.search import exact, fastest, finalists, search, sketched
 from abele.passes.plans.derive import (
     final_layout,
     movement_result_layout,
@@ -53,6 +53,35 @@ def test_every_plan_is_legal(structure: Structure, tiles: int, data: st.DataObje
             assert prod(plan.workers) <= target.workers
             for parts, cut, dim in zip(plan.workers, plan.split, structure.space.dims, strict=True):
                 assert parts == 1 or (dim.kind == "parallel" and parts <= -(-dim.size // cut))
+
+
+@given(structures(), st.sampled_from((2, 5, 8)), st.booleans(), st.sampled_from((1 << 10, 1 << 30)))
+@settings(max_examples=60)
+def test_the_fastest_plan_is_the_first_finalist(
+    structure: Structure, tiles: int, merges: bool, bound: int
+):
+    question = question_of(problem(structure), resolve_target(f"tiny:{tiles}"), bound)
+    question = replace(question, problem=replace(question.problem, merges=merges))
+    assert fastest(question) == finalists(question)[0]
+
+
+@given(structures(), st.sampled_from((2, 5, 8)))
+@settings(max_examples=60)
+def test_a_sketch_with_another_price_than_its_own_is_never_the_best(
+    structure: Structure, tiles: int
+):
+    question = question_of(problem(structure), resolve_target(f"tiny:{tiles}"))
+    question = replace(question, problem=replace(question.problem, merges=False))
+    found = sketched(question)
+    for i, sketch in enumerate(found):
+        price = exact(question, sketch.plan).cycles
+        assert sketch.cycles <= price
+        assert sketch.cycles == price or any(
+            other.cycles <= sketch.cycles
+            and other.resident_bytes <= sketch.resident_bytes
+            and other.temporary_bytes <= sketch.temporary_bytes
+            for other in found[:i]
+        )
 
 
 @given(structures())
