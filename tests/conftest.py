@@ -47,6 +47,8 @@ settings.register_profile(
 )
 settings.load_profile("abele")
 
+from kept_kernels import compile_once  # noqa: E402
+
 pytest_plugins = ["cost_log", "skip_reasons"]
 
 
@@ -92,20 +94,30 @@ def pytest_runtest_logfinish() -> None:
     gc.unfreeze()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """One cache of calibrated networks per run, which all workers share.
+MANY = 3000
+"""Tests of a run in which every worker comes to need kernels."""
 
-    Calibrating a network takes up to 12 s. A cache of earlier runs could hide a mistake.
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_cache(
+    tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """One cache of calibrated networks and of kernels per run, which all workers share.
+
+    Calibrating a network takes up to 12 s, and compiling all kernels 50 s. A cache of earlier runs
+    could hide a mistake.
     """
     folder = tmp_path_factory.getbasetemp()
     # Each worker has a folder of its own below the folder of the run.
-    if os.environ.get("PYTEST_XDIST_WORKER"):
+    works = bool(os.environ.get("PYTEST_XDIST_WORKER"))
+    if works:
         folder = folder.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ABELE_CACHE", str(folder / "abele-cache"))
         # A program of another test could hide a mistake in compiling.
         patch.setenv("ABELE_CACHE_BYTES", "0")
+        if works and len(request.session.items) > MANY:
+            compile_once(folder / "kernels.lock")
         yield
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from kept_kernels import copy_kernels
 from some_models import SMALL, model, node, random, relu
 from typer.testing import CliRunner, Result
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -1022,6 +1023,7 @@ def test_a_warm_start_imports_no_compiler(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     pytest.importorskip("numba")
+    copy_kernels(tmp_path / "cache")
     monkeypatch.setenv("ABELE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("ABELE_CACHE_BYTES", "100000000")
     command = "run", small, "--target", "tiny:2", "--outputs", tmp_path / "y.npz"

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import onnx
 import pytest
+from kept_kernels import copy_kernels
 from some_models import products
 
 from abele.ir.errors import InputError
@@ -15,6 +16,7 @@ from abele.tools.importers.light_networks import light_names
 
 def test_a_warm_start_reads_what_a_cold_one_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     cache = tmp_path / "cache"
+    copy_kernels(cache)
     monkeypatch.setattr(start.tempfile, "TemporaryDirectory", lambda: nullcontext(str(cache)))
     monkeypatch.setattr(start, "WARM", 1)
     onnx.save(products(), tmp_path / "net.onnx")
