@@ -24,6 +24,7 @@ from abele.ir.support.limits import LISTED_SUPERSTEPS, NESTED_LOOPS
 from abele.passes.analysis.lifetimes import lifetimes
 from abele.tools import compile_model
 from abele.tools.driver.executable import Executable
+from abele.tools.driver.request import Request
 from abele.tools.views.planning.plan import plan_model
 
 from ..call_graphs import doubling, random_calls
@@ -54,7 +55,7 @@ def test_doubling_calls_are_compiled_and_reported_in_linear_time(folder: Path):
     assert len(flow_of(module).calls) < 100
     cycles = dict.fromkeys((op for op in module.walk() if isinstance(op, SuperstepOp)), 7)
     assert len(list(timeline(module, cycles, 1000))) < 2000
-    assert len(plan_model(folder / "calls.mlir", TINY).plan.operators) == 1
+    assert len(plan_model(Request(folder / "calls.mlir", TINY, passes="nn")).plan.operators) == 1
     with pytest.raises(IterationLimit, match=r"func.call at .*: takes .* turns and calls; at most"):
         exe.run({"arg0": np.zeros(4, np.float32)})
 

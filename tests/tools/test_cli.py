@@ -222,7 +222,7 @@ def test_a_program_that_makes_the_machine_fail_is_refused(
     def stumble(*_: object, **__: object) -> None:
         raise ValueError("cannot reshape")
 
-    monkeypatch.setattr("abele.tools.commands.compiling.compile_model", stumble)
+    monkeypatch.setattr("abele.tools.commands.run.compiled", stumble)
     assert "cannot reshape" in refused(negate.parent, "run", negate)
     monkeypatch.setenv("ABELE_TRACEBACK", "1")
     with pytest.raises(ValueError, match="cannot reshape"):

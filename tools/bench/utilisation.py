@@ -17,6 +17,7 @@ import typer
 from rich.table import Table
 
 from ...backends.target import resolve_target
+from ..driver.request import Request
 from ..views.planning.figures import OperatorPlan
 from ..views.planning.plan import plan_model, product_of_matrices
 from ..views.script import run_script
@@ -43,7 +44,7 @@ def utilisation(
     target: Annotated[str, typer.Option(help="A preset machine.")] = "mk2",
 ) -> None:
     """Print the plans of ResNet-50 and of BERT's products in float16, and what limits each."""
-    network = plan_model(resnet(LAYERS[50], dtype=np.float16), target).plan
+    network = plan_model(Request(resnet(LAYERS[50], dtype=np.float16), target, passes="nn")).plan
     tables = (
         _table(f"ResNet-50, float16, one image, {target}", _alike(network.operators)),
         _table(f"BERT, float16, {SEQUENCE} tokens, {target}", products(target)),
@@ -56,7 +57,10 @@ def products(target: str) -> Iterator[tuple[str, int, OperatorPlan]]:
     """Each product of BERT: its name, how often it occurs (once), and its plan by itself."""
     machine = resolve_target(target)
     for name, (rows, depth, columns) in BERT.items():
-        question = plan_model(product_of_matrices(rows, depth, columns, "f16", machine), machine)
+        question = plan_model(
+            Request("", machine, passes="nn"),
+            product_of_matrices(rows, depth, columns, "f16", machine),
+        )
         yield name, 1, question.plan.operators[0]
 
 

@@ -10,66 +10,11 @@ import numpy as np
 import typer
 from numpy.typing import ArrayLike
 
-from ...backends.presets import PRESET_VALUES
 from ...ir.support.errors import InputError
 from ..driver.arrays import read_npy
 from ..driver.runs_between import RUNS
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
-TargetName = Annotated[
-    str | None,
-    typer.Option(
-        "--target",
-        help=f"A preset ({', '.join(PRESET_VALUES)}), NAME:TILES, a TOML file, or a target of an "
-        "extension. Default: the model's own, else mk2.",
-    ),
-]
-Dims = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dim",
-        metavar="NAME=SIZE",
-        help="Set the size of a free dimension, by its name or as INPUT:AXIS. May be repeated.",
-    ),
-]
-Values = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--value",
-        metavar="INPUT=VALUE",
-        help="Compile an ONNX model for one value of an input: a number, a list such as 1,2 or "
-        "[[1],[2]], or a .npy file. May be repeated.",
-    ),
-]
-Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--keep",
-        metavar="INPUT=OUTPUT",
-        help="Keep a value on the device: the input becomes a state, which holds the output of the "
-        "run before, and zeros in the first. May be repeated.",
-    ),
-]
-Samples = Annotated[
-    int | None,
-    typer.Option(
-        "--batch",
-        min=1,
-        metavar="B",
-        help="Compile an ONNX model for B samples, which is the size of its inputs' first axis, "
-        "also if the model holds another number.",
-    ),
-]
-Pipeline = Annotated[
-    str,
-    typer.Option(
-        "-p",
-        "--pass-pipeline",
-        metavar="SPEC",
-        help="Passes in order: 'a,b{option=1}'. nn, partition, tile and exchange stand for the "
-        "default passes that lead there. Default: all four.",
-    ),
-]
 PassesElsewhere = Annotated[
     str | None,
     typer.Option(
@@ -88,33 +33,6 @@ Load = Annotated[
         metavar="FILE",
         help="An extension: passes, dialects and functions in a .py file, rules in a .rw file, a "
         "target in a .toml file. May be repeated.",
-    ),
-]
-ConstraintsFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--constraints",
-        metavar="FILE.json",
-        help="Choices per operator: method, split, tiles, steps, memory_proportion, plan.",
-    ),
-]
-MemoryProportion = Annotated[
-    float | None,
-    typer.Option(
-        "--memory-proportion",
-        metavar="P",
-        help="The share of a tile's usable memory, 0..1, that one operator may take for copies, "
-        "partials and its result. Relaxed, with a warning, if no plan keeps it. Default: the "
-        "constraints' own, else 0.6.",
-    ),
-]
-VerticesPerTile = Annotated[
-    int | None,
-    typer.Option(
-        "--vertices-per-tile",
-        metavar="N",
-        help="Split work into at most N vertices of each compute set per tile; the workers of the "
-        "tile take turns. Default: one per worker.",
     ),
 ]
 Beside = Annotated[
@@ -154,31 +72,12 @@ DumpFolder = Annotated[
 ]
 
 
-Lenient = Annotated[
-    bool,
-    typer.Option(
-        "--lenient",
-        help="Take an ONNX model that breaks rules of ONNX, such as one with an unknown attribute "
-        "or a false output type.",
-    ),
-]
 ListOps = Annotated[
     bool,
     typer.Option(
         "--list-ops",
         help="Only print which operators an ONNX model uses, and why some are not supported.",
     ),
-]
-NoCache = Annotated[
-    bool,
-    typer.Option(
-        "--no-cache",
-        help="Compile the model even if the cache has its program, and do not keep it there.",
-    ),
-]
-Verbose = Annotated[
-    bool,
-    typer.Option("--verbose", help="Print what each stage does, and how many seconds it takes."),
 ]
 
 LARGEST_DIGITS = 9

@@ -108,10 +108,10 @@ def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
         raise InputError(f"{model}: unknown kind of file; need {' or '.join(MODELS)}")
     if not Path(model).exists():
         raise InputError(f"{model}: cannot be read: {os.strerror(errno.ENOENT)}")
-    request = how.request(model)
-    parts = parts_of(request, extensions)
+    request = how.request(model, extensions)
+    parts = parts_of(request)
     if parts is None:
-        why = why_no_key(request, extensions)
+        why = why_no_key(request)
         _say(f"{model}: its program cannot be kept: {why}")
         return
     if not store_here().most:

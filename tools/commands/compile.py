@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...ir.support.errors import InputError
+from ..driver.compile import compiled
 from ..driver.executable import Executable, load_executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
@@ -58,7 +60,8 @@ def compile_command(
             if others is None and runs is not None:
                 raise InputError("--runs is given; need --beside too")
             runs = RUNS if runs is None else runs
-            exe = how.compiled(model, extensions, on_step, beside=others, runs=runs)
+            request = how.request(model, extensions, on_step)
+            exe = compiled(replace(request, beside=others, runs=runs))
             on_step("write")
             exe.save(output)
             if profile is not None:

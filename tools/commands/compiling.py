@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
-from functools import wraps
-from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from functools import partial, wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
+import typer
+
+from ...backends.presets import PRESET_VALUES
 from ...ir.support.deferred import deferred
-from ..driver.arrays import Tensor
-from ..driver.cache.key import Request
-from ..driver.compile import compile_model
-from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep
-from ..driver.runs_between import RUNS
+from ..driver.request import OPTIONS, Request
 from ..views.progress import progress
 from .arguments import (
-    ConstraintsFile,
-    Dims,
     DumpFolder,
-    Keep,
-    Lenient,
     ListOps,
     Load,
-    MemoryProportion,
-    NoCache,
-    Pipeline,
-    Samples,
-    TargetName,
-    Values,
-    Verbose,
-    VerticesPerTile,
     given_values,
     kept,
     sizes,
@@ -48,37 +36,127 @@ from .training_options import (
 )
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
     from ...ir.instruments.reproducer import fresh_folder
     from ...passes.train import Train
-    from ..driver.program import Program
 else:
     fresh_folder = deferred("...ir.instruments.reproducer", "fresh_folder", __package__)
 
 
 @dataclass(frozen=True)
 class Compilation:
-    """The options, as given. Every field becomes an option of each compiling command."""
+    """The options, as given. Every field becomes an option of each compiling command.
 
-    target: TargetName = None
-    dim: Dims = None
-    value: Values = None
-    batch: Samples = None
-    keep: Keep = None
-    passes: Pipeline = ""
+    A field with the name and the form of a field of Request becomes that field.
+    """
+
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            help=f"A preset ({', '.join(PRESET_VALUES)}), NAME:TILES, a TOML file, or a target of "
+            "an extension. Default: the model's own, else mk2.",
+        ),
+    ] = None
+    dim: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--dim",
+            metavar="NAME=SIZE",
+            help="Set the size of a free dimension, by its name or as INPUT:AXIS. May be repeated.",
+        ),
+    ] = None
+    value: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--value",
+            metavar="INPUT=VALUE",
+            help="Compile an ONNX model for one value of an input: a number, a list such as 1,2 or "
+            "[[1],[2]], or a .npy file. May be repeated.",
+        ),
+    ] = None
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            "--batch",
+            min=1,
+            metavar="B",
+            help="Compile an ONNX model for B samples, which is the size of its inputs' first "
+            "axis, also if the model holds another number.",
+        ),
+    ] = None
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="INPUT=OUTPUT",
+            help="Keep a value on the device: the input becomes a state, which holds the output of "
+            "the run before, and zeros in the first. May be repeated.",
+        ),
+    ] = None
+    passes: Annotated[
+        str,
+        typer.Option(
+            "-p",
+            "--pass-pipeline",
+            metavar="SPEC",
+            help="Passes in order: 'a,b{option=1}'. nn, partition, tile and exchange stand for the "
+            "default passes that lead there. Default: all four.",
+        ),
+    ] = ""
     load: Load = None
-    constraints: ConstraintsFile = None
-    memory_proportion: MemoryProportion = None
-    vertices_per_tile: VerticesPerTile = None
-    lenient: Lenient = False
+    constraints: Annotated[
+        Path | None,
+        typer.Option(
+            "--constraints",
+            metavar="FILE.json",
+            help="Choices per operator: method, split, tiles, steps, memory_proportion, plan.",
+        ),
+    ] = None
+    memory_proportion: Annotated[
+        float | None,
+        typer.Option(
+            "--memory-proportion",
+            metavar="P",
+            help="The share of a tile's usable memory, 0..1, that one operator may take for "
+            "copies, partials and its result. Relaxed, with a warning, if no plan keeps it. "
+            "Default: the constraints' own, else 0.6.",
+        ),
+    ] = None
+    vertices_per_tile: Annotated[
+        int | None,
+        typer.Option(
+            "--vertices-per-tile",
+            metavar="N",
+            help="Split work into at most N vertices of each compute set per tile; the workers of "
+            "the tile take turns. Default: one per worker.",
+        ),
+    ] = None
+    lenient: Annotated[
+        bool,
+        typer.Option(
+            "--lenient",
+            help="Take an ONNX model that breaks rules of ONNX, such as one with an unknown "
+            "attribute or a false output type.",
+        ),
+    ] = False
     train: TrainFlag = False
     loss: LossName = None
     optimizer: OptimizerName = None
     training: TrainingNumbers = None
     dump_ir: DumpFolder = None
-    no_cache: NoCache = False
-    verbose: Verbose = False
+    no_cache: Annotated[
+        bool,
+        typer.Option(
+            "--no-cache",
+            help="Compile the model even if the cache has its program, and do not keep it there.",
+        ),
+    ] = False
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose", help="Print what each stage does, and how many seconds it takes."
+        ),
+    ] = False
 
     def progress(self, extensions: Extensions) -> AbstractContextManager[OnStep]:
         """What the command is doing, as the options ask to show it."""
@@ -89,101 +167,61 @@ class Compilation:
         """How the options say that a model is trained; None if they do not. Raises InputError."""
         return given_training(self.train, self.loss, self.optimizer, self.training)
 
-    def compiled(
-        self,
-        model: str,
-        extensions: Extensions,
-        on_step: OnStep,
-        *,
-        unbounded: bool = False,
-        on_read: Callable[[Program], None] | None = None,
-        on_inputs: Callable[[Sequence[Tensor]], None] | None = None,
-        cache: bool = True,
-        train: Train | None = None,
-        beside: Sequence[Executable] | None = None,
-        runs: float = RUNS,
-        values: Mapping[str, ArrayLike] | None = None,
-    ) -> Executable:
-        """Compile a model, or take it from the cache, unless the options or `cache` forbid it.
-
-        unbounded, on_read, on_inputs, beside, runs: as for compile_model. train: how it is trained,
-        if the options do not say it. values: of inputs, besides those of the options. Raises what
-        compile_model raises.
-        """
-        asked = self.request(model, train)
-        return compile_model(
-            asked.model,
-            asked.target,
-            dims=asked.dims,
-            values={**asked.values, **(values or {})},
-            batch=asked.batch,
-            keep=asked.keep,
-            passes=asked.passes,
-            load=extensions,
-            constraints=asked.constraints,
-            memory_proportion=asked.memory_proportion,
-            vertices_per_tile=asked.vertices_per_tile,
-            unbounded=unbounded,
-            lenient=asked.lenient,
-            train=asked.train,
-            beside=beside,
-            runs=runs,
-            on_read=on_read,
-            on_inputs=on_inputs,
-            cache=cache and not self.no_cache,
-            dump_ir=self.dump_ir,
-            reproducers=fresh_folder,
-            watch=on_step,
-        )
-
-    def request(self, model: str, train: Train | None = None) -> Request:
-        """The options that decide what a model is compiled to. train: as for compiled.
-
-        Raises InputError.
-        """
+    def request(self, model: str, extensions: Extensions, watch: OnStep | None = None) -> Request:
+        """What the options ask for. extensions: those of --load, loaded. Raises InputError."""
+        alike: dict[str, Any] = {name: getattr(self, name) for name in ALIKE}
         return Request(
             model,
-            self.target,
-            sizes(self.dim),
-            given_values(self.value),
-            self.batch,
-            kept(self.keep),
-            self.passes,
-            self.constraints,
-            self.memory_proportion,
-            self.vertices_per_tile,
-            self.lenient,
-            train or self.asked,
+            **alike,
+            load=extensions,
+            dims=sizes(self.dim),
+            values=given_values(self.value),
+            keep=kept(self.keep),
+            train=self.asked,
+            cache=not self.no_cache,
+            reproducers=fresh_folder,
+            watch=watch,
         )
+
+
+ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {"keep", "load", "train"}
+"""The options that a request has in the form in which they are given."""
 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option per field of its Compilation parameter, and --list-ops."""
+    names = [each.name for each in fields(Compilation)]
+    return _with_options(command, names, list_ops=True)
+
+
+def compiles_with(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options for these fields of its Compilation parameter."""
+    return partial(_with_options, names=names, list_ops=False)
+
+
+def _with_options(
+    command: Callable[..., None], names: Sequence[str], list_ops: bool
+) -> Callable[..., None]:
     hints = get_type_hints(command, include_extras=True)
     own = get_type_hints(Compilation, include_extras=True)
+    default = {each.name: each.default for each in fields(Compilation)}
     (how,) = (name for name, hint in hints.items() if hint is Compilation)
+    options = [(name, own[name], default[name]) for name in names]
+    options += [("list_ops", ListOps, False)] * list_ops
     parameters: list[inspect.Parameter] = []
     for each in inspect.signature(command).parameters.values():
-        options = (
-            [
-                *((field.name, own[field.name], field.default) for field in fields(Compilation)),
-                ("list_ops", ListOps, False),
-            ]
-            if each.name == how
-            else [(each.name, hints[each.name], each.default)]
-        )
+        is_how = each.name == how
         parameters += [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=value, annotation=hint)
+            for name, hint, value in (
+                options if is_how else [(each.name, hints[each.name], each.default)]
             )
-            for name, hint, default in options
         ]
 
     @wraps(command)
     def run(**given: Any) -> None:
-        options = {field.name: given.pop(field.name) for field in fields(Compilation)}
-        asked = Compilation(**options)
-        if given.pop("list_ops"):
+        asked = Compilation(**{name: given.pop(name) for name in names})
+        if given.pop("list_ops", False):
             show_operators(given["model"], asked.dim, asked.value, asked.load)
         else:
             command(**given, **{how: asked})

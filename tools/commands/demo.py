@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ...ir.instruments.reproducer import fresh_folder
 from ..debug.check import check_run
 from ..debug.health import health
-from ..driver.compile import compile_model
+from ..driver.compile import compiled
 from ..driver.executable import MACHINE
 from ..driver.files import check_files, write_profile
-from ..views.progress import progress
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
 from ..views.user_errors import user_errors
-from .arguments import DumpFolder, Load, Pipeline, ProfileFile, TargetName, Verbose
+from .arguments import ProfileFile
+from .compiling import Compilation, compiles_with
 from .doctor import tell
 from .showing import show
 from .threads import ThreadCount, use_threads
 
 
+@compiles_with("target", "passes", "load", "dump_ir", "verbose")
 def demo(
-    target: TargetName = None,
-    passes: Pipeline = "",
-    load: Load = None,
+    *,
+    how: Compilation,
     profile: ProfileFile = None,
-    dump_ir: DumpFolder = None,
     scan: Annotated[
         Path | None, typer.Option(metavar="SCAN.png", help="Draw the vertices and edges here.")
     ] = None,
     threads: ThreadCount = None,
-    verbose: Verbose = False,
 ) -> None:
     """Compile AlexNet with seeded weights, run it on Mk2, check it, and print its cost.
 
@@ -42,27 +40,18 @@ def demo(
     """
     with user_errors() as context:
         use_threads(threads)
-        extensions = context.load(load)
+        extensions = context.load(how.load)
         check_files({}, {"--profile": profile, "--scan": scan})
         if scan is not None:
             needs_libraries()
             check_format(scan)
-        with progress(verbose=verbose, passes=extensions.passes) as on_step:
+        with how.progress(extensions) as on_step:
             # onnx is an import of this command only: other commands run models without it.
             from .demo_network import demo_model  # noqa: PLC0415
 
             on_step("seed AlexNet's weights")
             model, values = demo_model()
-            exe = compile_model(
-                model,
-                target,
-                passes=passes,
-                load=extensions,
-                dump_ir=dump_ir,
-                reproducers=fresh_folder,
-                watch=on_step,
-                cache=False,
-            )
+            exe = compiled(replace(how.request("", extensions, on_step), model=model, cache=False))
             on_step("run")
             results = exe.run(values)
             on_step("check against float64")

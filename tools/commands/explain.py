@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import Annotated
 
 import typer
@@ -10,15 +11,17 @@ import typer
 from ..debug.explain import explain_rule
 from ..driver.shown_text import shown
 from ..views.user_errors import text_in, user_errors
-from .arguments import Lenient, Load
+from .compiling import Compilation, compiles_with
 
 
+@compiles_with("load", "lenient")
 def explain_command(
     rule: Annotated[
         str, typer.Argument(help="The name of a rule, or FILE:NAME if several files have it.")
     ],
     file: Annotated[str, typer.Argument(metavar="FILE", help="An .onnx or .mlir of any level.")],
-    load: Load = None,
+    *,
+    how: Compilation,
     after: Annotated[
         str,
         typer.Option(
@@ -27,11 +30,9 @@ def explain_command(
         ),
     ] = "",
     target: Annotated[str, typer.Option(help="The target for passes that need one.")] = "",
-    lenient: Lenient = False,
 ) -> None:
     """Explain for each operation why a rule matches or does not match."""
     with user_errors(text_in(file)) as context:
-        found = explain_rule(
-            rule, file, load=context.load(load), after=after, target=target, lenient=lenient
-        )
+        asked = replace(how, passes=after, target=target)
+        found = explain_rule(rule, asked.request(file, context.load(how.load)))
         sys.stdout.write(f"{shown(found.text.rstrip())}\n")

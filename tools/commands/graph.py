@@ -9,6 +9,7 @@ import typer
 
 from ...backends.graph import graph_of
 from ...ir.support.errors import InputError
+from ..driver.compile import compiled
 from ..driver.executable import MACHINE
 from ..driver.files import check_files
 from ..views.graph.folder import check_graph_folder, write_graph
@@ -57,7 +58,7 @@ def graph_command(
         if graphml is not None:
             needs_networkx()
         with how.progress(extensions) as on_step:
-            exe = how.compiled(model, extensions, on_step)
+            exe = compiled(how.request(model, extensions, on_step))
             if MACHINE not in exe.levels:
                 raise InputError(f"{model}: stops above {MACHINE}; need a complete program")
             on_step("count")

@@ -22,9 +22,10 @@ from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
 from ..advice.room import Trial, Way, trials
 from ..advice.serial_split import constraints_with, serial_splits
+from ..driver.compile import compiled
 from ..driver.executable import Executable
-from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
+from ..driver.request import Request
 from ..views.terminal import console, wide_enough
 from ..views.user_errors import TOO_LARGE, print_error_line, text_in, user_errors
 from .arguments import ModelFile
@@ -63,14 +64,15 @@ def memory_command(
             raise InputError(f"{model}: compiled already; --advise needs the model")
 
         with how.progress(extensions) as tell:
-            exe = how.compiled(model, extensions, tell, unbounded=True)
+            request = replace(how.request(model, extensions, tell), unbounded=True)
+            exe = compiled(request)
             found = memory_map(exe)
         warn(exe.relaxed)
         _show(found, model, top)
         tried: tuple[Trial, ...] = ()
         if advise:
             own = Way(found.target, how.passes, how.memory_proportion)
-            compile_with = partial(_compiled, how, model, extensions)
+            compile_with = partial(_compiled, how, request)
             again = recomputations(found, exe, own, compile_with, extensions)
             cheap = trials(found, own, compile_with)
             serial = serial_splits(found, exe, own, compile_with, extensions)
@@ -91,20 +93,23 @@ def memory_command(
             raise typer.Exit(TOO_LARGE)
 
 
-def _compiled(how: Compilation, model: str, extensions: Extensions, other: Way) -> Executable:
+def _compiled(how: Compilation, request: Request, other: Way) -> Executable:
     """The program, compiled in another way. Shows what it does."""
-    changed = replace(
-        how,
-        target=other.target.spelling(),
-        passes=other.passes,
-        memory_proportion=other.proportion,
-    )
     with (
         _constraints(how.constraints, other.operators) as constraints,
-        how.progress(extensions) as tell,
+        how.progress(request.extensions) as tell,
     ):
-        changed = replace(changed, constraints=constraints)
-        return changed.compiled(model, extensions, tell, unbounded=True, cache=False)
+        return compiled(
+            replace(
+                request,
+                target=other.target.spelling(),
+                passes=other.passes,
+                memory_proportion=other.proportion,
+                constraints=constraints,
+                watch=tell,
+                cache=False,
+            )
+        )
 
 
 def _told(tried: Trial) -> Trial:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -25,32 +26,16 @@ from ..views.planning.tables import (
     shown_operators,
     trade_off_table,
 )
-from ..views.progress import progress
 from ..views.terminal import Terminal, wide_enough
 from ..views.user_errors import print_error_line, text_in, user_errors
-from .arguments import (
-    ConstraintsFile,
-    Dims,
-    Lenient,
-    Load,
-    MemoryProportion,
-    Samples,
-    TargetName,
-    Values,
-    Verbose,
-    given_values,
-    sizes,
-)
+from .compiling import Compilation, compiles_with
 from .showing import warn
-from .training_options import (
-    LossName,
-    OptimizerName,
-    TrainFlag,
-    TrainingNumbers,
-    given_training,
+
+
+@compiles_with(
+    *("target", "dim", "value", "batch", "load", "constraints", "memory_proportion", "lenient"),
+    *("train", "loss", "optimizer", "training", "verbose"),
 )
-
-
 def plan_command(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="An .onnx or .mlir of nn.")] = "",
     matmul: Annotated[
@@ -59,10 +44,8 @@ def plan_command(
     dtype: Annotated[
         str, typer.Option(metavar="|".join(DTYPES), help="Type for --matmul. Default: f16.")
     ] = "",
-    target: TargetName = None,
-    dim: Dims = None,
-    value: Values = None,
-    batch: Samples = None,
+    *,
+    how: Compilation,
     passes: Annotated[
         str,
         typer.Option(
@@ -72,14 +55,6 @@ def plan_command(
             help="Passes to run on the program first.",
         ),
     ] = "nn",
-    load: Load = None,
-    constraints: ConstraintsFile = None,
-    memory_proportion: MemoryProportion = None,
-    lenient: Lenient = False,
-    train: TrainFlag = False,
-    loss: LossName = None,
-    optimizer: OptimizerName = None,
-    training: TrainingNumbers = None,
     operator: Annotated[
         str, typer.Option(metavar="NAME", help="Show the alternatives for this operator.")
     ] = "",
@@ -107,7 +82,6 @@ def plan_command(
         Path | None,
         typer.Option("--csv", metavar="OUT", help="Write the rows with all their columns here."),
     ] = None,
-    verbose: Verbose = False,
 ) -> None:
     """Show how each operator is split over tiles, what that costs, and the alternatives.
 
@@ -116,17 +90,16 @@ def plan_command(
     peak of the vector units or of the exchange.
     """
     with user_errors(text_in(model), model or "MODEL") as context:
-        extensions = context.load(load)
+        extensions = context.load(how.load)
         if not operator and (png is not None or every):
             raise InputError(f"{'--every' if png is None else '--png'}: need --operator NAME")
         if bool(model) == bool(matmul):
             raise InputError("need either a MODEL or --matmul M,K,N")
         if dtype and not matmul:
             raise InputError("--dtype is for --matmul; a model has its own types")
-        step = given_training(train, loss, optimizer, training)
-        if step is not None and matmul:
+        if how.asked is not None and matmul:
             raise InputError("--train is for a MODEL; a product of matrices has no loss")
-        read = {"the model": Path(model) if model else None, "--constraints": constraints}
+        read = {"the model": Path(model) if model else None, "--constraints": how.constraints}
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:
             needs_matplotlib()
@@ -134,25 +107,13 @@ def plan_command(
             chosen(ALTERNATIVE_COLUMNS, columns)
         elif columns:
             chosen(OPERATOR_COLUMNS, columns)
-        program = model
+        program = None
         if matmul:
-            machine = resolve_target(target or DEFAULT_TARGET)
+            machine = resolve_target(how.target or DEFAULT_TARGET)
             program = product_of_matrices(*_shape(matmul), dtype or "f16", machine)
-        with progress(verbose=verbose, passes=extensions.passes) as on_step:
-            question = plan_model(
-                program,
-                target,
-                dims=sizes(dim),
-                values=given_values(value),
-                batch=batch,
-                passes=passes,
-                load=extensions,
-                constraints=constraints,
-                memory_proportion=memory_proportion,
-                lenient=lenient,
-                train=step,
-                watch=on_step,
-            )
+        with how.progress(extensions) as on_step:
+            asked = replace(how, passes=passes).request(model, extensions, on_step)
+            question = plan_model(asked, program)
         _show(question, operator, every, top, png, columns)
         if table is not None:
             write_text(table, _csv(question, operator, every, top, columns))

@@ -17,11 +17,12 @@ import typer
 from ...dialects.levels import LEVELS
 from ...ir.support.errors import DoesNotFit, InputError
 from ...ir.support.whole_folder import MANIFEST
+from ..driver.compile import compiled
 from ..driver.executable import Executable
-from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.on_step import OnStep
 from ..driver.program import Program, plan_target
+from ..driver.request import Request
 from ..views.layer_names import names_in
 from ..views.report.collect import Report, collect
 from ..views.report.compare import Comparison, compared, markdown_lines
@@ -139,10 +140,11 @@ def report_command(
         if passes_page:
             how = replace(how, dump_ir=Path(scratch, PASSES))
         with how.progress(extensions) as on_step:
-            exe, report = _reported(model, how, extensions, on_step)
+            # The cache has neither other plans nor the times of passes.
+            request = replace(how.request(model, extensions, on_step), unbounded=True, cache=False)
+            exe, report = _reported(request)
             if baseline and before is None:
-                other = replace(how, dump_ir=None)
-                _, before = _reported(baseline, other, extensions, on_step)
+                _, before = _reported(replace(request, model=baseline, dump_ir=None))
             found = _judged(report, before, baseline, conditions)
             trace = b""
             if perfetto is not None and report.program["planned"]:
@@ -183,30 +185,25 @@ class _Judged:
     verdicts: dict[str, bool]
 
 
-def _reported(
-    model: str, how: Compilation, extensions: Extensions, on_step: OnStep
-) -> tuple[Executable, Report]:
+def _reported(request: Request) -> tuple[Executable, Report]:
     """A program and its report. If it is too large to be planned, what is known without a plan.
 
     Raises what compile_model raises; DoesNotFit if not even the weights were read.
     """
     try:
-        # The cache has neither other plans nor the times of passes.
-        exe = how.compiled(model, extensions, on_step, unbounded=True, cache=False)
+        exe = compiled(request)
     except DoesNotFit as error:
-        read = _read(model, how, extensions, on_step, error)
+        read = _read(request, error)
         if read is None or read.level != LEVELS[0]:
             raise
-        on_step("collect")
-        exe = unplanned(read, plan_target(read.module, how.target, read.path))
-        return exe, outline(exe, names_in(model), error)
-    on_step("collect")
-    return exe, collect(exe, names_in(model))
+        request.on_step("collect")
+        exe = unplanned(read, plan_target(read.module, request.target, read.path))
+        return exe, outline(exe, names_in(request.model), error)
+    request.on_step("collect")
+    return exe, collect(exe, names_in(request.model))
 
 
-def _read(
-    model: str, how: Compilation, extensions: Extensions, on_step: OnStep, error: DoesNotFit
-) -> Program | None:
+def _read(request: Request, error: DoesNotFit) -> Program | None:
     """The program of a model before any pass; None if it is too large to be read."""
     found: list[Program] = []
 
@@ -215,8 +212,7 @@ def _read(
         raise error
 
     with suppress(DoesNotFit):
-        again = replace(how, dump_ir=None)
-        again.compiled(model, extensions, on_step, unbounded=True, on_read=stop, cache=False)
+        _ = compiled(replace(request, dump_ir=None, on_read=stop))
     return found[0] if found else None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +13,7 @@ from ...backends.target import resolve_target
 from ...ir.marks import LEVEL_NAMES, MOST_SEED
 from ...ir.support.deferred import deferred
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
+from ..driver.compile import compiled
 from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
 from ..driver.host_memory import refuse_too_little_to_map
@@ -101,11 +102,11 @@ def run(
             given.update(read_npz(inputs, wanted, replaced))
 
         with how.progress(extensions) as on_step:
-            compiled = partial(how.compiled, model, extensions, on_step, on_inputs=read_inputs)
+            request = replace(how.request(model, extensions, on_step), on_inputs=read_inputs)
             try:
-                exe = compiled()
+                exe = compiled(request)
             except _ReplacedError:
-                exe = compiled(values=replaced)
+                exe = compiled(request.with_values(replaced))
             exe.check_level(at)
             exe.seed_random(seed & MOST_SEED)
             if outputs is not None:

@@ -13,6 +13,7 @@ from ...ir.support.errors import InputError
 from ...passes.train import RATE, Train
 from ..driver.arrays import Array, read_arrays
 from ..driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
+from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
@@ -265,10 +266,10 @@ class Sources:
         return TrainedModel(self.model, states)
 
     def _compiled(self, train: Train | None) -> Executable:
+        plain = replace(self.how, train=False, loss=None, optimizer=None, training=None)
         with self.how.progress(self.extensions) as on_step:
-            return replace(
-                self.how, train=False, loss=None, optimizer=None, training=None
-            ).compiled(self.model, self.extensions, on_step, on_read=self._read, train=train)
+            request = plain.request(self.model, self.extensions, on_step)
+            return compiled(replace(request, train=train, on_read=self._read))
 
     def _read(self, program: Program) -> None:
         self.states = [

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
-
+from ...backends.target import Target
 from ...ir.context import AbeleContext
 from ...ir.pass_manager import PassManager, load_pass
 from ...ir.rules import RuleSet, RulesPass
@@ -13,31 +11,22 @@ from ...ir.support.errors import InputError
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
-from ..driver.extensions.load import load_extensions
+from ..driver.compile_anew import read_model
 from ..driver.extensions.loaded import Extensions
-from ..driver.program import Model, read_program
+from ..driver.request import Request
 
 
-def explain_rule(
-    rule: str,
-    model: Model,
-    *,
-    load: Sequence[str | os.PathLike[str]] | Extensions = (),
-    after: str = "",
-    target: str = "",
-    lenient: bool = False,
-) -> Explanation:
+def explain_rule(rule: str, request: Request) -> Explanation:
     """Explain, for each operation that could be a rule's root, why the rule matches or does not.
 
     rule: the name of a rule in a loaded file or of abele's own; file:name if several files have it.
-    load: files of extensions, or loaded extensions. after: a pipeline to run first, such as
-    "decompose", in which a level stands for the passes that lead there. lenient: as
-    for compile_model. Raises InputError.
+    request: its passes run first. Raises InputError.
     """
-    extensions = load if isinstance(load, Extensions) else load_extensions(load)
-    context = extensions.context()
-    module = _module(model, context, lenient)
-    passes = extensions.pipeline(after, target)
+    request = request.settled()
+    extensions, context = request.extensions, request.extensions.context()
+    module = _module(request, context)
+    target = request.target.spelling() if isinstance(request.target, Target) else request.target
+    passes = extensions.pipeline(request.passes, target or "")
     PassManager(passes).run(context, module)
     sets = rule_sets(extensions)
     if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):
@@ -58,14 +47,15 @@ def rule_sets(extensions: Extensions) -> list[RuleSet]:
     return [each.rule_set() for each in classes if issubclass(each, RulesPass)]
 
 
-def _module(model: Model, context: AbeleContext, lenient: bool) -> ModuleOp:
+def _module(request: Request, context: AbeleContext) -> ModuleOp:
     """A program of any level. A piece of text needs no entry function."""
-    if isinstance(model, str | os.PathLike) and os.fspath(model).endswith(".mlir"):
-        module = read_module(model, context)
-        try:
-            verify(module)
-        except VerifyException as error:
-            path, message = os.fspath(model), str(error)
-            raise InputError(message if path in message else f"{path}: {message}") from None
-        return module
-    return read_program(model, context, lenient=lenient).module
+    path = request.file
+    if not path.endswith(".mlir"):
+        return read_model(request, context).module
+    module = read_module(path, context)
+    try:
+        verify(module)
+    except VerifyException as error:
+        message = str(error)
+        raise InputError(message if path in message else f"{path}: {message}") from None
+    return module

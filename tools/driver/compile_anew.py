@@ -28,56 +28,39 @@ from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
 from ..importers.huge_weights import refusing_huge_weights
-from .cache.key import Request
 from .call_on_step import CallOnStep
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable, Stages
-from .extensions.loaded import Extensions
 from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
-from .on_step import OnStep
 from .program import Program, plan_target, read_program
 from .reduce import reduce_module
+from .request import Request
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
 from .verifiers import verifiers
 
 
-def _ignore(_: Program) -> None:
-    """Do nothing with a program."""
-
-
-def compile_anew(
-    request: Request,
-    extensions: Extensions,
-    *,
-    unbounded: bool,
-    dump_ir: str | os.PathLike[str] | None,
-    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None,
-    verify_each: bool,
-    on_step: OnStep,
-    on_read: Callable[[Program], None] = _ignore,
-) -> Executable:
-    """The program of a request, compiled now. The parameters are those of compile_model."""
-    context, train = extensions.context(), request.train
-    folder = None if dump_ir is None else Path(dump_ir)
-    failures = folder if folder is not None or reproducers is None else _folder(reproducers)
+def compile_anew(request: Request) -> Executable:
+    """The program of a settled request, compiled now."""
+    extensions, context = request.extensions, request.extensions.context()
+    folder = None if request.dump_ir is None else Path(request.dump_ir)
+    failures = folder or _folder(request.reproducers)
     if folder is not None:
-        check_dump(
-            folder, os.fspath(request.model) if isinstance(request.model, str | os.PathLike) else ""
-        )
+        check_dump(folder, request.file)
     elif isinstance(failures, Path):
         check_folder(failures)
     collect_if_grown()
     with collection_paused():
-        on_step("read")
+        request.on_step("read")
         start = perf_counter()
         program = read_model(request, context)
-        on_read(program)
+        if request.on_read is not None:
+            request.on_read(program)
         machine = plan_target(program.module, request.target, program.path)
         pipeline = limited(
             checked_pipeline(request.passes, program.level, machine.spelling(), extensions),
@@ -85,28 +68,29 @@ def compile_anew(
             request.memory_proportion,
             request.vertices_per_tile,
         )
-        asked = asked_training(train, program)
+        asked = asked_training(request.train, program)
         if asked is not None:
             make_train(asked, program, pipeline, context)
         refuse_tensors_larger_than(program.module, machine)
-        if request.beside and program.level != NN:
+        held = request.held
+        if held and program.level != NN:
             raise InputError(
                 f"{program.path}: a program of {program.level.name}, so it cannot be laid out "
                 f"beside others; need one of {NN.name}"
             )
-        if request.beside is not None:
-            write_beside(program.module, request.beside)
-        if unbounded:
+        if held is not None:
+            write_beside(program.module, held)
+        if request.unbounded:
             pipeline = tuple(
                 replace(p, unbounded=True) if isinstance(p, Allocate) else p for p in pipeline
             )
         stages = Stages({"read": perf_counter() - start})
-        verifying = verifiers(program.level) if verify_each else ()
+        verifying = verifiers(program.level) if request.verify_each else ()
         with (
             nullcontext(failures) if folder is None else dump_folder(folder) as written,
             advising_on_lowering(pipeline, extensions),
         ):
-            instruments: list[Instrument] = [CallOnStep(on_step)]
+            instruments: list[Instrument] = [CallOnStep(request.on_step)]
             if written is not None:
                 instruments.append(
                     Reproducer(
@@ -125,9 +109,9 @@ def compile_anew(
     loaders = {level: partial(_given, module) for level, module in modules.items()}
     exe = Executable(machine, loaders, program.path, stages)
     # The compiler's own addresses fit. Those in a user's text may not.
-    if program.level == EXCHANGE and not unbounded:
+    if program.level == EXCHANGE and not request.unbounded:
         exe.check_memory()
-    if not unbounded:
+    if not request.unbounded:
         _ = exe.addresses
     return exe
 
@@ -138,19 +122,21 @@ def read_model(request: Request, context: AbeleContext) -> Program:
     program = read_program(
         request.model,
         context,
-        dict(request.dims),
+        dict(request.dims or {}),
         refusing_huge_weights(request.target),
         values=request.values,
         batch=request.batch if train is None else part_of_batch(train, request.batch),
         lenient=request.lenient,
         training=train is not None and train.update,
     )
-    keep_states(program.module, request.keep, program.path)
+    keep_states(program.module, request.keep or {}, program.path)
     return program
 
 
-def _folder(given: str | os.PathLike[str] | Callable[[str], Path]) -> Path | Callable[[str], Path]:
-    return given if callable(given) else Path(given)
+def _folder(
+    given: str | os.PathLike[str] | Callable[[str], Path] | None,
+) -> Path | Callable[[str], Path] | None:
+    return given if given is None or callable(given) else Path(given)
 
 
 def _given(module: ModuleOp) -> ModuleOp:

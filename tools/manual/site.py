@@ -7,6 +7,8 @@ docs/public.md, and one page per source file that another page links to.
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from inspect import signature
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 from typing import cast
@@ -24,6 +26,9 @@ ROOT_PAGES = {
     "CHANGELOG.md": "changelog.md",
 }
 """Pages of the site that are files of the repository's root."""
+
+WITH_FIELDS = "with_fields_of"
+"""The decorator of a function whose parameters are the fields of a dataclass."""
 
 PACKAGES = ("ir", "dialects", "backends", "passes", "tools")
 
@@ -98,7 +103,9 @@ class ListParameters(griffe.Extension):
     """Shows what a docstring says of each parameter, `name: text`, as a list."""
 
     def on_function(self, *, func: griffe.Function, **_: object) -> None:
-        """Rewrite the docstring of a function."""
+        """Rewrite the docstring of a function. Its parameters may be the fields of a dataclass."""
+        if any(str(each.value).startswith(WITH_FIELDS) for each in func.decorators):
+            _take_parameters(func)
         _list_names(func, [each.name for each in func.parameters])
 
     def on_class(self, *, cls: griffe.Class, **_: object) -> None:
@@ -106,6 +113,23 @@ class ListParameters(griffe.Extension):
         made = cls.members.get("__init__")
         names = [each.name for each in made.parameters] if isinstance(made, griffe.Function) else []
         _list_names(cls, [*cls.attributes, *names])
+
+
+def _take_parameters(func: griffe.Function) -> None:
+    """Give a function the parameters and the docstring that it has once it is decorated."""
+    made = getattr(import_module(func.module.path), func.name)
+    func.parameters = griffe.Parameters(
+        *(
+            griffe.Parameter(
+                each.name,
+                annotation=str(each.annotation),
+                kind=griffe.ParameterKind(each.kind.description),
+                default=None if each.default is each.empty else repr(each.default),
+            )
+            for each in signature(made).parameters.values()
+        )
+    )
+    func.docstring = griffe.Docstring(made.__doc__ or "", parent=func)
 
 
 def _list_names(described: griffe.Object, names: list[str]) -> None:

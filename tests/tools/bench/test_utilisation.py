@@ -4,6 +4,7 @@ import pytest
 
 from abele.tools.bench import utilisation as bench
 from abele.tools.bench.planning import resnet
+from abele.tools.driver.request import Request
 from abele.tools.views.planning.plan import plan_model
 
 
@@ -18,7 +19,7 @@ def test_a_product_by_itself_is_under_its_name(monkeypatch: pytest.MonkeyPatch):
 def test_equal_layers_share_a_row_with_their_count():
     proto = resnet((2, 2), side=32, width=8, classes=10)
     convolutions = sum(node.op_type in ("Conv", "Gemm") for node in proto.graph.node)
-    rows = list(bench._alike(plan_model(proto, "tiny:16").plan.operators))
+    rows = list(bench._alike(plan_model(Request(proto, "tiny:16", passes="nn")).plan.operators))
     assert sum(times for _, times, _ in rows) == convolutions
     assert len(rows) < convolutions
 

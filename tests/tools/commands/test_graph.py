@@ -8,7 +8,6 @@ from some_models import convolutions
 from typer.testing import CliRunner, Result
 
 from abele.tools.cli import app
-from abele.tools.commands import compiling
 from abele.tools.driver.compile import compile_model
 from abele.tools.views.graph import graphml as graphml_file
 from abele.tools.views.graph.folder import FILES
@@ -71,7 +70,7 @@ def refused(*arguments: str | Path) -> str:
 def test_a_path_without_permission_is_reported_before_anything_is_compiled(
     network: Path, option: str, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(compiling, "compile_model", None)
+    monkeypatch.setattr("abele.tools.commands.graph.compiled", None)
     assert "/proc/graph: cannot be written" in refused(network, option, "/proc/graph")
 
 

@@ -30,6 +30,7 @@ from abele.tools.debug.check import (
 from abele.tools.debug.made_not_finite import traced_reference
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
+from abele.tools.driver.request import Request
 
 NARROW = """
 func.func @main(%x: tensor<4x64xELEMENT>, %b: tensor<64xELEMENT>) -> tensor<4x64xELEMENT>
@@ -76,7 +77,7 @@ def test_bfloat16_that_is_rounded_less_often_than_the_reference_is_right(tmp_pat
     rounded = run_reference(exe.module_at("nn"), inputs).outputs
     assert relative_error(outputs["y"], rounded["y"]) > TOLERANCE
     assert verdict.passed, verdict.problem
-    assert bisect(str(path), target="tiny:8", inputs=inputs).passed
+    assert bisect(Request(str(path), target="tiny:8"), inputs=inputs).passed
 
 
 NARROWED = "narrow-floats{to=bf16},nn,partition,tile,exchange"
@@ -92,7 +93,7 @@ def test_a_program_that_a_pass_has_narrowed_is_held_to_its_narrower_dtype(tmp_pa
     assert verdict.error is not None
     assert verdict.error > TOLERANCE
     assert verdict.passed, verdict.problem
-    assert bisect(str(path), target="tiny:8", passes=NARROWED, inputs=inputs).passed
+    assert bisect(Request(str(path), target="tiny:8", passes=NARROWED), inputs=inputs).passed
     wrong = {name: array + 1 for name, array in exe.run(inputs).items()}
     assert not check_run(exe, inputs, wrong, "exchange").passed
 
@@ -326,7 +327,7 @@ def test_a_model_that_overflows_by_itself_is_told_so_and_passes(grows):
     assert text.startswith(f"{lost.sum()} of 128 elements are not finite: ")
     assert "your model overflows float32 at grow: " in text
     assert "of nn.exp, whose operands are at most 2" in text
-    assert bisect(str(grows), target="tiny:4", inputs=STEADY).passed
+    assert bisect(Request(str(grows), target="tiny:4"), inputs=STEADY).passed
 
 
 def test_a_nan_that_the_model_does_not_make_is_wrong(grows):

@@ -6,6 +6,7 @@ from some_models import relu
 
 from abele.ir.errors import InputError
 from abele.tools.debug.explain import explain_rule
+from abele.tools.driver.request import Request
 
 RULES = "rule fuse: nn.relu(nn.add(x, y)) => nn.max(x, y)"
 
@@ -19,7 +20,7 @@ def rules(tmp_path: Path) -> Path:
 
 def test_a_model_is_explained_by_its_nodes(rules: Path, tmp_path: Path):
     onnx.save(relu(), tmp_path / "relu.onnx")
-    found = explain_rule("fuse", tmp_path / "relu.onnx", load=[rules])
+    found = explain_rule("fuse", Request(tmp_path / "relu.onnx", load=[rules]))
     assert found.fits == 0
     assert "fuse (" in found.text
     assert "the operand is an argument, not a result of nn.add" in found.text
@@ -33,7 +34,7 @@ def test_a_piece_of_text_is_explained_by_its_lines(rules: Path, tmp_path: Path):
         "  func.return %0 : tensor<4xf32>\n"
         "}\n"
     )
-    assert explain_rule("fuse", path, load=[rules]).attempts[0].place == f"{path}:2:3"
+    assert explain_rule("fuse", Request(path, load=[rules])).attempts[0].place == f"{path}:2:3"
 
 
 def test_a_program_may_go_through_passes_first(tmp_path: Path):
@@ -46,13 +47,13 @@ def test_a_program_may_go_through_passes_first(tmp_path: Path):
     )
     given = tmp_path / "e.rw"
     given.write_text("rule e: nn.exp(nn.neg(x)) => nn.reciprocal(nn.exp(x))")
-    assert not explain_rule("e", path, load=[given]).attempts
-    assert explain_rule("e", path, load=[given], after="decompose").attempts
+    assert not explain_rule("e", Request(path, load=[given])).attempts
+    assert explain_rule("e", Request(path, load=[given], passes="decompose")).attempts
 
 
 def test_abeles_own_rules_are_explained_too(tmp_path: Path):
     onnx.save(relu(), tmp_path / "relu.onnx")
-    found = explain_rule("canonicalize.rw:relu_of_relu", tmp_path / "relu.onnx")
+    found = explain_rule("canonicalize.rw:relu_of_relu", Request(tmp_path / "relu.onnx"))
     assert "is an argument" in found.text
 
 
@@ -60,9 +61,9 @@ def test_bad_text_is_one_error(rules: Path, tmp_path: Path):
     path = tmp_path / "x.mlir"
     path.write_text("func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> { func.return }\n")
     with pytest.raises(InputError, match=r"^func.return at .*x.mlir:1:55: "):
-        explain_rule("fuse", path, load=[rules])
+        explain_rule("fuse", Request(path, load=[rules]))
     with pytest.raises(InputError, match=r"none.rw: cannot be read"):
-        explain_rule("fuse", path, load=[tmp_path / "none.rw"])
+        explain_rule("fuse", Request(path, load=[tmp_path / "none.rw"]))
 
 
 def test_an_unknown_rule_is_answered_with_similar_names_or_with_the_pass_of_that_name(
@@ -75,4 +76,4 @@ def test_an_unknown_rule_is_answered_with_similar_names_or_with_the_pass_of_that
         "allocate": r"allocate is a pass, not a rule; abele opt --help-pass allocate describes",
     }.items():
         with pytest.raises(InputError, match=message):
-            explain_rule(name, tmp_path / "relu.onnx", load=[rules])
+            explain_rule(name, Request(tmp_path / "relu.onnx", load=[rules]))

@@ -9,6 +9,7 @@ from abele.backends.reference import run_reference
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.check import check_run
+from abele.tools.driver.request import Request
 
 TARGET = "tiny:4"
 
@@ -102,7 +103,7 @@ def test_numbers_on_the_other_side_of_a_step_are_right(inputs, tmp_path):
     assert min(verdict.error, verdict.rounded) > 0.01
     assert verdict.passed, verdict.problem
     assert "right by a reference that follows the run over steps" in verdict.rows[0][1]
-    found = bisect(tmp_path / "model.mlir", TARGET, inputs=inputs)
+    found = bisect(Request(tmp_path / "model.mlir", TARGET), inputs=inputs)
     assert found.passed, found.text
     assert found.worst == min(verdict.error, verdict.rounded)
 
@@ -129,7 +130,7 @@ def test_a_fault_of_a_quantised_program_is_found(name: str, inputs, tmp_path):
     assert not verdict.passed
     assert "is allowed" in verdict.problem
     passes, load = f"{fault},nn,partition,tile,exchange", [tmp_path / "fault.py"]
-    found = bisect(tmp_path / "model.mlir", TARGET, passes=passes, load=load, inputs=given)
+    found = bisect(Request(tmp_path / "model.mlir", TARGET, passes=passes, load=load), inputs=given)
     assert found.name == "fault"
     exe = compiled(QUANTISED, tmp_path)
     assert check_run(exe, given, exe.run(given), "exchange").passed

@@ -14,6 +14,7 @@ from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.check import check_run
 from abele.tools.driver.arrays import seeded
+from abele.tools.driver.request import Request
 
 pytestmark = pytest.mark.skipif(best_binder() is not FusedBinder, reason="no kernels")
 
@@ -37,7 +38,7 @@ def checked(path: Path):
 
 def test_nothing_is_wrong_with_the_kernels(path):
     assert checked(path).passed
-    assert bisect(path, TARGET).passed
+    assert bisect(Request(path, TARGET)).passed
 
 
 # In the first superstep, a loop, a branch, and what only a state shows.
@@ -64,7 +65,7 @@ def test_a_wrong_bit_of_a_plain_run_fails_the_check_and_names_the_kernel(path, v
 @pytest.mark.parametrize("variable", PLACES)
 def test_a_wrong_bit_of_a_plain_run_makes_bisection_blame_the_kernel_and_no_pass(path, variable):
     with wrong_kernel(variable, byte=1):
-        verdict = bisect(path, TARGET)
+        verdict = bisect(Request(path, TARGET))
     assert not verdict.passed
     assert verdict.index is None
     assert PLACES[variable] in verdict.text
@@ -75,7 +76,7 @@ def test_a_kernel_that_is_wrong_once_it_is_warm_is_found(path):
     with wrong_kernel("then", from_call=2):
         verdict = checked(path)
         assert PLACES["then"] in verdict.problem
-        assert PLACES["then"] in bisect(path, TARGET).text
+        assert PLACES["then"] in bisect(Request(path, TARGET)).text
 
 
 def test_a_kernel_that_fails_once_it_is_warm_is_named(path):
@@ -103,7 +104,7 @@ def test_an_operation_that_only_the_watched_run_gets_wrong_is_named(path):
 def test_a_kernel_that_is_wrong_within_its_bound_in_both_runs_is_found_by_bisection(path):
     with wrong_kernel("first", watched=True):
         assert checked(path).passed
-        assert PLACES["first"] in bisect(path, TARGET).text
+        assert PLACES["first"] in bisect(Request(path, TARGET)).text
 
 
 def test_a_kernel_that_is_far_off_in_both_runs_is_called_a_kernel(path):

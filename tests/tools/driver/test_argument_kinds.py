@@ -11,8 +11,9 @@ from some_models import relu
 
 from abele.ir.errors import InputError
 from abele.tools import Executable, Session, compile_model
+from abele.tools.driver.argument_kinds import SWITCH
 from abele.tools.driver.arrays import seeded
-from abele.tools.driver.compile import KINDS
+from abele.tools.driver.request import OPTIONS
 
 WRONG: Mapping[str, list[object]] = {
     "model": [None, 3, b"net.onnx", ["net.onnx"]],
@@ -37,8 +38,6 @@ WRONG: Mapping[str, list[object]] = {
 }
 """Values of no kind that compile_model takes, by parameter."""
 
-SWITCHES = {"unbounded", "lenient", "verify_each", "cache"}
-
 
 @pytest.fixture(scope="module")
 def exe() -> Executable:
@@ -46,7 +45,9 @@ def exe() -> Executable:
 
 
 def test_every_parameter_has_a_kind():
-    assert {*inspect.signature(compile_model).parameters} - SWITCHES == KINDS.keys() == WRONG.keys()
+    parameters = inspect.signature(compile_model).parameters
+    assert parameters.keys() == OPTIONS.keys()
+    assert {name for name, each in OPTIONS.items() if each.kind is not SWITCH} == WRONG.keys()
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -16,8 +16,8 @@ from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Session, Training, compile_model
 from abele.tools.driver import compile_anew
 from abele.tools.driver.beside import held_by
-from abele.tools.driver.cache.key import Request
 from abele.tools.driver.executable import MACHINE
+from abele.tools.driver.request import Request
 
 TARGET = "tiny:8"
 
@@ -127,10 +127,10 @@ def test_a_program_that_fits_alone_only_keeps_nothing(monkeypatch: pytest.Monkey
     first = compile_model(dense(), TARGET, batch=1, beside=[], cache=False)
     compiled = compile_anew.compile_anew
 
-    def with_little_room(request: Request, *given: object, **options: object) -> Executable:
+    def with_little_room(request: Request) -> Executable:
         if request.beside:
             raise DoesNotFit("the program", 2, 1)
-        return compiled(request, *given, **options)
+        return compiled(request)
 
     monkeypatch.setattr(compile_anew, "compile_anew", with_little_room)
     second = compile_model(dense(), TARGET, batch=64, beside=[first], cache=False)

@@ -19,6 +19,7 @@ from abele.tools.debug.opt import Options, optimise
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.executable import GRAPH
 from abele.tools.driver.extensions.loaded import Extensions
+from abele.tools.driver.request import Request
 
 RECURRENT = Path(__file__).parents[3] / "examples" / "recurrent.mlir"
 
@@ -85,7 +86,7 @@ def test_plans_made_by_hand_are_for_the_target_that_is_given(tmp_path: Path):
     exe = compile_model(path, "tiny:8", passes=passes)
     assert exe.target.tiles == 8
     assert exe.profile["tiles_used"] == 8
-    assert bisect(path, "tiny:8", passes=passes).passed
+    assert bisect(Request(path, "tiny:8", passes=passes)).passed
     with pytest.raises(InputError, match="the module names no target"):
         compile_model(path, passes=passes)
 

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from abele.ir.support import host_memory
 from abele.tools.cli import app
-from abele.tools.commands.compiling import Compilation
 
 NEGATE = """
 builtin.module {
@@ -126,7 +125,7 @@ def test_an_arena_that_cannot_be_mapped_is_refused_before_compiling(
     def compiled(*_: object, **__: object) -> None:
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(Compilation, "compiled", compiled)
+    monkeypatch.setattr("abele.tools.commands.run.compiled", compiled)
     monkeypatch.setattr(resource, "getrlimit", lambda _: (8 << 30, 8 << 30))
     (host / "proc/self/status").write_text("VmSize: 1048576 kB\n")
     result = run("--target", "mk2:100000")

@@ -14,6 +14,7 @@ from abele.tools import compile_model
 from abele.tools.cli import app
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.driver.executable import load_executable
+from abele.tools.driver.request import Request
 
 X = np.array([[-1.5, 2.0, 0.5], [0.25, -3.0, 1.0]], np.float32)
 BIAS = np.array([1, 2], np.float32)
@@ -125,7 +126,7 @@ def test_before_version_4_no_initialiser_can_be_replaced(tmp_path: Path):
 def test_bisect_takes_the_value_too(path: Path, tmp_path: Path):
     inputs = {"x": X, "b": BIAS, "shape": SHAPE}
     for model, arrays in ((path, given(tmp_path, **inputs)), (gemm(), inputs)):
-        assert bisect(model, "tiny:2", inputs=arrays).passed
+        assert bisect(Request(model, "tiny:2"), inputs=arrays).passed
 
 
 def test_a_damaged_list_of_optional_inputs_is_named(tmp_path: Path):

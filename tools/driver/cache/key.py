@@ -8,14 +8,15 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from functools import cache
 from hashlib import file_digest, sha256
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -24,7 +25,9 @@ from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.limits import LIMITS
 from ...importers.external_files import external_files, file_inside
+from ..argument_kinds import SWITCH
 from ..extensions.points import extension_points
+from ..request import IN_MEMORY, OPTIONS, Request
 from .model_digest import DIGITS, model_digest
 
 if TYPE_CHECKING:
@@ -52,62 +55,26 @@ PACKAGES = ("xdsl", "numpy", "ml_dtypes", "onnx")
 UNCACHED = ".py"
 """Extensions in files of this kind may import anything, so no key can stand for what they do."""
 
-MEMORY = "<model>"
-"""The name of a model in memory."""
-
-
-@dataclass(frozen=True)
-class Request:
-    """A model to compile, and all options that decide what it is compiled to.
-
-    The fields are parameters of compile_model.
-    """
-
-    model: Model
-    target: str | Target | None
-    dims: Mapping[str, int]
-    values: Mapping[str, ArrayLike]
-    batch: int | None
-    keep: Mapping[str, str]
-    passes: str
-    constraints: str | os.PathLike[str] | None
-    memory_proportion: float | None
-    vertices_per_tile: int | None
-    lenient: bool
-    train: Train | None
-    beside: Held | None = None
-
-    @property
-    def file(self) -> str:
-        """The path of the model; "" for a model in memory."""
-        return os.fspath(self.model) if isinstance(self.model, str | os.PathLike) else ""
-
-    @property
-    def path(self) -> str:
-        """The model's name in messages."""
-        return self.file or MEMORY
-
-
 Parts = Mapping[str, str]
 """The parts of a key, by name. Long ones are digests."""
 
 
-def parts_of(request: Request, extensions: Extensions) -> dict[str, str] | None:
+def parts_of(request: Request) -> dict[str, str] | None:
     """The parts of a program's key, in order; None for a program that has no key.
 
     A program has no key if a user's code takes part in compiling it. It has none either if its
     model or another file cannot be read: compiling it then reports why.
     """
     try:
-        return _parts(request, extensions)
+        return _parts(request)
     except _REFUSED:
         return None
 
 
-def why_no_key(request: Request, extensions: Extensions) -> str:
+def why_no_key(request: Request) -> str:
     """Why a program has no key, in a few words; "" if it has one."""
     try:
-        _ = _parts(request, extensions)
+        _ = _parts(request)
     except _REFUSED as error:
         return str(error)
     return ""
@@ -116,33 +83,27 @@ def why_no_key(request: Request, extensions: Extensions) -> str:
 _REFUSED = OSError, ValueError, OverflowError, InputError
 
 
-def _parts(request: Request, extensions: Extensions) -> dict[str, str]:
-    for path in extensions.load:
+def _parts(given: Request) -> dict[str, str]:
+    request = given.settled()
+    for path in request.extensions.load:
         if path.endswith(UNCACHED):
             raise ValueError(f"{path} may import anything")
     name, model = _model(request.model)
-    return {
+    found = {
         "abele": _abele(),
         "python": "{}.{}.{}".format(*sys.version_info[:3]),
         "packages": _packages(),
         "extensions": _installed(),
+        "limits": _limits(),
         "name": name,
         "model": model,
-        "dims": json.dumps(dict(request.dims), sort_keys=True),
-        "values": json.dumps({k: _value(v) for k, v in sorted(request.values.items())}),
-        "batch": str(request.batch),
-        "keep": json.dumps(dict(request.keep)),
-        "target": _target(request.target),
-        "passes": request.passes,
-        "constraints": _file(request.constraints),
-        "memory proportion": repr(request.memory_proportion),
-        "vertices per tile": repr(request.vertices_per_tile),
-        "lenient": str(request.lenient),
-        "limits": _limits(),
-        "training": _training(request.train),
-        "beside": "" if request.beside is None else _digest(as_text(request.beside).encode()),
-        "loaded": json.dumps([_loaded(path) for path in extensions.load]),
     }
+    for field, option in OPTIONS.items():
+        if field != "model" and option.part is not None:
+            value = getattr(request, field)
+            value = bool(value) if option.kind is SWITCH else value
+            found[option.part or field.replace("_", " ")] = TEXTS.get(field, _plain)(value)
+    return found
 
 
 def key_of(parts: Parts) -> str:
@@ -164,7 +125,7 @@ def _model(model: Model) -> tuple[str, str]:
     data = model.SerializeToString(deterministic=True)
     if external_files(data):
         raise ValueError("a model in memory has no folder for external data")
-    return MEMORY, _digest(data)
+    return IN_MEMORY, _digest(data)
 
 
 def _regular(path: Path) -> Path:
@@ -178,6 +139,15 @@ def _digest(data: bytes) -> str:
     return sha256(data).hexdigest()[:DIGITS]
 
 
+def _plain(value: object) -> str:
+    """The text of a number, a truth value, text, or one of these for each name, in order."""
+    if isinstance(value, Mapping):
+        return json.dumps(dict(cast("Mapping[str, object]", value))) if value else str(None)
+    if value is not None and not isinstance(value, str | Number):
+        raise TypeError(f"{value!r} needs a function in TEXTS")
+    return str(value)
+
+
 def _file(path: str | os.PathLike[str] | None) -> str:
     """The digest of a file; "" for none. Raises OSError."""
     if path is None:
@@ -186,14 +156,26 @@ def _file(path: str | os.PathLike[str] | None) -> str:
         return file_digest(stream, "sha256").hexdigest()[:DIGITS]
 
 
-def _loaded(path: str) -> str:
-    """The name and digest of an extension's file. Passes are named after it."""
-    return f"{Path(path).name} {_file(path)}"
+def _loaded(extensions: Extensions) -> str:
+    """The names and digests of the extensions' files. Passes are named after them."""
+    return json.dumps([f"{Path(path).name} {_file(path)}" for path in extensions.load])
+
+
+def _sizes(dims: Mapping[str, int] | None) -> str:
+    return _plain({name: int(size) for name, size in sorted((dims or {}).items())})
+
+
+def _values(values: Mapping[str, ArrayLike] | None) -> str:
+    return _plain({name: _value(value) for name, value in sorted((values or {}).items())})
 
 
 def _value(value: ArrayLike) -> str:
     array = np.asarray(value)
     return f"{array.dtype.str}{list(array.shape)} {_digest(array.tobytes())}"
+
+
+def _beside(held: Held | None) -> str:
+    return "" if held is None else _digest(as_text(held).encode())
 
 
 def _target(given: str | Target | None) -> str:
@@ -216,6 +198,18 @@ def _training(train: Train | None) -> str:
     given = {f.name: getattr(train, f.name) for f in fields(train) if f.init}
     defaults = {f.name: f.default for f in fields(train)}
     return json.dumps({name: repr(v) for name, v in given.items() if v != defaults[name]})
+
+
+TEXTS: Mapping[str, Callable[[Any], str]] = {
+    "dims": _sizes,
+    "values": _values,
+    "target": _target,
+    "constraints": _file,
+    "train": _training,
+    "beside": _beside,
+    "load": _loaded,
+}
+"""What stands for a field of a request in the key, where that is not its value as text."""
 
 
 @cache

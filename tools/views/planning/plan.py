@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, Region
@@ -33,15 +31,12 @@ from ....passes.planner.relaxed import Relaxed
 from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
-from ....passes.train import Train
-from ...driver.extensions.load import load_extensions
-from ...driver.extensions.loaded import Extensions
-from ...driver.on_step import OnStep, ignore_step
-from ...driver.program import Model, Program, plan_target, read_program
+from ...driver.compile_anew import read_model
+from ...driver.program import Program, plan_target
+from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
 from ...driver.verifiers import verifiers
-from ...importers.huge_weights import refusing_huge_weights
 from ..layer_names import layer_name, names_in
 from .figures import OperatorPlan, figures, macs, peak_macs
 
@@ -180,50 +175,25 @@ class TradeOffs:
         }
 
 
-def plan_model(
-    model: Model | Program,
-    target: str | Target | None = None,
-    *,
-    dims: Mapping[str, int] | None = None,
-    values: Mapping[str, ArrayLike] | None = None,
-    batch: int | None = None,
-    passes: str = "nn",
-    load: Sequence[str | os.PathLike[str]] | Extensions = (),
-    constraints: str | os.PathLike[str] | None = None,
-    memory_proportion: float | None = None,
-    lenient: bool = False,
-    train: Train | None = None,
-    watch: OnStep | None = None,
-) -> PlannedModel:
-    """Plan a model, or an nn program that was read.
+def plan_model(request: Request, program: Program | None = None) -> PlannedModel:
+    """Plan a model.
 
-    passes: run on the program first. The other parameters are as for compile_model.
+    request: its passes run on the program first, such as "nn". program: instead of the model's.
     Raises InputError, and DoesNotFit for a tensor that the target cannot hold.
     """
-    on_step: OnStep = watch or ignore_step
-    extensions = load if isinstance(load, Extensions) else load_extensions(load)
-    context = extensions.context()
+    request = request.settled()
+    passes, on_step = request.passes, request.on_step
+    extensions, context = request.extensions, request.extensions.context()
     on_step("read")
-    program = (
-        model
-        if isinstance(model, Program)
-        else read_program(
-            model,
-            context,
-            dict(dims or {}),
-            refusing_huge_weights(target),
-            values=values,
-            batch=batch,
-            lenient=lenient,
-        )
-    )
+    names = names_in(request.model) if program is None else {}
+    program = program or read_model(request, context)
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")
-    machine = plan_target(program.module, target, program.path)
+    machine = plan_target(program.module, request.target, program.path)
     pipeline = extensions.pipeline(passes, machine.spelling())
-    if train is not None:
+    if request.train is not None:
         on_step("train")
-        make_train(train, program, pipeline, context)
+        make_train(request.train, program, pipeline, context)
     refuse_tensors_larger_than(program.module, machine)
     on_step(f"passes: {passes}")
     PassManager(pipeline, verifiers(program.level)).run(context, program.module)
@@ -231,11 +201,13 @@ def plan_model(
     if level != NN:
         raise InputError(f"pipeline '{passes}' ends at {level}; need passes that stay at {NN}")
     on_step("plan")
-    store_once(program.module, machine, Asked(constraints or "", memory_proportion))
+    store_once(program.module, machine, Asked(request.constraints or "", request.memory_proportion))
     FusedGroups(program.module).fuse()
-    planned = plan_program(program.module, machine, constraints or "", memory_proportion)
+    planned = plan_program(
+        program.module, machine, request.constraints or "", request.memory_proportion
+    )
     network = planned.network
-    names, phases = names_in(model), Phases.of(program.module)
+    phases = Phases.of(program.module)
     rows: list[OperatorPlan] = []
     for op, choice in network.choices.items():
         on_step(f"{_node(op)}: runner-up")

@@ -28,6 +28,7 @@ from abele.passes.pipelines import PASSES, pipeline
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.bisect.verdict import Verdict
 from abele.tools.driver.arrays import write_npz
+from abele.tools.driver.request import Request
 
 TARGET = "tiny:8"
 
@@ -344,10 +345,10 @@ BUGS: dict[str, Bug] = {
 
 def found(bug: Bug, folder: Path) -> Verdict:
     if not isinstance(bug.program, str):
-        return bisect(bug.program(), TARGET, passes=bug.passes())
+        return bisect(Request(bug.program(), TARGET), passes=bug.passes())
     path = folder / "net.mlir"
     path.write_text(bug.program)
-    return bisect(path, TARGET, passes=bug.passes())
+    return bisect(Request(path, TARGET), passes=bug.passes())
 
 
 @pytest.mark.parametrize("name", BUGS)
@@ -378,7 +379,7 @@ def test_the_one_wrong_rewrite_of_many_is_found(wrong: int, tmp_path: Path):
             high = 0.1 if origin(op) == f"p{wrong - 1}" else 100.0
             rewriter.replace(op, nn.ClipOp(op.operand, 0.0, high))
 
-    verdict = bisect(path, TARGET, passes=with_pattern(Clip()))
+    verdict = bisect(Request(path, TARGET), passes=with_pattern(Clip()))
     assert verdict.rewrite is not None
     assert verdict.rewrite.searched
     assert (verdict.rewrite.number, verdict.rewrite.of) == (wrong, 7)
@@ -397,7 +398,7 @@ func.func @main(%x: {TENSOR}) -> {TENSOR} {{
 def with_rule(text: str, folder: Path, program: str = UNNAMED) -> Verdict:
     (folder / "net.mlir").write_text(program)
     (folder / "rules.rw").write_text(text)
-    return bisect(folder / "net.mlir", TARGET, passes="rules", load=[folder / "rules.rw"])
+    return bisect(Request(folder / "net.mlir", TARGET, passes="rules", load=[folder / "rules.rw"]))
 
 
 def test_the_result_of_a_rule_is_compared_with_that_of_its_root(tmp_path: Path):
@@ -439,14 +440,14 @@ def test_values_that_change_in_each_iteration_are_not_reported_as_wrong(tmp_path
         compute.properties["body"] = BodyAttr(Body("neg"))
 
     passes = damaged("convert-nn-to-partition", negate_instead)
-    value = bisect(path, TARGET, passes=passes).value
+    value = bisect(Request(path, TARGET), passes=passes).value
     assert value is not None
     assert value.node == "end"
 
 
 @pytest.mark.parametrize("program", SMALL.values())
 def test_nothing_is_wrong_with_abele(program: Callable[[], onnx.ModelProto]):
-    verdict = bisect(program(), TARGET)
+    verdict = bisect(Request(program(), TARGET))
     assert verdict.passed, verdict.text
     assert verdict.worst < 1e-5
 
@@ -458,7 +459,7 @@ def test_a_pass_that_raises_is_named_with_the_rewrite_it_was_in():
             rewriter.insert(nn.NegOp(op.operand))
             raise RuntimeError("half way")
 
-    verdict = bisect(relu(), TARGET, passes=with_pattern(Raise()))
+    verdict = bisect(Request(relu(), TARGET), passes=with_pattern(Raise()))
     assert (verdict.name, verdict.kind) == ("simplify", "crash")
     assert "half way" in verdict.problem
     assert verdict.rewrite is not None
@@ -471,7 +472,7 @@ def test_a_module_that_does_not_verify_is_named_with_the_operation():
         copied.properties["plan"] = first(module, partition.ComputeOp, "the_r").properties["plan"]
 
     passes = damaged("convert-nn-to-partition", forget_type)
-    verdict = bisect(convolved(), TARGET, passes=passes)
+    verdict = bisect(Request(convolved(), TARGET), passes=passes)
     assert (verdict.name, verdict.kind) == ("convert-nn-to-partition", "invalid")
     assert verdict.value is not None
     assert verdict.value.node == "the_c"
@@ -488,7 +489,7 @@ def test_a_pass_before_the_pass_that_raises_may_be_the_wrong_one():
     damaged_way = damaged("convert-nn-to-partition", forget_transposition)
     names = [each.name for each in damaged_way]
     passes = [*damaged_way[: names.index("convert-nn-to-partition") + 1], Crash()]
-    assert bisect(convolved(), TARGET, passes=passes).name == "convert-nn-to-partition"
+    assert bisect(Request(convolved(), TARGET), passes=passes).name == "convert-nn-to-partition"
 
 
 def test_a_bug_that_certain_inputs_show_is_found_with_them(tmp_path: Path):
@@ -500,12 +501,12 @@ def test_a_bug_that_certain_inputs_show_is_found_with_them(tmp_path: Path):
             rewriter.replace(op, nn.ClipOp(op.operand, 0.0, 100.0))
 
     passes = with_pattern(ClipLate())
-    assert bisect(relu(), TARGET, passes=passes).passed
+    assert bisect(Request(relu(), TARGET), passes=passes).passed
     large = {"x": np.full((2, 3), 200, np.float32)}
     path = tmp_path / "x.npz"
     write_npz(path, large)
     for inputs in (large, path):
-        verdict = bisect(relu(), TARGET, passes=passes, inputs=inputs)
+        verdict = bisect(Request(relu(), TARGET), inputs=inputs, passes=passes)
         assert verdict.value is not None
         assert (verdict.value.found, verdict.value.expected) == (100.0, 200.0)
 
@@ -514,7 +515,7 @@ RECURRENT = Path(__file__).parents[4] / "examples" / "recurrent.mlir"
 
 
 def test_nothing_is_wrong_with_loops_and_states():
-    verdict = bisect(RECURRENT, TARGET)
+    verdict = bisect(Request(RECURRENT, TARGET))
     assert verdict.passed, verdict.text
 
 
@@ -528,7 +529,7 @@ def test_a_state_left_wrong_is_found():
             store.detach()
             store.erase()
 
-    verdict = bisect(RECURRENT, TARGET, passes=[Forget(), *way_down()])
+    verdict = bisect(Request(RECURRENT, TARGET), passes=[Forget(), *way_down()])
     assert verdict.name == "forget"
     assert verdict.problem.startswith("state 'hidden' is off")
 
@@ -553,7 +554,7 @@ def test_a_program_on_two_levels_is_not_run_until_a_later_pass():
                     replace(each, new)
 
     passes = damaged("convert-tile-to-exchange", swap_moved)
-    verdict = bisect(convolved(), TARGET, passes=[*passes[:-1], Half(), passes[-1]])
+    verdict = bisect(Request(convolved(), TARGET), passes=[*passes[:-1], Half(), passes[-1]])
     assert verdict.not_run == ("half",)
     assert "or a pass since 'half'" in verdict.text
 
@@ -568,13 +569,13 @@ def test_input_errors_are_raised_not_reported(tmp_path: Path):
         wide = model(
             [node("Mul", "x w", "y")], {"x": [1, 1]}, ["y"], {"w": random((1, 1 << 17), 1)}
         )
-        bisect(wide, "tiny:4")
+        bisect(Request(wide, "tiny:4"))
     with pytest.raises(InputError, match="no pass 'nonsense'"):
-        bisect(relu(), TARGET, passes="nonsense")
+        bisect(Request(relu(), TARGET, passes="nonsense"))
     with pytest.raises(InputError, match="compiled already"):
-        bisect(tmp_path / "x.abele", TARGET)
+        bisect(Request(tmp_path / "x.abele", TARGET))
     with pytest.raises(InputError, match="no input 'z'"):
-        bisect(relu(), TARGET, inputs={"z": np.zeros(1)})
+        bisect(Request(relu(), TARGET), inputs={"z": np.zeros(1)})
 
 
 SPOIL = """
@@ -598,13 +599,13 @@ class Spoil(ModulePass):
 
 def test_bisection_begins_after_the_pass_that_lowers_a_users_operations(tmp_path):
     with users_dialects.written(tmp_path) as (program, load):
-        verdict = bisect(program, TARGET, passes=users_dialects.PASSES, load=load)
+        verdict = bisect(Request(program, TARGET, passes=users_dialects.PASSES, load=load))
         assert verdict.passed
         assert verdict.after == "to-nn"
         spoil = tmp_path / "spoil.py"
         spoil.write_text(SPOIL)
         spoiled = users_dialects.PASSES.replace("to-nn,", "to-nn,spoil,")
-        verdict = bisect(program, TARGET, passes=spoiled, load=[*load, spoil])
+        verdict = bisect(Request(program, TARGET, passes=spoiled, load=[*load, spoil]))
         assert (verdict.name, verdict.kind, verdict.after) == ("spoil", "value", "to-nn")
 
 
@@ -612,7 +613,7 @@ def test_a_pass_that_fails_before_the_program_can_run_is_blamed(tmp_path):
     with users_dialects.written(tmp_path) as (program, load):
         crash = tmp_path / "crash.py"
         crash.write_text(SPOIL.split("        for")[0] + "        raise TypeError('broken')\n")
-        verdict = bisect(program, TARGET, passes="spoil,to-nn,nn", load=[*load, crash])
+        verdict = bisect(Request(program, TARGET, passes="spoil,to-nn,nn", load=[*load, crash]))
         assert re.fullmatch(r"TypeError: broken \(crash\.py:\d+, in apply\)", verdict.problem)
         assert (verdict.name, verdict.kind) == ("spoil", "crash")
 
@@ -620,4 +621,4 @@ def test_a_pass_that_fails_before_the_program_can_run_is_blamed(tmp_path):
 def test_a_program_that_no_pass_makes_runnable_is_refused_with_the_rule_that_would(tmp_path):
     with users_dialects.written(tmp_path) as (program, load):
         with pytest.raises(InputError, match="the pipeline lacks to-nn, which has a rule for it"):
-            bisect(program, TARGET, load=load)
+            bisect(Request(program, TARGET, load=load))

@@ -15,45 +15,84 @@ from abele.ir.geometry.layout import block_layout
 from abele.ir.support.limits import POINTS
 from abele.passes.train import Train
 from abele.tools.driver.cache import key
-from abele.tools.driver.cache.key import Request, key_of, parts_of, why_no_key
+from abele.tools.driver.cache.key import TEXTS, key_of, parts_of, why_no_key
 from abele.tools.driver.extensions.loaded import Extensions
+from abele.tools.driver.request import OPTIONS, Request
 
-PLAIN = Request("net.onnx", "tiny", {}, {}, None, {}, "", None, None, None, False, None)
+PLAIN = Request("net.onnx", "tiny", load=Extensions())
 
 
-def parts(request: Request = PLAIN, extensions: Extensions | None = None) -> dict[str, str]:
-    found = parts_of(request, extensions or Extensions())
+def parts(request: Request = PLAIN) -> dict[str, str]:
+    found = parts_of(request)
     assert found is not None
     return found
 
 
-def changed(request: Request, extensions: Extensions | None = None) -> set[str]:
+def changed(request: Request) -> set[str]:
     """The parts in which a request differs from the plain one."""
-    before, after = parts(), parts(request, extensions)
+    before, after = parts(), parts(request)
     assert (before == after) == (key_of(before) == key_of(after))
     return {name for name in before if before[name] != after[name]}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "part"),
-    [
-        ("target", "tiny:8", "target"),
-        ("target", None, "target"),
-        ("dims", {"N": 2}, "dims"),
-        ("values", {"x": 1.5}, "values"),
-        ("batch", 2, "batch"),
-        ("keep", {"x": "y"}, "keep"),
-        ("passes", "decompose,nn", "passes"),
-        ("memory_proportion", 0.5, "memory proportion"),
-        ("vertices_per_tile", 2, "vertices per tile"),
-        ("lenient", True, "lenient"),
-        ("train", Train(), "training"),
-        ("beside", {}, "beside"),
-        ("beside", {"w": (Home(block_layout((4,), (2,)), 8, 1),)}, "beside"),
-    ],
-)
+DECIDING = [
+    ("target", "tiny:8", "target"),
+    ("target", None, "target"),
+    ("dims", {"N": 2}, "dims"),
+    ("values", {"x": 1.5}, "values"),
+    ("batch", 2, "batch"),
+    ("keep", {"x": "y"}, "keep"),
+    ("passes", "decompose,nn", "passes"),
+    ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
+    ("constraints", "net.onnx", "constraints"),
+    ("memory_proportion", 0.5, "memory proportion"),
+    ("vertices_per_tile", 2, "vertices per tile"),
+    ("lenient", True, "lenient"),
+    ("train", Train(), "training"),
+    ("beside", {}, "beside"),
+    ("beside", {"w": (Home(block_layout((4,), (2,)), 8, 1),)}, "beside"),
+]
+"""Another value of each option that decides the program, and the part that differs."""
+
+NOT_DECIDING: dict[str, object] = {
+    "unbounded": True,
+    "runs": 3,
+    "dump_ir": "dump",
+    "reproducers": "failures",
+    "verify_each": False,
+    "watch": print,
+    "on_read": print,
+    "on_inputs": print,
+    "cache": False,
+}
+"""Another value of each option that does not decide the bytes of a program that fits."""
+
+
+@pytest.mark.parametrize(("field", "value", "part"), DECIDING)
 def test_each_option_is_a_part(folder: Path, field: str, value: object, part: str):
     assert changed(replace(PLAIN, **{field: value})) == {part}
+
+
+@pytest.mark.parametrize("field", NOT_DECIDING)
+def test_what_does_not_decide_a_program_is_no_part(folder: Path, field: str):
+    assert not changed(replace(PLAIN, **{field: NOT_DECIDING[field]}))
+
+
+def test_every_option_is_known_to_decide_a_program_or_not_to():
+    deciding = {field for field, *_ in DECIDING}
+    assert OPTIONS.keys() == deciding | NOT_DECIDING.keys() | {"model"}
+    assert not deciding & NOT_DECIDING.keys()
+    assert TEXTS.keys() <= deciding
+
+
+@pytest.mark.parametrize("field", ["dims", "values", "keep"])
+def test_no_names_are_as_good_as_none(folder: Path, field: str):
+    assert not changed(replace(PLAIN, **{field: {}}))
+
+
+def test_an_option_whose_value_no_text_stands_for_is_a_mistake_of_ours(folder: Path):
+    with pytest.raises(TypeError, match="needs a function in TEXTS"):
+        parts(replace(PLAIN, keep=object()))
 
 
 @pytest.mark.parametrize(
@@ -104,7 +143,7 @@ def test_weights_in_other_files_count(folder: Path):
     Path("far.bin").write_bytes(weights)
     assert parts(far)["model"] != before["model"]
     Path("far.bin").unlink()
-    assert parts_of(far, Extensions()) is None
+    assert parts_of(far) is None
 
 
 @pytest.mark.parametrize("place", ["../secret", "/etc/passwd", "link"])
@@ -119,8 +158,8 @@ def test_a_model_that_names_a_file_outside_its_folder_has_no_key(folder: Path, p
     weight.external_data.add(key="location", value=place)
     Path("inner/net.onnx").write_bytes(model.SerializeToString())
     request = replace(PLAIN, model="inner/net.onnx")
-    assert parts_of(request, Extensions()) is None
-    assert "model's folder" in why_no_key(request, Extensions())
+    assert parts_of(request) is None
+    assert "model's folder" in why_no_key(request)
 
 
 def test_the_contents_of_constraints_and_of_a_target_file_count(folder: Path):
@@ -136,25 +175,25 @@ def test_the_contents_of_constraints_and_of_a_target_file_count(folder: Path):
 
 def test_the_contents_of_loaded_files_count(folder: Path):
     Path("r.toml").write_text('base = "tiny"\ntiles = 3\n')
-    loaded = replace(Extensions(), load=("r.toml",))
-    assert changed(PLAIN, loaded) == {"loaded"}
-    before = parts(PLAIN, loaded)
+    loaded = replace(PLAIN, load=replace(Extensions(), load=("r.toml",)))
+    assert changed(loaded) == {"loaded"}
+    before = parts(loaded)
     Path("r.toml").write_text('base = "tiny"\ntiles = 2\n')
-    assert parts(PLAIN, loaded) != before
+    assert parts(loaded) != before
 
 
 def test_a_program_that_python_code_takes_part_in_has_no_key(folder: Path):
     Path("more.py").write_text("from abele.ir.upstream import ModulePass\n")
-    extensions = replace(Extensions(), load=("more.py",))
-    assert parts_of(PLAIN, extensions) is None
-    assert why_no_key(PLAIN, extensions) == "more.py may import anything"
+    loaded = replace(PLAIN, load=replace(Extensions(), load=("more.py",)))
+    assert parts_of(loaded) is None
+    assert why_no_key(loaded) == "more.py may import anything"
 
 
 def test_a_pipe_is_not_read_for_a_key(folder: Path):
     os.mkfifo("pipe.onnx")
     os.mkfifo("pipe.json")
-    assert parts_of(replace(PLAIN, model="pipe.onnx"), Extensions()) is None
-    assert parts_of(replace(PLAIN, constraints="pipe.json"), Extensions()) is None
+    assert parts_of(replace(PLAIN, model="pipe.onnx")) is None
+    assert parts_of(replace(PLAIN, constraints="pipe.json")) is None
 
 
 def test_in_a_checkout_a_changed_source_counts(folder: Path, monkeypatch: pytest.MonkeyPatch):
@@ -190,7 +229,7 @@ def test_a_changed_limit_counts_and_its_default_does_not(
     monkeypatch.setenv(POINTS.variable, str(POINTS.default + 1))
     assert {name for name in before if before[name] != parts()[name]} == {"limits"}
     monkeypatch.setenv(POINTS.variable, "many")
-    assert "need an integer" in why_no_key(PLAIN, Extensions())
+    assert "need an integer" in why_no_key(PLAIN)
 
 
 def test_nothing_of_the_host_is_a_part(folder: Path, monkeypatch: pytest.MonkeyPatch):

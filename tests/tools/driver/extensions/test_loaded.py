@@ -6,6 +6,7 @@ from some_extensions import BODY, HEAD, SOFT
 from abele.ir.errors import InputError
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
+from abele.tools.driver.request import Request
 from abele.tools.extensions import load_extensions
 from abele.tools.views.planning.plan import plan_model
 
@@ -62,6 +63,6 @@ def test_passes_of_xdsl_run_in_every_pipeline(name: str, tmp_path: Path):
     path.write_text(REPEATED)
     passes = f"{name},nn,partition,tile,exchange"
     assert name in compile_model(path, "tiny", passes=passes).stages.passes
-    assert bisect(path, "tiny", passes=passes).passed
-    planned = plan_model(path, "tiny", passes=name)
+    assert bisect(Request(path, "tiny", passes=passes)).passed
+    planned = plan_model(Request(path, "tiny", passes=name))
     assert [each.op for each in planned.plan.operators] == ["nn.exp", "nn.sub"]

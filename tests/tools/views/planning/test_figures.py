@@ -12,6 +12,7 @@ from abele.ir.geometry.space import Dim
 from abele.passes.planner.question import Question
 from abele.passes.planner.search import exact, fastest
 from abele.passes.planner.terms import Terms
+from abele.tools.driver.request import Request
 from abele.tools.views.planning.figures import (
     OperatorPlan,
     figures,
@@ -28,7 +29,9 @@ DIMS = (Dim("m", 8), Dim("n", 1), Dim("k", 64, "reduction"))
 
 def asked(m: int, k: int, n: int) -> Question:
     """The question of a matrix product whose right operand is at home."""
-    model = plan_model(product_of_matrices(m, k, n, "f16", TARGET), TARGET)
+    model = plan_model(
+        Request("", TARGET, passes="nn"), product_of_matrices(m, k, n, "f16", TARGET)
+    )
     (found,) = model.questions.values()
     return found
 
@@ -134,7 +137,7 @@ def test_splits_and_steps_are_shown_by_dimension(plan: Plan, text: str):
 
 
 def test_no_operator_is_better_than_the_machine():
-    question = plan_model(convolutions(), "tiny:16")
+    question = plan_model(Request(convolutions(), "tiny:16", passes="nn"))
     assert question.plan.operators
     for each in question.plan.operators:
         assert 0 < each.utilisation <= 1, each

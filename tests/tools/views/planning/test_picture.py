@@ -5,6 +5,7 @@ import pytest
 
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
+from abele.tools.driver.request import Request
 from abele.tools.views.planning.picture import draw_trade_offs, needs_matplotlib
 from abele.tools.views.planning.plan import TradeOffs, plan_model, product_of_matrices
 
@@ -13,7 +14,9 @@ TINY = resolve_target("tiny:16")
 
 @pytest.fixture(scope="module")
 def found() -> TradeOffs:
-    question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
+    question = plan_model(
+        Request("", TINY, passes="nn"), product_of_matrices(64, 256, 32, "f16", TINY)
+    )
     return question.trade_offs(question.operator("matmul"))
 
 

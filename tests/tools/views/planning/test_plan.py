@@ -13,14 +13,16 @@ from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.provenance import origin
 from abele.ir.text import write_module
+from abele.passes.train import Train
 from abele.tools import compile_model
+from abele.tools.driver.request import Request
 from abele.tools.views.planning.plan import plan_model, product_of_matrices
 
 TINY = resolve_target("tiny:16")
 
 
 def test_every_compiled_operator_has_a_row():
-    question = plan_model(convolutions(), "tiny:16")
+    question = plan_model(Request(convolutions(), "tiny:16", passes="nn"))
     exe = compile_model(convolutions(), "tiny:16")
     compiled = price(exe.module_at("exchange"), TINY)
     found = question.plan
@@ -33,7 +35,9 @@ def test_every_compiled_operator_has_a_row():
 
 
 def test_a_product_of_matrices_keeps_its_right_operand():
-    question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
+    question = plan_model(
+        Request("", TINY, passes="nn"), product_of_matrices(64, 256, 32, "f16", TINY)
+    )
     (each,) = question.plan.operators
     assert [d.size for d in each.dims] == [64, 32, 256]
     assert each.node == "matmul"
@@ -43,10 +47,23 @@ def test_a_product_of_matrices_keeps_its_right_operand():
 
 def test_types_are_those_that_are_asked_for():
     small, large = (
-        plan_model(product_of_matrices(64, 256, 32, dtype, TINY), TINY).plan.operators[0]
+        plan_model(
+            Request("", TINY, passes="nn"), product_of_matrices(64, 256, 32, dtype, TINY)
+        ).plan.operators[0]
         for dtype in ("f16", "f32")
     )
     assert small.cycles < large.cycles
+
+
+def test_a_batch_in_parts_is_planned_as_it_is_compiled():
+    shapes = {"x": [8, 16], "w": [16, 4]}
+    dense = model([node("MatMul", "x w", "y")], {"x": shapes["x"]}, ["y"], {"w": random((16, 4))})
+    asked = Request(dense, TINY, batch=8, train=Train(micro_batches=2), passes="nn")
+    found = plan_model(asked).plan.operators
+    exe = compile_model(dense, TINY, batch=8, train=Train(micro_batches=2), cache=False)
+    (product,) = [each for each in found if each.node == "the_y" and each.phase == "forward"]
+    assert product.dims[0].size == 4
+    assert exe.inputs[0].shape[0] == 8
 
 
 MIXED = """
@@ -96,7 +113,7 @@ def test_any_constraints_are_kept_or_refused(operator: str, constraints: dict):
         model.write_text(MIXED)
         path.write_text(json.dumps({"operators": {operator: constraints}}))
         try:
-            found = plan_model(model, TINY, constraints=path)
+            found = plan_model(Request(model, TINY, constraints=path, passes="nn"))
         except InputError as error:
             assert f"operators.{operator}" in str(error)
             return
@@ -124,7 +141,7 @@ builtin.module {
 def test_operations_in_a_loop_count_once_per_iteration(tmp_path):
     path = tmp_path / "loop.mlir"
     path.write_text(LOOP)
-    found = plan_model(path, "tiny:16", passes="").plan
+    found = plan_model(Request(path, "tiny:16")).plan
     (each,) = found.operators
     assert each.times == 5
     assert found.cycles == pytest.approx(5 * each.cycles + found.between_cycles)
@@ -132,7 +149,9 @@ def test_operations_in_a_loop_count_once_per_iteration(tmp_path):
 
 
 def test_the_alternatives_of_an_operator_include_its_plan():
-    question = plan_model(product_of_matrices(64, 256, 32, "f16", TINY), TINY)
+    question = plan_model(
+        Request("", TINY, passes="nn"), product_of_matrices(64, 256, 32, "f16", TINY)
+    )
     found = question.trade_offs(question.operator("matmul"))
     assert found.chosen in found.choices
     assert len(found.choices) > len(found.pareto) > 1
@@ -149,7 +168,7 @@ def test_the_alternatives_of_an_operator_include_its_plan():
 
 
 def test_all_figures_are_in_the_json():
-    question = plan_model(convolutions(), "tiny:16", memory_proportion=0.001)
+    question = plan_model(Request(convolutions(), "tiny:16", memory_proportion=0.001, passes="nn"))
     record = json.loads(json.dumps(question.plan.to_dict()))
     assert record["target"] == "tiny:16"
     assert record["memory_proportion"] == 0.001
@@ -167,7 +186,7 @@ def test_operators_are_found_by_any_of_their_names():
         ["y"],
         {"w": random((16, 8))},
     )
-    question = plan_model(linear, "tiny:16")
+    question = plan_model(Request(linear, "tiny:16", passes="nn"))
     (op,) = question.questions
     assert question.operator("the_p") is op
     assert question.operator("the_y") is op
@@ -180,7 +199,7 @@ def test_a_program_that_is_planned_already_is_refused(tmp_path):
     path = tmp_path / "low.mlir"
     write_module(exe.module_at("tile"), path)
     with pytest.raises(InputError, match="planned already, at tile; need the model"):
-        plan_model(path)
+        plan_model(Request(path, passes="nn"))
 
 
 def test_matrices_that_no_tiles_hold_are_refused_before_they_are_made():

@@ -1,0 +1,106 @@
+"""A request is the one list of what a user can ask for."""
+
+import inspect
+import re
+from dataclasses import fields, replace
+from pathlib import Path
+
+import pytest
+from some_models import relu
+
+from abele.ir.errors import InputError
+from abele.passes.train import Train
+from abele.tools import compile_model
+from abele.tools.commands.compiling import ALIKE, Compilation
+from abele.tools.driver.compile import compiled
+from abele.tools.driver.extensions.loaded import Extensions
+from abele.tools.driver.request import OPTIONS, Request
+
+GIVEN: dict[str, object] = {
+    "dims": {"N": 2},
+    "values": {"x": 1},
+    "batch": 2,
+    "keep": {"x": "y"},
+    "passes": "nn",
+    "constraints": "c.json",
+    "memory_proportion": 0.0,
+    "vertices_per_tile": 0,
+    "train": Train(),
+    "beside": {"w": ()},
+    "dump_ir": "dump",
+}
+"""A value of each option that a compiled program refuses."""
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("program") / "p.abele"
+    compile_model(relu(), "tiny:2", cache=False).save(path)
+    return path
+
+
+def test_every_field_says_what_it_means():
+    text = Request.__doc__ or ""
+    assert [name for name in OPTIONS if not re.search(rf"\b{name}:\s", text)] == []
+
+
+def test_compile_model_takes_the_fields_and_says_what_they_mean():
+    made = {name: each.default for name, each in inspect.signature(Request).parameters.items()}
+    taken = inspect.signature(compile_model).parameters
+    assert {name: each.default for name, each in taken.items()} == made
+    text = compile_model.__doc__ or ""
+    assert text.startswith("Compile a model, or load a compiled program.\n\n    model: the path")
+    assert "Raises InputError, DoesNotFit for" in text
+    with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
+        compile_model(relu(), size=3)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_a_compiled_program_refuses_what_it_cannot_do(program: Path, name: str):
+    if name in GIVEN:
+        given = replace(Request(program), **{name: GIVEN[name]})
+        with pytest.raises(InputError, match=r"p\.abele: .*(need the model|a program has sizes)"):
+            given.refuse_for_program()
+    assert bool(OPTIONS[name].refused) == (name in GIVEN)
+
+
+def test_a_compiled_program_takes_what_asks_for_nothing(program: Path):
+    assert compile_model(program, dims={}, values={}, keep={}, passes="", beside=[]).inputs
+
+
+def test_the_command_line_asks_for_what_its_options_say():
+    how = Compilation(target="tiny", dim=["N=2"], value=["x=1"], keep=["x=y"], batch=3)
+    asked = how.request("net.onnx", Extensions())
+    assert (asked.model, asked.target, asked.batch, asked.cache) == ("net.onnx", "tiny", 3, True)
+    assert (asked.dims, asked.keep, asked.train) == ({"N": 2}, {"x": "y"}, None)
+    assert list(asked.values or ()) == ["x"]
+    assert not replace(how, no_cache=True).request("net.onnx", Extensions()).cache
+    turned = {"dim", "value", "keep", "load", "train", "loss", "optimizer", "training"}
+    shown = {"no_cache", "verbose"}
+    assert {each.name for each in fields(Compilation)} == ALIKE | turned | shown
+
+
+def test_settling_a_request_twice_changes_nothing(program: Path):
+    first = compile_model(relu(), "tiny:2", cache=False)
+    settled = Request(relu(), beside=[first]).settled()
+    assert settled.target == first.target
+    assert settled.settled() == settled
+
+
+def test_values_are_added_to_those_that_are_known():
+    asked = Request("net.onnx", values={"x": 1}).with_values({"y": 2})
+    assert asked.values == {"x": 1, "y": 2}
+    assert Request("net.onnx").with_values({"y": 2}).values == {"y": 2}
+
+
+def test_whoever_reads_a_model_hears_of_its_program_and_inputs():
+    heard: list[str] = []
+    request = Request(
+        relu(),
+        "tiny:2",
+        cache=False,
+        on_read=lambda program: heard.append(program.path),
+        on_inputs=lambda inputs: heard.append(inputs[0].name),
+    )
+    _ = compiled(request)
+    assert heard == ["<model>", "x"]

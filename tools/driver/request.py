@@ -1,0 +1,292 @@
+"""What a user asks for: a model, what it is compiled to, and how. A new option is a field here.
+
+compile_model takes the fields as its parameters. The command line has an option for most of them
+(`commands/compiling.py`). What reads, plans, compiles or keeps a program gets the request whole.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from numpy.typing import ArrayLike
+
+from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import InputError
+from ...ir.support.turns import COMPILING
+from .argument_kinds import (
+    ARRAYS,
+    COUNT,
+    FUNCTION,
+    NAMES,
+    NONE,
+    NUMBER,
+    PATH,
+    PATHS,
+    SIZES,
+    SWITCH,
+    TARGET,
+    TEXT,
+    TRAINING,
+    Kind,
+    check_arguments,
+)
+from .arrays import Tensor
+from .executable import Executable
+from .extensions.load import load_extensions
+from .extensions.loaded import Extensions
+from .on_step import OnStep
+from .runs_between import RUNS
+
+if TYPE_CHECKING:
+    from ...passes.train import Train
+    from .beside import Held, held_by
+    from .program import Model, Program
+else:
+    held_by = deferred(".beside", "held_by", __package__)
+
+MODEL = Kind(
+    lambda value: PATH.accepts(value) or hasattr(value, "SerializeToString"),
+    "the path of an .onnx, .mlir or .abele file, or an onnx.ModelProto",
+)
+
+PROGRAMS = Kind(
+    lambda value: (
+        isinstance(value, list | tuple)
+        and all(isinstance(each, Executable) for each in cast("Sequence[object]", value))
+    ),
+    "a list of executables",
+)
+
+EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
+
+PLANNED = "compiled already, so it cannot be planned again; need the model"
+BESIDE = (
+    "compiled already, so it cannot be laid out beside others; need the model, or compile the "
+    "others beside it"
+)
+
+IN_MEMORY = "<model>"
+"""The name of a model in memory."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is known of a field of a request besides its type and its default.
+
+    kind: of the values that Python code may give. part: its name in the parts of a cache's key, if
+    that is not the name of the field; None if it does not decide the bytes of the program. refused:
+    why a compiled program refuses it, where {} stands for its value; "" if it does not.
+    """
+
+    kind: Kind
+    part: str | None = ""
+    refused: str = ""
+
+
+def _is(kind: Kind, part: str | None = "", refused: str = "") -> Mapping[str, Option]:
+    return {"option": Option(kind, part, refused)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """A model, what it is compiled to, and how.
+
+    model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
+    or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
+    dims: sizes of free dimensions, by symbol or by "INPUT:AXIS". values: inputs of an ONNX model
+    that are known now; the program does not take them. The value of an input that has one in the
+    model, which is a weight, replaces it. batch: the number of samples of an ONNX
+    model, as for import_onnx. keep: inputs that become states on the device, each with the output
+    that it receives in the next run; see keep_states. passes: a pipeline that leads to the last
+    level, in which a level stands for the passes that lead there; "" for all of them. load:
+    extension files, as for load_extensions. constraints: a JSON file of choices for operators.
+    memory_proportion: the share of a tile's memory that one operator may take temporarily.
+    vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
+    program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
+    breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
+    the program's weights are trained; it then computes a step of training, of which batch is the
+    number of samples. beside: programs with which it shares a machine, as in a Session; an empty
+    list for the first of them. Its states and constants get the layouts and addresses that they
+    have there, where that pays, and the default of target is theirs. runs: how many it does between
+    two changes of programs, which decides what pays. dump_ir: a folder for the program after each
+    pass, and for a page that shows what each pass did. reproducers: a folder for what reproduces a
+    failure of a pass, or a function from the name of the pass to such a folder; dump_ir's folder
+    takes precedence. verify_each: verify the program after each pass. watch: called with the name
+    of each slow step. on_read: called with a model's program before any pass runs; it may raise.
+    on_inputs: called with the program's inputs before any pass runs, so that values for them can be
+    checked first; it may raise. cache: take the program from the cache if it was compiled before,
+    and keep it there otherwise; not with dump_ir, nor with an extension in Python, which may import
+    anything.
+    """
+
+    model: Model = field(metadata=_is(MODEL))
+    target: str | Target | None = field(default=None, metadata=_is(TARGET | NONE))
+    _: KW_ONLY
+    dims: Mapping[str, int] | None = field(
+        default=None,
+        metadata=_is(SIZES | NONE, refused="dimensions given ({}); a program has sizes"),
+    )
+    values: Mapping[str, ArrayLike] | None = field(
+        default=None, metadata=_is(ARRAYS | NONE, refused="values given ({}); need the model")
+    )
+    batch: int | None = field(
+        default=None, metadata=_is(COUNT | NONE, refused="--batch {} is given; need the model")
+    )
+    keep: Mapping[str, str] | None = field(
+        default=None,
+        metadata=_is(NAMES | NONE, refused="inputs to keep given ({}); need the model"),
+    )
+    passes: str = field(
+        default="",
+        metadata=_is(
+            Kind(TEXT.accepts, 'a pipeline as text, or "" for all passes'),
+            refused="compiled already, so no pass is left to run; need the model",
+        ),
+    )
+    load: Sequence[str | os.PathLike[str]] | Extensions = field(
+        default=(), metadata=_is(PATHS | EXTENSIONS, "loaded")
+    )
+    constraints: str | os.PathLike[str] | None = field(
+        default=None, metadata=_is(PATH | NONE, refused=PLANNED)
+    )
+    memory_proportion: float | None = field(
+        default=None, metadata=_is(NUMBER | NONE, refused=PLANNED)
+    )
+    vertices_per_tile: int | None = field(default=None, metadata=_is(COUNT | NONE, refused=PLANNED))
+    unbounded: bool = field(default=False, metadata=_is(SWITCH, None))
+    lenient: bool = field(default=False, metadata=_is(SWITCH))
+    train: Train | None = field(
+        default=None,
+        metadata=_is(
+            TRAINING | NONE,
+            "training",
+            "compiled already, so it cannot be trained; need the model",
+        ),
+    )
+    beside: Sequence[Executable] | Held | None = field(
+        default=None, metadata=_is(PROGRAMS | NONE, refused=BESIDE)
+    )
+    runs: float = field(default=RUNS, metadata=_is(NUMBER, None))
+    dump_ir: str | os.PathLike[str] | None = field(
+        default=None,
+        metadata=_is(
+            PATH | NONE, None, "compiled already, so no pass is left to dump; need the model"
+        ),
+    )
+    reproducers: str | os.PathLike[str] | Callable[[str], Path] | None = field(
+        default=None, metadata=_is(PATH | FUNCTION | NONE, None)
+    )
+    verify_each: bool = field(default=True, metadata=_is(SWITCH, None))
+    watch: OnStep | None = field(default=None, metadata=_is(FUNCTION | NONE, None))
+    on_read: Callable[[Program], None] | None = field(
+        default=None, metadata=_is(FUNCTION | NONE, None)
+    )
+    on_inputs: Callable[[Sequence[Tensor]], None] | None = field(
+        default=None, metadata=_is(FUNCTION | NONE, None)
+    )
+    cache: bool = field(default=True, metadata=_is(SWITCH, None))
+
+    @property
+    def file(self) -> str:
+        """The path of the model; "" for a model in memory."""
+        return os.fspath(self.model) if isinstance(self.model, str | os.PathLike) else ""
+
+    @property
+    def path(self) -> str:
+        """The model's name in messages."""
+        return self.file or IN_MEMORY
+
+    @property
+    def extensions(self) -> Extensions:
+        """The extensions, loaded. Raises InputError."""
+        return self.load if isinstance(self.load, Extensions) else load_extensions(self.load)
+
+    @property
+    def held(self) -> Held | None:
+        """What the programs beside it hold on the tiles; None if it is not beside others."""
+        if self.beside is None or isinstance(self.beside, Mapping):
+            return self.beside
+        with COMPILING:
+            return held_by(self.beside, _resolved(self.target), self.runs)
+
+    def on_step(self, step: str) -> None:
+        """Tell who watches that a slow step begins."""
+        if self.watch is not None:
+            self.watch(step)
+
+    def check(self, what: str) -> None:
+        """Raise InputError for a value of a wrong kind. what: the function, for the message."""
+        kinds = {name: each.kind for name, each in OPTIONS.items()}
+        check_arguments(what, kinds, vars(self))
+
+    def with_values(self, more: Mapping[str, ArrayLike]) -> Request:
+        """The request with values of further inputs."""
+        return replace(self, values={**(self.values or {}), **more})
+
+    def settled(self) -> Request:
+        """The request with its extensions loaded, and with what the programs beside it hold.
+
+        Raises InputError.
+        """
+        loaded = replace(self, load=self.extensions)
+        if self.target is None and self.beside and not isinstance(self.beside, Mapping):
+            loaded = replace(loaded, target=self.beside[0].target)
+        return replace(loaded, beside=loaded.held)
+
+    def refuse_for_program(self) -> None:
+        """Raise InputError for an option that makes no sense for a compiled program."""
+        for name, option in OPTIONS.items():
+            value = getattr(self, name)
+            if option.refused and is_given(value):
+                is_by_name = isinstance(value, Mapping)
+                shown = ", ".join(cast("Mapping[str, object]", value)) if is_by_name else str(value)
+                raise InputError(f"{self.path}: {option.refused.format(shown)}")
+
+
+OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Request)}
+"""What is known of each field, by name."""
+
+
+def is_given(value: object) -> bool:
+    """Whether a value asks for something. No names, no sizes and an empty pipeline do not."""
+    return value is not None and not (isinstance(value, Mapping | str) and not value)
+
+
+def _resolved(target: str | Target | None) -> Target:
+    if target is None:
+        return named_target(DEFAULT_TARGET)
+    return resolve_target(target) if isinstance(target, str) else target
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_fields_of(
+    request: Callable[P, Request],
+) -> Callable[[Callable[[Request], R]], Callable[P, R]]:
+    """Let a function of a request take the fields of the request instead, as its parameters.
+
+    What the fields mean follows the first paragraph of the function's docstring.
+    """
+
+    def changed(function: Callable[[Request], R]) -> Callable[P, R]:
+        @wraps(function)
+        def called(*given: P.args, **options: P.kwargs) -> R:
+            return function(request(*given, **options))
+
+        returned = function.__annotations__["return"]
+        cast(Any, called).__signature__ = signature(request).replace(return_annotation=returned)
+        first, rest = (function.__doc__ or "").split("\n\n", 1)
+        meanings = (request.__doc__ or "").split("\n\n", 1)[1].rstrip()
+        called.__doc__ = f"{first}\n\n{meanings}\n{rest}"
+        return called
+
+    return changed
