@@ -197,10 +197,12 @@ def _run(task: _Lookup) -> None:
     with np.errstate(all="ignore"):
         found = _found(task)
         values = found.values
-        total = np.full(found.result.shape, fill_of(body.identity, task.dtype), task.dtype)
         merge = MERGE[body.combiner]
         if merge is np.bitwise_or:
-            total, values = bits(total), bits(values)
+            # No bits, and not the number 0, which float8_e8m0fnu does not have.
+            total, values = np.zeros(found.result.shape, bits(values).dtype), bits(values)
+        else:
+            total = np.full(found.result.shape, fill_of(body.identity, task.dtype), task.dtype)
         if found.merged:
             values = merge.reduce(values, axis=found.merged, keepdims=True, dtype=total.dtype)
         merge.at(total, found.kept, values)

@@ -1,4 +1,5 @@
 import hypothesis.strategies as st
+import ml_dtypes
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -55,6 +56,12 @@ def test_a_lookup_keeps_the_sign_of_zero_and_the_bits_of_nan():
     table[2] = np.array(0x7FC12345, np.uint32).view(np.float32)
     found = gathered(table, np.array([2, 0, 1]), first=0)
     assert found.view(np.uint32).ravel().tolist() == [0x7FC12345, 0x80000000, 0]
+
+
+def test_rows_of_a_float_without_zero_are_found_and_the_others_have_no_bits():
+    table = np.array([[1.0], [2.0], [0.25]], ml_dtypes.float8_e8m0fnu)
+    found = gathered(table, np.array([2, 30, 1]), first=0)
+    assert found.view(np.uint8).ravel().tolist() == [125, 0, 128]
 
 
 def test_a_body_without_matches_leaves_the_identity():
