@@ -37,7 +37,7 @@ from ...driver.arrays import Array
 from ...driver.context import new_context
 from .instances import Instances
 from .program import Program
-from .sketch import LENGTHS, Data, Sketch, Step, is_long
+from .sketch import ASKED, LENGTHS, NO_LITERALS, Data, Sketch, Step, is_long
 from .training import as_step
 from .values import values_of
 
@@ -190,6 +190,7 @@ class _Builder:
     ops: list[Operation] = field(default_factory=list[Operation])
     values: list[SSAValue] = field(default_factory=list[SSAValue])
     made: int = 0
+    tried: int = 0
     is_chain: bool = False
     is_planned: bool = False
 
@@ -334,10 +335,19 @@ class _Builder:
     def _constant(self, type_: Attribute, random: Random) -> SSAValue:
         array = self._array(type_, random)
         if array.size and random.random() < UNIFORM:
-            array = np.full_like(array, array.flat[0])
+            array = np.full_like(array, self._number(array))
         op = nn.ConstantOp(self.context.blobs.add(array))
         self.head.append(op)
         return op.result
+
+    def _number(self, array: Array) -> object:
+        """The number of a uniform constant: the first of an array, or now and then one of the
+        sketch that its dtype holds."""
+        asked = Random(f"{self.sketch.seed} {len(self.head)} number")
+        literals, dtype = self.sketch.literals, array.dtype
+        some = (*literals.ints, *literals.floats) if dtype.kind == "f" else literals.ints
+        fits = [n for n in some if dtype.kind in "fiu" and dtype.type(n) == n]
+        return asked.choice(fits) if fits and asked.random() < ASKED else array.flat[0]
 
     def _state(self, type_: Attribute, random: Random) -> str:
         name = f"w{len(self.states)}"
@@ -463,19 +473,34 @@ class _Builder:
             if not instances.takes(cls, value.type):
                 continue
             first = cast("TensorType[Attribute]", value.type)
-            op = instances.make(cls, random, self.sketch.sizes, first, self.elements, _is_cheap)
+            op = self._made(cls, random, first)
             if op is not None:
                 self._connect(op, value, random)
                 return op
-        op = instances.make(cls, random, self.sketch.sizes, None, self.elements, _is_cheap)
+        op = self._made(cls, random)
         if op is not None:
             self._connect(op, None, random)
         return op
 
+    def _made(
+        self,
+        cls: type[Operation],
+        random: Random,
+        first: TensorType[Attribute] | None = None,
+    ) -> Operation | None:
+        """A random operation; now and then, one of its attributes is a number of the sketch."""
+        instances, sketch = self.operators.instances, self.sketch
+        op = instances.make(cls, random, sketch.sizes, first, self.elements, _is_cheap)
+        if op is None or sketch.literals == NO_LITERALS:
+            return op
+        self.tried += 1
+        asked = Random(f"{sketch.seed} {self.tried} literals")
+        if asked.random() >= ASKED:
+            return op
+        return instances.with_literal(op, asked, sketch.literals, self.elements, _is_cheap)
+
     def _on_constants(self, cls: type[Operation], random: Random) -> Operation | None:
-        op = self.operators.instances.make(
-            cls, random, self.sketch.sizes, None, self.elements, _is_cheap
-        )
+        op = self._made(cls, random)
         if op is not None:
             op.operands = [self._constant(v.type, random) for v in op.operands]
         return op
@@ -498,9 +523,8 @@ class _Builder:
     def _with_other_attributes(self, op: Operation, random: Random) -> Operation | None:
         types = [v.type for v in op.operands]
         first = cast("TensorType[Attribute]", types[0])
-        make = self.operators.instances.make
         for _ in range(CHANGES):
-            twin = make(type(op), random, self.sketch.sizes, first, self.elements, _is_cheap)
+            twin = self._made(type(op), random, first)
             if twin is None:
                 return None
             fits = [v.type for v in twin.operands] == types and twin.properties != op.properties
@@ -511,11 +535,11 @@ class _Builder:
 
     def _on_result(self, op: Operation, random: Random) -> Operation | None:
         """Another operation of the class of an operation, on its result."""
-        value, instances = op.results[0], self.operators.instances
-        if not instances.takes(type(op), value.type):
+        value = op.results[0]
+        if not self.operators.instances.takes(type(op), value.type):
             return None
         first = cast("TensorType[Attribute]", value.type)
-        again = instances.make(type(op), random, self.sketch.sizes, first, self.elements, _is_cheap)
+        again = self._made(type(op), random, first)
         if again is not None:
             self._connect(again, value, random)
         return again
@@ -531,14 +555,13 @@ class _Builder:
 
     def _follow(self, op: Operation, random: Random) -> Operation | None:
         """A function of an operation's result, which may be computed in the operation."""
-        value, instances = op.results[0], self.operators.instances
+        value = op.results[0]
         if not nn.can_begin(op) or not self.operators.functions:
             return None
         first = cast("TensorType[Attribute]", value.type)
         for _ in range(FOLLOWERS_TRIED):
             cls = random.choice(self.operators.functions)
-            sizes = self.sketch.sizes
-            made = instances.make(cls, random, sizes, first, self.elements, _is_cheap)
+            made = self._made(cls, random, first)
             if made is None:
                 continue
             if nn.shape_of(made.results[0]) == nn.shape_of(value):
@@ -629,7 +652,7 @@ class _Builder:
             if not instances.takes(cls, value.type):
                 continue
             first = cast("TensorType[Attribute]", value.type)
-            op = instances.make(cls, random, self.sketch.sizes, first, self.elements, _is_cheap)
+            op = self._made(cls, random, first)
             if op is not None and op.results[0].type == value.type:
                 self._connect(op, value, random)
                 self._add(op)

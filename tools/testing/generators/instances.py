@@ -12,6 +12,7 @@ each other only if they are drawn together has a class method `sample`, which dr
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
 from random import Random
@@ -24,8 +25,8 @@ from xdsl.ir import Attribute, Block, Operation
 from ....ir.rules.build import has_infer, has_infer_all, with_inferred_types
 from ....ir.rules.choices import ELEMENTS, LISTS, Choices, Hints, Shape
 from ....ir.rules.climb import Climb, Failure, without_some
-from ....ir.rules.values import Plain
-from ....ir.rules.vocabulary import OpInfo, Vocabulary
+from ....ir.rules.values import Plain, attribute_of, plain
+from ....ir.rules.vocabulary import Attributed, OpInfo, Vocabulary
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import UNKNOWN_LOC, VerifyException
 from .recipes import Kind, Recipes, Ways, keep_recipes, kept_recipes
@@ -51,6 +52,9 @@ _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
 RARE = 0.4
 """How often a rare element type replaces the one that stands for it."""
+
+WHOLE_LISTS = 0.3
+"""How often a list becomes a literal as a whole, instead of one of its entries."""
 
 _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
 """Weights of element types; all others have weight 1. Floats reveal most mistakes."""
@@ -226,6 +230,36 @@ class Instances:
                 op.operands = []
         return None
 
+    def with_literal(
+        self,
+        op: Operation,
+        random: Random,
+        literals: Hints,
+        elements: Sequence[Attribute] = (),
+        accepts: Callable[[Operation], bool] = lambda _: True,
+    ) -> Operation:
+        """An operation that make has made, with a literal as one of its attributes.
+
+        Returns the operation as it is if no literal fits. elements, accepts: as for make.
+        """
+        known = [
+            each
+            for each in self.vocabulary.info(type(op)).attributes.values()
+            if each.kind in _NUMBERS
+        ]
+        for _ in range(TRIES if known else 0):
+            new = op.clone()
+            # The verifier of a user's operation may raise anything on invalid input.
+            with suppress(Exception):
+                if _has_literal(new, random.choice(known), known, literals, random):
+                    new = with_inferred_types(new)
+                    new.verify(verify_nested_ops=False)
+                    if _is_small(new, elements) and accepts(new):
+                        op.operands = []
+                        return new
+            new.operands = []
+        return op
+
     # Exploring a class
 
     def _found(self, cls: type[Operation]) -> _Found:
@@ -307,6 +341,66 @@ class Instances:
         climb.failed(made, draws)
         found.texts = tuple(dict.fromkeys((*found.texts, *made.allowed)))
         return False
+
+
+_NUMBERS = ("int", "float", "ints")
+"""The kinds of attributes that a literal may be, or stand in."""
+
+
+def _has_literal(
+    op: Operation,
+    changed: Attributed,
+    known: Sequence[Attributed],
+    literals: Hints,
+    random: Random,
+) -> bool:
+    """Make an attribute a literal, or put one into its list; returns whether there was one.
+
+    known: all attributes of the operation that hold numbers.
+    """
+    if changed.kind == "ints":
+        old = _list_of(op, changed)
+        if literals.lists and (not old or not literals.ints or random.random() < WHOLE_LISTS):
+            return _set(op, changed, random.choice(literals.lists))
+        if not old or not literals.ints:
+            return False
+        lists = {each.name: _list_of(op, each) for each in known}
+        alike = [each for each in known if len(lists[each.name]) == len(old)]
+        # A number says most along an axis of many elements.
+        most = [max(1, *(lists[each.name][i] for each in alike)) ** 2 for i in range(len(old))]
+        (at,) = random.choices(range(len(old)), most)
+        number = random.choice(literals.ints)
+        # Lists often have one entry for each of the same axes: fewer elements fit a longer step.
+        for each in alike:
+            values = lists[each.name]
+            entry = max(values[at], 0)
+            less = -(-entry // max(abs(number), 1)), random.randint(0, entry)
+            if each is not changed:
+                fewer = random.choice((values[at], *(n for n in less if n > 1)))
+                _ = _set(op, each, _replaced(values, at, fewer))
+        return _set(op, changed, _replaced(old, at, number))
+    numbers = literals.ints if changed.kind == "int" else (*literals.ints, *literals.floats)
+    return bool(numbers) and _set(op, changed, random.choice(numbers))
+
+
+def _list_of(op: Operation, known: Attributed) -> tuple[int, ...]:
+    """The list that an attribute holds; () if it is absent or holds none."""
+    table = op.properties if known.is_property else op.attributes
+    value = plain(table.get(known.name))
+    return cast("tuple[int, ...]", value) if isinstance(value, tuple) else ()
+
+
+def _replaced(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
+    return (*values[:at], value, *values[at + 1 :])
+
+
+def _set(op: Operation, known: Attributed, value: Plain) -> bool:
+    """Set an attribute, if its definition allows the value; returns whether it does."""
+    attribute = attribute_of(value, known.definition.constr)
+    if attribute is None:
+        return False
+    (op.properties if known.is_property else op.attributes)[known.name] = attribute
+    return True
 
 
 _Sample = Callable[

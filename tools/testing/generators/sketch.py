@@ -6,13 +6,14 @@ Sketches, not operations, are drawn, printed and shrunk.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from random import Random
 from typing import Literal, TypeAlias
 
 from ....backends.target import Target, resolve_target
 from ....dialects.dtypes import ELEMENTS
+from ....ir.rules.choices import Hints
 
 Data: TypeAlias = Literal["integers", "normal", "zeros", "special"]
 """The values of inputs and states.
@@ -54,6 +55,13 @@ RARE_ELEMENTS = len(ELEMENTS) - 4
 """How many element types there are that only few programs have."""
 
 
+NO_LITERALS = Hints()
+"""No numbers that a program is about."""
+
+ASKED = 0.25
+"""How often an attribute, a constant or the size of an axis is a number from the code of a pass."""
+
+
 @dataclass(frozen=True)
 class Sketch:
     """A generated program, determined by this and the list of operators.
@@ -63,7 +71,8 @@ class Sketch:
     that lower the program. target: the spelling of its machine. kinds: classes, by number, of the
     further operations in bodies of control flow; any classes if empty. training: the seed of the
     options of the step of training that the program becomes, if it has a gradient; 0 for none.
-    loops: whether a program that stores values may become the turns of a loop of runs.
+    loops: whether a program that stores values may become the turns of a loop of runs. literals:
+    numbers in the code of the passes under test, which some attributes and constants are.
     """
 
     steps: tuple[Step, ...]
@@ -75,6 +84,8 @@ class Sketch:
     kinds: tuple[int, ...] = ()
     training: int = 0
     loops: bool = True
+    # The same for all programs of a check, so it does not tell one from another.
+    literals: Hints = field(default=NO_LITERALS, repr=False)
 
     @property
     def machine(self) -> Target:
@@ -170,3 +181,14 @@ def _with_a_long_axis(sketch: Sketch, random: Random) -> Sketch:
 def is_long(sketch: Sketch) -> bool:
     """Whether the program of a sketch may have a long axis."""
     return max(sketch.sizes, default=0) >= LENGTHS[0]
+
+
+def about_literals(sketch: Sketch, literals: Hints, random: Random) -> Sketch:
+    """The sketch of a program that some of the numbers in the code of a pass occur in."""
+    if literals in (NO_LITERALS, sketch.literals):
+        return sketch
+    around = (length for n in literals.ints for length in (n, n + 1, 2 * n, 3 * n + 1))
+    lengths = [length for length in around if 1 < length < LENGTHS[0]]
+    if lengths and not is_long(sketch) and random.random() < ASKED:
+        sketch = replace(sketch, sizes=(*sketch.sizes, random.choice(lengths)))
+    return replace(sketch, literals=literals)

@@ -1,7 +1,8 @@
-"""What the programs of a check are about: operators and decisions.
+"""What the programs of a check are about: operators, decisions and numbers.
 
-A caller names those that a change touches. Otherwise the code of a user's pass tells: it names
-operators, and, if it reads plans, the decisions in them.
+A caller names the operators and decisions that a change touches. Otherwise the code of a user's
+pass tells: it names operators, and, if it reads plans, the decisions in them. The numbers in it are
+those that it may treat in a way of their own.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from xdsl.ir import Operation
 from ....dialects.abele import Plan, PlanAttr
 from ....dialects.levels import NN, PLANNED, USERS_DIALECTS
 from ....dialects.nn.group import GROUP
+from ....ir.rules.choices import Hints
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.decompose import Decompose
@@ -26,7 +28,7 @@ from ..generators.levels import lowered
 from ..generators.program import Program
 from ..generators.sketch import Sketch
 from .focus import named_operators
-from .named import classes_named_by, words_of
+from .named import classes_named_by, literals_of, words_of
 from .run import is_abeles
 
 T = TypeVar("T")
@@ -135,6 +137,16 @@ class Aim:
             names = [cls.name for cls in operators.classes]
             return tuple(sorted(names.index(name) for name in self.operators))
         return named_operators(self.passes, operators)
+
+    def literals(self) -> Hints:
+        """The numbers in the code of users' passes, which attributes are to be now and then."""
+        # Mistakes of abele's own passes are looked for with all numbers alike.
+        found = [literals_of(each) for each in self.passes if not is_abeles(each)]
+        return Hints(
+            tuple(dict.fromkeys(n for each in found for n in each.ints)),
+            tuple(dict.fromkeys(n for each in found for n in each.floats)),
+            lists=tuple(dict.fromkeys(n for each in found for n in each.lists)),
+        )
 
     def decided(self, sketch: Sketch, operators: Operators, random: Random) -> Sketch:
         """The sketch, with a seed that gives its program the decisions, if its level has any."""

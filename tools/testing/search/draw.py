@@ -11,7 +11,7 @@ from ....ir.support.errors import one_line_with_notes
 from ..generators.build import build
 from ..generators.levels import at_level
 from ..generators.program import Program
-from ..generators.sketch import MOST_KINDS, random_sketch
+from ..generators.sketch import MOST_KINDS, about_literals, random_sketch
 from .aim import Aim
 from .failures import StrategyFailed
 from .focus import about, programs_of_rules
@@ -40,7 +40,7 @@ def generated(
     resemble changed ones. news: whether the program that was shown last reached new code.
     """
     operators = aim.vocabulary()
-    named = aim.numbers(operators)
+    named, literals = aim.numbers(operators), aim.literals()
     learned = Learned(bool(named), bool(aim.operators))
     fitting = programs_of_rules(aim.passes, operators, seed, LIMIT)
     for number in range(count):
@@ -57,6 +57,7 @@ def generated(
             sketch = about(sketch, named)
         elif known := learned.resembles(number):
             sketch = learned.like(known, sketch, random)
+        sketch = about_literals(sketch, literals, Random(f"{seed} {number} literals"))
         if number % STEPS == STEPS // 2 + 1:
             sketch = replace(sketch, training=random.randint(1, MOST_KINDS))
         sketch = aim.decided(sketch, operators, random)

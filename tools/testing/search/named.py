@@ -1,4 +1,4 @@
-"""The operations that the code of a pass names.
+"""The operations that the code of a pass names, and the numbers in it.
 
 Reads the functions of a pass, its patterns and their helpers, without running them. It looks
 through decorators (also xDSL's `op_type_rewrite_pattern`, which keeps the decorated function in a
@@ -7,6 +7,7 @@ closure), annotations, tables, and functions of other modules of the same packag
 
 from __future__ import annotations
 
+import dis
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from inspect import get_annotations
+from math import isfinite
 from pathlib import Path
 from types import CodeType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
 from typing import Any, Union, cast, get_args, get_origin
@@ -21,6 +23,7 @@ from typing import Any, Union, cast, get_args, get_origin
 from xdsl.ir import Dialect, Operation
 
 from ....dialects.levels import DIALECTS, USERS_DIALECTS, load_dialect
+from ....ir.rules.choices import Hints
 from ....ir.rules.rule_set import RulesPass
 from ....ir.upstream import ModulePass
 
@@ -28,6 +31,15 @@ MOST = 12
 """Base classes of more operators than this are too general to tell what a pass looks for."""
 MOST_VALUES = 20_000
 """The reader stops after so many values; a table of a million entries says nothing more."""
+
+MOST_NUMBERS = 32
+"""So many numbers of each kind are kept. A pass with more of them has a table of data."""
+LARGEST = 4096
+"""The largest integer that is kept: no attribute of a generated program is larger."""
+LONGEST = 6
+"""The longest list of integers that is kept."""
+ANYWAY = (0, 1)
+"""Numbers that attributes have often anyway."""
 
 LIBRARIES = ("abele", "xdsl")
 """Packages whose helpers are not read: they name operations that a pass does not look for."""
@@ -65,10 +77,24 @@ def words_of(tested: ModulePass) -> set[str]:
     return reader.words
 
 
+def literals_of(tested: ModulePass) -> Hints:
+    """The numbers, and the short lists of integers, that the code of a pass compares with or uses.
+
+    Those of rules are not among them: their programs have these numbers already.
+    """
+    if isinstance(tested, RulesPass):
+        return Hints()
+    reader = _Reader(type(tested))
+    for _ in reader.read(tested):
+        pass
+    return reader.literals()
+
+
 class _Reader:
     """Reads values one after another. home: the class of the pass.
 
-    words: the names that the functions read so far use.
+    words: the names that the functions read so far use. numbers, lists: those read so far, each
+    once, in the order of the code.
     """
 
     def __init__(self, home: type) -> None:
@@ -76,6 +102,18 @@ class _Reader:
         self.left: list[object] = []
         self.seen: set[int] = set()
         self.words: set[str] = set()
+        self.numbers: dict[int | float, None] = {}
+        self.lists: dict[tuple[int, ...], None] = {}
+
+    def literals(self) -> Hints:
+        """The numbers and lists read so far that an attribute may be."""
+        whole = [n for n in self.numbers if isinstance(n, int) and abs(n) <= LARGEST]
+        floats = [n for n in self.numbers if isinstance(n, float)]
+        return Hints(
+            tuple(whole[:MOST_NUMBERS]),
+            tuple(floats[:MOST_NUMBERS]),
+            lists=tuple(self.lists)[:MOST_NUMBERS],
+        )
 
     def read(self, tested: ModulePass) -> Iterator[type]:
         """The classes that a pass names."""
@@ -92,7 +130,20 @@ class _Reader:
                 yield value
             elif isinstance(value, str) and (found := _operation(value)):
                 yield found
+            self._note(value)
             self.left += self._inside(value)
+
+    def _note(self, value: object) -> None:
+        """Keep a value if it is a number or a short list of integers."""
+        # A truth value is an int too.
+        if type(value) in (int, float):
+            number = cast("int | float", value)
+            if number not in ANYWAY and isfinite(number):
+                self.numbers[number] = None
+        elif isinstance(value, tuple):
+            items = cast("tuple[object, ...]", value)
+            if 0 < len(items) <= LONGEST and all(type(each) is int for each in items):
+                self.lists[cast("tuple[int, ...]", items)] = None
 
     def _inside(self, value: object) -> Iterable[object]:
         """The values that another one contains, wraps or mentions."""
@@ -133,7 +184,7 @@ class _Reader:
         yield getattr(function, "__wrapped__", None)
         if not self._is_own(function):
             return
-        names, texts = _mentioned(function.__code__)
+        names, constants = _mentioned(function.__code__)
         self.words |= names
         scope: dict[str, Any] = function.__globals__
         for hint in get_annotations(function).values():
@@ -141,7 +192,7 @@ class _Reader:
                 names |= set(_WORD.findall(hint))
             else:
                 yield hint
-        yield from texts
+        yield from constants
         yield from function.__defaults__ or ()
         yield from _values(scope, names)
 
@@ -188,21 +239,23 @@ def _folder(file: object) -> Path | None:
     return Path(file).resolve().parent if isinstance(file, str) else None
 
 
-def _mentioned(code: CodeType) -> tuple[set[str], set[str]]:
-    """The names that code uses and the texts in it, including those of nested functions."""
-    names, texts = set(code.co_names), set[str]()
-    left: list[object] = list(code.co_consts)
-    while left:
-        const = left.pop()
+def _mentioned(code: CodeType) -> tuple[set[str], list[object]]:
+    """The names that code uses and the constants in it, including those of nested functions."""
+    names, constants = set(code.co_names), list[object]()
+    for const in (*code.co_consts, *_small_integers(code)):
         if isinstance(const, CodeType):
             more, inside = _mentioned(const)
             names |= more
-            texts |= inside
-        elif isinstance(const, str):
-            texts.add(const)
-        elif isinstance(const, tuple | frozenset):
-            left += cast("Iterable[object]", const)
-    return names, texts
+            constants += inside
+        else:
+            constants.append(const)
+    return names, constants
+
+
+def _small_integers(code: CodeType) -> list[int]:
+    """The integers that are in instructions of code, as Python 3.14 keeps small ones."""
+    found = (each for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT")
+    return [cast("int", each.argval) for each in found]
 
 
 def _values(scope: Mapping[str, Any], names: set[str]) -> Iterator[object]:
