@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import cache
 from math import prod
 from typing import TypeAlias, cast
@@ -47,16 +46,20 @@ def has_kernels() -> bool:
 
 
 @cache
-def prepare_kernels() -> None:
+def prepare_kernels() -> tuple[str, ...]:
     """Load the kernels of all tasks, and compile those that are not cached, which takes a minute.
 
-    Otherwise the first program that needs them would seem to hang.
+    Otherwise the first program that needs them would seem to hang. Returns what is wrong with those
+    that cannot be used, because they fail their self-test: NumPy does their tasks.
     """
-    if has_kernels():
-        for task in TASKS:
-            # NumPy does a task whose kernels fail their self-test, and a warning has said so.
-            with suppress(NoKernels):
-                kernels(task)
+    problems: dict[str, str] = {}
+    for task in TASKS if has_kernels() else ():
+        try:
+            kernels(task)
+        except NoKernels as problem:
+            # Kernels that need others fail with them.
+            problems[problem.task] = str(problem)
+    return tuple(problems.values())
 
 
 def situations(program: Program) -> set[Situation]:
@@ -68,22 +71,36 @@ def situations(program: Program) -> set[Situation]:
             target = variables[op.destination]
             cuts = [_cuts(variables[name]) for name in op.sources]
             found |= {("copy", target.dtype.itemsize, each, _cuts(target)) for each in cuts}
-            if any(len(axis.terms) > 1 for axis in target.placed.access.axes):
-                found.add(("windows", target.dtype.itemsize, _nested(target)))
+            met = [target, *(variables[name] for name in op.sources)]
+            loops = max(map(_nested, met))
+            if any(_has_windows(each) for each in met):
+                shapes = tuple((each.placed.parts, each.placed.box) for each in met)
+                found.add(("windows", target.dtype.itemsize, loops, shapes))
         elif isinstance(op, tile.VerticesOp):
             found.add(_of_vertices(op, [variables[name] for name in (*op.sources, op.destination)]))
     return found
 
 
 def is_rare(situation: Situation) -> bool:
-    """Whether few programs have a situation, so that a kernel for it must not wait."""
+    """Whether few programs have a situation, so that a kernel for it must not wait long."""
     kind, *rest = situation
     if kind == "copy":
         _, source, target = cast("list[tuple[int, int]]", rest)
         return max(source[0], target[0]) > 2
-    if kind == "windows":
-        return cast("int", rest[-1]) >= DEEP
     return kind in ("lookup", "whole", "combined") or rest[-1] == len(LENGTHS)
+
+
+def is_deep(situation: Situation) -> bool:
+    """Whether a copy may need as many loops as hardly a program has, so that kernels always run it.
+
+    Copies without windows are mostly made along routes, which need no such loops.
+    """
+    kind, *rest = situation
+    return kind == "windows" and cast("int", rest[1]) >= DEEP
+
+
+def _has_windows(variable: exchange.VariableOp) -> bool:
+    return any(len(axis.terms) > 1 for axis in variable.placed.access.axes)
 
 
 def _cuts(variable: exchange.VariableOp) -> tuple[int, int]:

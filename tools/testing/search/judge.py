@@ -25,6 +25,7 @@ from ..oracle.gradients import wrong_gradients
 from ..oracle.kernels import (
     Situation,
     has_kernels,
+    is_deep,
     is_rare,
     prepare_kernels,
     situations,
@@ -106,7 +107,7 @@ class Judge:
         """
         limit = self.settings.limit
         if self._reaches_kernels(program):
-            prepare_kernels()
+            self.report.kernel_problems = prepare_kernels()
         try:
             with (
                 guarded(STUCK * limit, lambda: self.last_words(program)),
@@ -213,7 +214,8 @@ class Judge:
         """Whether compiled kernels run a program of exchange too.
 
         They run every n-th one, and those with a situation that no program had before, as long as
-        they have not run too many: one program in eight, or in five if the situation is rare.
+        they have not run too many: one program in eight, or in five if the situation is rare. They
+        run those with copies of many loops in any case.
         """
         often = self.settings.kernels
         if not self._reaches_kernels(program):
@@ -222,7 +224,8 @@ class Judge:
             return True
         new = situations(after) - self.met
         most = RARELY if any(map(is_rare, new)) else COMMONLY
-        if not new or self.report.by_kernels * often > most * (self.report.examples + often):
+        enough = self.report.by_kernels * often > most * (self.report.examples + often)
+        if not new or (enough and not any(map(is_deep, new))):
             return False
         self.met |= new
         return True

@@ -29,7 +29,8 @@ class Report:
     steps: programs that are steps of training.
     changed_by: number of programs that each user's pass of a pipeline changed, by its name.
     by_kernels: programs that compiled kernels ran too. lacks_kernels: whether none could, because
-    numba is missing or kernels are turned off.
+    numba is missing or kernels are turned off. kernel_problems: which kernels did not, because they
+    fail their self-test.
     undecided: programs whose results could not be compared, because a branch depended on rounding.
     seconds, cpu_seconds: time until the end or until the failure, without shrinking.
     exercised: number of programs with each operation, by its name, level and element type.
@@ -51,6 +52,7 @@ class Report:
     changed_by: Counter[str] = field(default_factory=Counter[str])
     by_kernels: int = 0
     lacks_kernels: bool = False
+    kernel_problems: tuple[str, ...] = ()
     undecided: int = 0
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -73,6 +75,7 @@ class Report:
         steps = f", {self.steps} steps of training" if self.steps else ""
         kernels = f", {self.by_kernels} with compiled kernels too" if self.by_kernels else ""
         kernels += ", none with compiled kernels, which this host lacks" * self.lacks_kernels
+        kernels += "".join(f", none with {each}" for each in self.kernel_problems)
         where = f" of {self.level}" if self.level else ""
         return (
             f"changed {self.changed} of {self.examples} programs{where} in {self.seconds:.1f} s, "

@@ -6,13 +6,22 @@ from random import Random
 import pytest
 
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, Step
+from abele.backends.host.load import NoKernels
 from abele.tools.testing import Miscompiled, Report, check_pipeline, programs
 from abele.tools.testing.generators.build import build, default_operators
 from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import is_long, random_sketch
-from abele.tools.testing.oracle.kernels import situations, wrong_kernel
+from abele.tools.testing.oracle import kernels as oracle
+from abele.tools.testing.oracle.kernels import (
+    is_deep,
+    prepare_kernels,
+    situations,
+    wrong_kernel,
+)
 from abele.tools.testing.oracle.oracles import run
 from abele.tools.testing.search import judge
+from abele.tools.testing.search.run import PassList
+from abele.tools.testing.search.settings import CheckSettings
 
 pytest.importorskip("numba")
 
@@ -67,6 +76,28 @@ def test_another_shape_is_another_situation():
     found = [situations(each) for each in lowered]
     assert len(set[object]().union(*found)) > len(lowered)
     assert situations(lowered[0].clone()) == found[0]
+
+
+def test_copies_of_many_loops_run_with_kernels_however_many_programs_have():
+    made = (build(random_sketch(Random(f"deep {n}")), default_operators()) for n in range(60))
+    lowered = [p for p in (at_level(each, "exchange") for each in made) if p is not None]
+    deep = [any(map(is_deep, situations(each))) for each in lowered]
+    assert 0 < sum(deep) < len(lowered) / 3
+    enough = Report(by_kernels=1000)
+    tested = judge.Judge(PassList.of("exchange"), CheckSettings(kernels=1 << 30), enough)
+    pairs = [(each, tested._runs_kernels(each, each)) for each in lowered]
+    assert [runs for _, runs in pairs] == deep
+
+
+def test_kernels_that_fail_their_self_test_are_in_the_report(monkeypatch: pytest.MonkeyPatch):
+    def kernels_of(task: str) -> None:
+        if task in ("copies", "routes"):
+            raise NoKernels("copies", "fail their self-test on this host (5 dimensions)")
+
+    monkeypatch.setattr(oracle, "kernels", kernels_of)
+    problem = "kernels of copies fail their self-test on this host (5 dimensions)"
+    assert prepare_kernels.__wrapped__() == (problem,)
+    assert f", none with {problem}" in str(Report(kernel_problems=(problem,)))
 
 
 def test_a_program_that_kernels_run_rightly_has_no_wrong_kernel():
