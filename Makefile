@@ -10,7 +10,7 @@ VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
 PACKAGES := ir dialects backends passes tools
 
-.PHONY: demo test lint style types suite bench conformance fuzz scan reference docs install
+.PHONY: demo test lint style types suite bench conformance fuzz forms scan reference docs install
 
 SECONDS ?= 300
 
@@ -55,12 +55,23 @@ conformance: install
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
 # damaged and absurd inputs of all kinds, for SECONDS in all; then each property of the tests, on ten
-# times as many examples as make test has time for.
+# times as many examples as make test has time for; then all forms of kernels.
 fuzz: install
 	$(BIN)/abele fuzz --seconds $(SECONDS) --jobs 2
 	$(BIN)/abele fuzz --hostile --seconds $(SECONDS) --jobs 2
 	$(BIN)/python -m abele.tools.testing.all_floats --seconds $(SECONDS) --seed $$(date +%s)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m 'hypothesis and not large' --times 10
+	$(MAKE) --no-print-directory forms
+
+# Each form of kernels, whatever the host would choose: tests of machines and programs, then all light
+# networks and ten times as many programs as make test has time for, against NumPy alone.
+forms: install
+	for form in wide narrow plain; do \
+	  ABELE_KERNELS=$$form $(BIN)/python -m pytest -n 2 --dist worksteal -m 'not large' \
+	    tests/backends tests/test_*.py || exit 1; \
+	done
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/tools/test_networks.py -k each_form
+	$(BIN)/python -m pytest -n 2 --dist worksteal tests/backends/host --times 10 --programs 2000
 
 # The picture at the head of the README: every vertex and edge of ResNet-50.
 scan: install

@@ -63,6 +63,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="give each property N times as many examples, as make fuzz does",
     )
+    parser.addoption(
+        "--programs",
+        type=int,
+        default=0,
+        metavar="N",
+        help="compare forms of kernels on N more generated programs, as make fuzz does",
+    )
 
 
 @pytest.hookimpl(wrapper=True)

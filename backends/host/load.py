@@ -38,6 +38,7 @@ from .machine_code import (
     UNPROVED,
     code_of,
     loaded_code,
+    locked,
     path_of,
     proved_otherwise,
     remove,
@@ -271,10 +272,15 @@ def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
         print(json.dumps(line), flush=True)
 
     for task in tasks:
-        code = _code_here(choice(), task, partial(tell, COMPILED, task))
-        if folder_stamp(KERNELS) != stamp or has_changed(KERNELS):
-            raise SystemExit("their sources have changed since this process began")
-        problem = save(task, code, UNPROVED)
+        with locked(task):
+            # Another process may have compiled them meanwhile.
+            if any(saved(task, ending) is not None for ending in (UNPROVED, ENDING)):
+                tell(KEPT, task)
+                continue
+            code = _code_here(choice(), task, partial(tell, COMPILED, task))
+            if folder_stamp(KERNELS) != stamp or has_changed(KERNELS):
+                raise SystemExit("their sources have changed since this process began")
+            problem = save(task, code, UNPROVED)
         if problem:
             tell(CODE, task, problem, base64.b64encode(code).decode())
         else:

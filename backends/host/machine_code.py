@@ -14,15 +14,17 @@ loading code is running it. Whatever is wrong with a file, the kernels are compi
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import cache
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any, cast
 
 from numpy import __version__ as numpy_version
@@ -43,6 +45,9 @@ MOST_VERSIONS = 8
 
 FILES = "*-*.*"
 """The files of all tasks."""
+
+LOCK_SECONDS = 600.0
+"""How long a process waits for another one that compiles the same kernels."""
 
 FILE_KIND = "kernels 2"
 """What a file is sealed as."""
@@ -115,6 +120,30 @@ def remove(task: str, ending: str) -> None:
     """Remove a file of a task, if it is there."""
     with suppress(OSError):
         path_of(task, ending).unlink()
+
+
+@contextmanager
+def locked(task: str) -> Generator[None]:
+    """Alone with a task, of all processes that compile its kernels in this form into one folder.
+
+    The system drops the lock of a process that ends. After LOCK_SECONDS, the other one may hang,
+    and this one goes on without the lock. So it does where there is no folder for it.
+    """
+    path = path_of(task).with_name(f"{task}-{choice().name}.lock")
+    with ExitStack() as stack:
+        with suppress(OSError):
+            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            descriptor = os.open(path, flags, 0o600)
+            stack.callback(os.close, descriptor)
+            end = monotonic() + LOCK_SECONDS
+            while monotonic() < end:
+                try:
+                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    sleep(0.05)
+        yield
 
 
 def _remove_old(paths: Iterable[Path]) -> None:

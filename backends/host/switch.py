@@ -131,7 +131,7 @@ def _choice(wanted: str, name: str | None, features: str | None) -> Choice:
         form, reason = FORMS[wanted], f"{VARIABLE} says so"
     else:
         form = next(each for each in FORMS.values() if found.has(*each.features))
-        reason = f"the processor has {form.features[0]}" if form.features else "any processor"
+        reason = f"the processor has {form.features[0]}" if form.features else "it is for all"
     if form.avoids:
         found = found.without(form.avoids)
     return Choice(form, found, reason)

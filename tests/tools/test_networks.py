@@ -11,6 +11,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
+from every_form import different
 from onnx import TensorProto, helper, numpy_helper
 from typer.testing import CliRunner
 
@@ -80,6 +81,12 @@ FEW = [
 normalization."""
 
 
+EACH_FORM = [
+    pytest.param(name, marks=[] if name == "squeezenet" else LATER) for name in light_names()
+]
+"""NumPy alone takes seconds for a run of a large network."""
+
+
 def beginning(proto: onnx.ModelProto, last: str) -> onnx.ModelProto:
     """The nodes of a network up to the one that computes a value, which is its output."""
     part = onnx.ModelProto()
@@ -112,6 +119,12 @@ def test_the_networks_of_make_test_have_every_operator_of_the_others():
 @pytest.mark.parametrize("name", NAMES)
 def test_a_light_network_on_mk2(name: str):
     CYCLES[name] = cycles_of_right_results(seeded(name), dict(light_input(name)))
+
+
+@pytest.mark.parametrize("name", EACH_FORM)
+def test_a_light_network_gives_the_same_bytes_in_each_form_of_kernels(name: str):
+    exe = compile_model(seeded(name))
+    assert different(exe.module_at("exchange"), exe.target, dict(light_input(name))) == []
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from abele.backends.host.bound_products import (
 )
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 SMALL = 4096
 """Bytes of a packed panel, of which many fit."""

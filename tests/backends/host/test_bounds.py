@@ -15,6 +15,7 @@ from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 M, N, K = 9, 70, 6
 

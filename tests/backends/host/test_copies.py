@@ -7,6 +7,7 @@ from abele.backends.codelets.calls import run_calls
 from abele.backends.host.copies import HostScratch
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 
 @pytest.mark.parametrize("repeated", [False, True])

@@ -21,6 +21,7 @@ LARGE_POINTS = 700_000
 BINDERS = Binder, FastBinder
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 
 class Bytes(Observer):

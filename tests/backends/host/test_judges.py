@@ -18,6 +18,7 @@ from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 from abele.ir.support.strided import as_strided
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 
 @st.composite

@@ -2,6 +2,7 @@
 
 import ast
 import io
+import json
 import os
 import subprocess
 import sys
@@ -13,8 +14,8 @@ from time import sleep
 import pytest
 
 from abele.backends.host import load, machine_code
-from abele.backends.host.kernel_sources import KERNELS
-from abele.backends.host.machine_code import path_of
+from abele.backends.host.kernel_sources import KERNELS, folder_stamp
+from abele.backends.host.machine_code import locked, path_of
 from abele.backends.host.switch import choice
 from abele.backends.host.tasks import NEEDS
 from abele.ir.errors import InputError
@@ -195,9 +196,27 @@ def test_kernels_of_other_sources_than_those_of_this_process_are_not_used(
         load.kernels(TASK)
 
 
+def test_kernels_that_another_process_has_compiled_are_not_compiled_again(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+):
+    for expected in (["compiled", "kept"], ["kept"]):
+        load.compile_tasks([TASK], folder_stamp(KERNELS))
+        told = [json.loads(line)[0] for line in capfd.readouterr().out.splitlines()]
+        assert list(dict.fromkeys(told)) == expected
+
+
+def test_a_process_waits_while_another_one_compiles_the_same(folder: Path):
+    with locked(TASK):
+        child = load._begin(choice(), TASK)
+        sleep(0.5)
+        assert not list(folder.glob("abele/*.unproved"))
+    assert child.code(TASK, load._Line(TASK, io.StringIO()))
+
+
 def test_without_another_process_this_one_compiles(folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "")
     assert callable(load.kernels(TASK).differ)
+    assert path_of(TASK).is_file()
 
 
 def test_a_fork_leaves_the_processes_that_compile_to_its_parent(
@@ -223,7 +242,7 @@ HANGS = ANSWERS + "print(json.dumps(['begun', 'rows']), flush=True); time.sleep(
 
 
 def kept(folder: Path) -> list[str]:
-    return sorted(path.suffix for path in folder.glob("abele/*"))
+    return sorted(path.suffix for path in folder.glob("abele/*") if path.suffix != ".lock")
 
 
 @pytest.fixture(scope="module")

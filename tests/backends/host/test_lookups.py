@@ -18,6 +18,7 @@ from abele.dialects.structured import Body, Stage, Structure
 from abele.ir.geometry.space import AxisMap, Dim, Relation, Space, identity_map, split_reduction
 
 pytest.importorskip("numba")
+pytestmark = pytest.mark.each_form
 
 INDICES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 

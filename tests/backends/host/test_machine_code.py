@@ -34,7 +34,7 @@ def file(tmp_path: Path, module: ModuleType, monkeypatch: pytest.MonkeyPatch) ->
     """The file of the task's kernels."""
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert save(TASK, code_of(module)) == ""
-    (path,) = tmp_path.glob("abele/*")
+    (path,) = tmp_path.glob("abele/*.code")
     return path
 
 

@@ -19,6 +19,8 @@ from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map
 
+pytestmark = pytest.mark.each_form
+
 ROW = 1 << 16
 TILES = 40
 

@@ -20,7 +20,7 @@ from abele.backends.machine import Machine
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
 
-from .test_generated_programs import differs, generated
+from .test_generated_programs import generated, wrong
 from .test_judges import batch_of_products
 from .test_kept_run import loaded
 
@@ -79,7 +79,7 @@ def test_generated_programs_have_the_bytes_of_numpy(task: str):
     programs = list(filter(None, map(generated, range(PROGRAMS))))
     assert programs
     for program in programs:
-        assert differs(program) is None, program.text
+        assert wrong(program) == [], program.text
 
 
 @pytest.mark.parametrize("missing", ["bounds", "equality"])

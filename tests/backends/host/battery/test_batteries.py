@@ -25,6 +25,7 @@ FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[
 """The kernel of functions: number, first and second operand."""
 
 
+@pytest.mark.each_form
 @pytest.mark.parametrize("task", NEEDS)
 def test_kernels_pass_their_battery(task: str):
     begun: list[str] = []
