@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from ..ir.blob import Blob, BlobStore
 from ..ir.support.deferred import deferred
 from ..ir.support.errors import InputError
+from ..ir.support.sealed_file import open_regular
 from ..ir.support.whole_file import whole_file
 from .target import Target
 
@@ -70,6 +71,9 @@ MOST_SPLAT_BYTES = 1 << 33
 Its digest takes time for each of them.
 """
 
+META = "meta.json"
+"""The member that says what the others are."""
+
 _MEMBER = re.compile(r"meta\.json|[a-z]+\.mlir|blobs/[0-9a-f]{24}\.bin")
 _BLOB_DIGEST = re.compile(r"[0-9a-f]{24}")
 _LOCAL_HEADER = struct.Struct("<4s5H3I2H")
@@ -91,7 +95,8 @@ class Program:
     """A program read from a file, not yet parsed or run.
 
     texts: the module at each level that was saved. blobs: the arrays that they name, read from
-    the file, or those of one level. profile: the figures that the compiler reported. check: raises
+    the file, or those of one level. profile: the figures that the compiler reported. digest: of all
+    that the file says, with the digests of texts and arrays, so of the whole program. check: raises
     InputError if an array differs from its digest; it has been called unless `load` was told to
     defer it.
     """
@@ -103,6 +108,7 @@ class Program:
     profile: Mapping[str, Any]
     texts: Mapping[str, str]
     blobs: BlobStore
+    digest: str
     check: Callable[[], None]
 
     def module_at(self, level: str, context: AbeleContext) -> ModuleOp:
@@ -157,7 +163,7 @@ def save(
         },
     }
     with whole_file(Path(path)) as stream, ZipFile(stream, "w", ZIP_STORED) as archive:
-        _write(archive, stream, "meta.json", json.dumps(meta, indent=1).encode())
+        _write(archive, stream, META, json.dumps(meta, indent=1).encode())
         for level, text in texts.items():
             _write(archive, stream, f"{level}.mlir", text)
         for digest, blob in blobs.items():
@@ -197,7 +203,7 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
     """
     name = os.fspath(path)
     try:
-        with open(name, "rb") as stream:
+        with open_regular(name) as stream:
             program = _Reader(name, stream).program(level)
         if not defer:
             program.check()
@@ -213,24 +219,34 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
         raise _refused(name, f"damaged: {error or type(error).__name__}") from error
 
 
-def copied(source: Path, path: str | os.PathLike[str]) -> bool:
-    """Copy a program file if it is whole. The copy is whole or absent.
+def copied(source: Path, path: str | os.PathLike[str], digest: str) -> bool:
+    """Copy a program file if it is whole, and of a program with this digest. The copy is whole or
+    absent.
 
     Raises OSError if the copy cannot be written.
     """
     try:
-        stream = open(source, "rb")
+        stream = open_regular(source)
     except OSError:
         return False
     with stream:
         try:
-            _Reader(os.fspath(source), stream).program("").check()
+            found = _Reader(os.fspath(source), stream).program("")
+            if found.digest != digest:
+                return False
+            found.check()
         except Exception:
             return False
         stream.seek(0)
         with whole_file(Path(path)) as written:
             shutil.copyfileobj(stream, written, 1 << 20)
     return True
+
+
+def digest_of(path: Path) -> str:
+    """The digest of a program that was just written. Raises OSError."""
+    with open_regular(path) as stream, ZipFile(stream) as archive:
+        return _digest(archive.read(META))
 
 
 def _refused(path: str, what: str) -> InputError:
@@ -248,7 +264,7 @@ class _Reader:
     def program(self, level: str) -> Program:
         with ZipFile(self.stream) as archive:
             members = self._members(archive)
-            meta = self._meta(archive, members)
+            meta, digest = self._meta(archive, members)
             texts = {
                 level: self._text(archive, members, level, str(digest))
                 for level, digest in _mapping(meta, "texts").items()
@@ -256,7 +272,7 @@ class _Reader:
             if MACHINE not in texts:
                 raise _refused(self.path, f"no {MACHINE}.mlir")
             kinds = _mapping(meta, "blobs")
-            unnamed = set(members) - {"meta.json"} - {f"{level}.mlir" for level in texts}
+            unnamed = set(members) - {META} - {f"{level}.mlir" for level in texts}
             unnamed -= {f"blobs/{digest}.bin" for digest in kinds}
             if unnamed:
                 raise _refused(self.path, f"damaged: {min(unnamed)} is named nowhere")
@@ -272,6 +288,7 @@ class _Reader:
                 _mapping(meta, "profile"),
                 texts,
                 blobs,
+                digest,
                 _in_thread(partial(_check, self.path, tuple(blobs))),
             )
 
@@ -291,17 +308,19 @@ class _Reader:
             raise _refused(self.path, f"damaged: {total} bytes in a file of {self.size}")
         return members
 
-    def _meta(self, archive: ZipFile, members: Mapping[str, ZipInfo]) -> dict[str, Any]:
-        if "meta.json" not in members:
+    def _meta(self, archive: ZipFile, members: Mapping[str, ZipInfo]) -> tuple[dict[str, Any], str]:
+        """What the file says of itself, and the digest of that."""
+        if META not in members:
             raise _refused(self.path, "no .abele file: it has no meta.json")
-        meta: object = json.loads(archive.read("meta.json"))
+        text = archive.read(META)
+        meta: object = json.loads(text)
         if not isinstance(meta, dict) or meta.get("format") != FORMAT:
             raise _refused(self.path, "no .abele file: its meta.json is of something else")
         if meta.get("version") != VERSION:
             raise _refused(
                 self.path, f"format version {meta.get('version')!r}, this abele reads {VERSION}"
             )
-        return cast(dict[str, Any], meta)
+        return cast(dict[str, Any], meta), _digest(text)
 
     def _text(
         self, archive: ZipFile, members: Mapping[str, ZipInfo], level: str, digest: str

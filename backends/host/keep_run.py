@@ -41,10 +41,9 @@ from .kept_run import (
     MEMORY_BLOCK,
     SAVED_BLOCK,
     ZERO_BLOCK,
-    file_of,
+    contents_of,
 )
 from .load import loaded_kernels
-from .machine_code import kernel_stamp
 
 PLAIN = {
     "builtin.module",
@@ -130,7 +129,6 @@ class _Writer:
         stamps = self._machine.stamps
         tiles, row = self._machine.memory.shape
         head = {
-            "kernels": kernel_stamp(),
             "tiles": tiles,
             "row": row,
             "addresses": len(where),
@@ -142,7 +140,7 @@ class _Writer:
             "calls": calls,
             "steps": steps,
         }
-        return file_of(head, [where, blocks, offsets, saved])
+        return contents_of(head, [where, blocks, offsets, saved])
 
     def _bind_all(self) -> None:
         """Bind what the first run would bind: follow it, without making a call."""

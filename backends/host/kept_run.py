@@ -5,9 +5,10 @@ process but the addresses of memory and of code. So a file has the tables as the
 address the block of memory that it points into, and how far. Loading gets the blocks, adds where
 they are now, and is done: it needs neither the text of the program nor the compiler.
 
-A file is a line that says what it is, a digest of the rest, the length of the head, the head as
-JSON, and arrays of int64: for each address, its place in the tables, its block and its offset;
-then the tables. Blocks are numbered; -1, -2 and so on are kernels' code.
+A file has the length of the head, the head as JSON, and arrays of int64: for each address, its
+place in the tables, its block and its offset; then the tables. Blocks are numbered; -1, -2 and so
+on are kernels' code. The cache seals files for the program, the kernels and the host that they are
+of.
 
 Only programs of plain supersteps are kept like this, and only if no run changes what the next one
 finds (see `keep_run`).
@@ -18,7 +19,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from hashlib import blake2b
 from importlib import import_module
 from typing import Any, cast
 
@@ -31,11 +31,7 @@ from ..host_arrays import host_array
 from .bound_products import BoundProducts, Groups, Partials, Products
 from .calls import KernelCall, WhileEqual
 from .load import NoKernels, kernels
-from .machine_code import kernel_stamp
 from .tile_memory import copying, tile_memory
-
-MAGIC = b"abele run 1\n"
-DIGEST_BYTES = 32
 
 MEMORY_BLOCK, ZERO_BLOCK, SAVED_BLOCK = range(3)
 """Kinds of blocks: the memory of all tiles, zeros, and tables, whose contents are in the file."""
@@ -65,13 +61,13 @@ Blobs = Mapping[str, Array]
 
 
 class Damaged(ValueError):
-    """A file that is not what was written, or that is of another host."""
+    """A file that is not what was written, or that is for another target."""
 
 
 class KeptRun:
     """A program that is ready to run. No run changes what the next one finds.
 
-    data: a file's contents. blobs: the weights. tiles, row: the memory that the target has.
+    data: the contents of a file. blobs: the weights. tiles, row: the memory that the target has.
     Raises Damaged, and MemoryError.
     """
 
@@ -81,11 +77,11 @@ class KeptRun:
     _calls: list[KernelCall]
     _steps: list[tuple[list[Call], list[tuple[Stamp, bool]]]]
 
-    def __init__(self, data: bytes, blobs: Blobs, tiles: int, row: int) -> None:
-        head, numbers = _opened(data)
-        if head["kernels"] != kernel_stamp() or [head["tiles"], head["row"]] != [tiles, row]:
-            raise Damaged("of another host")
+    def __init__(self, data: bytes | memoryview, blobs: Blobs, tiles: int, row: int) -> None:
         try:
+            head, numbers = _opened(data)
+            if [head["tiles"], head["row"]] != [tiles, row]:
+                raise Damaged("for another target")
             self._load(head, numbers, blobs)
         except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise Damaged(str(error)) from error
@@ -255,27 +251,17 @@ def _part(blob: Array, first: int, shape: Sequence[int], strides: Sequence[int])
     return as_strided(blob[first:], shape, [step * blob.itemsize for step in strides])
 
 
-def _opened(data: bytes) -> tuple[Mapping[str, Any], Table]:
-    """The head of a file, and its numbers, in memory of their own. Raises Damaged."""
-    end = len(MAGIC) + DIGEST_BYTES
-    digest = digest_of(memoryview(data)[end:])
-    if data[: len(MAGIC)] != MAGIC or digest != data[len(MAGIC) : end]:
-        raise Damaged("damaged")
-    begin = end + 8 + int.from_bytes(data[end : end + 8], "little")
+def _opened(data: bytes | memoryview) -> tuple[Mapping[str, Any], Table]:
+    """The head of a file, and its numbers, in memory of their own. Raises ValueError."""
+    begin = 8 + int.from_bytes(data[:8], "little")
     numbers = np.frombuffer(data, np.int64, (len(data) - begin) // 8, begin).copy()
-    return json.loads(data[end + 8 : begin]), numbers
+    return json.loads(bytes(data[8:begin])), numbers
 
 
-def file_of(head: Mapping[str, Any], numbers: Sequence[Table]) -> bytes:
+def contents_of(head: Mapping[str, Any], numbers: Sequence[Table]) -> bytes:
     """The contents of a file."""
     text = json.dumps(head, separators=(",", ":")).encode()
-    rest = b"".join([len(text).to_bytes(8, "little"), text, *(each.tobytes() for each in numbers)])
-    return MAGIC + digest_of(memoryview(rest)) + rest
-
-
-def digest_of(data: memoryview) -> bytes:
-    """The digest of a file's contents after it."""
-    return blake2b(data, digest_size=DIGEST_BYTES).digest()
+    return b"".join([len(text).to_bytes(8, "little"), text, *(each.tobytes() for each in numbers)])
 
 
 def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Table) -> Array:

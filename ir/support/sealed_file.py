@@ -19,7 +19,7 @@ from typing import BinaryIO
 from .whole_file import whole_file
 
 MOST_BYTES = 1 << 30
-"""A sealed file that is larger is not read."""
+"""A file of a cache that is larger is not read at once."""
 
 _DIGEST_BYTES = 32
 
@@ -63,11 +63,16 @@ def unsealed(kind: str, key: str, data: bytes) -> memoryview:
 
 def read_sealed(path: Path, kind: str, key: str) -> memoryview:
     """The contents of a file. Raises OSError if it cannot be read, and Broken as unsealed does."""
+    return unsealed(kind, key, read_regular(path))
+
+
+def read_regular(path: Path) -> bytes:
+    """The bytes of a file. Raises OSError as open_regular does, and Broken if it is too large."""
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > MOST_BYTES:
             raise Broken(f"{size} bytes; need at most {MOST_BYTES}")
-        return unsealed(kind, key, stream.read(size))
+        return stream.read(size)
 
 
 def write_sealed(path: Path, kind: str, key: str, contents: bytes) -> None:

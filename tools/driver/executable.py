@@ -599,9 +599,11 @@ class Executable(NotCopied):
 
     def write(self, path: str | os.PathLike[str]) -> None:
         """As save. Raises OSError if the system refuses, and InputError."""
+        kept, file = self._kept, self.run_file
         # A seed changes the program.
-        if self._kept is not None and self._seed is None and program_file.copied(self._kept, path):
-            return
+        if kept is not None and file is not None and self._seed is None:
+            if program_file.copied(kept, path, file.digest):
+                return
         with COMPILING:
             others = {level: self.module_at(level) for level in self.levels if level != MACHINE}
             profile = self._reported if self.is_from_cache else self._figures

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from ....backends import executable as program_file
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
+from ....ir.support.sealed_file import make_way
 from ..executable import MACHINE, Executable
 from ..on_step import OnStep
 from .key import Parts, key_of
@@ -73,15 +74,18 @@ def _keep(
     if after is None or key_of(after) != key:
         return
     try:
-        store.write_parts(key, before)
+        make_way(store.program(key))
         exe.write(store.program(key))
+        digest = program_file.digest_of(store.program(key))
+        # Without it, nobody uses the program.
+        store.write_parts(key, before, digest)
     except OSError as error:
         warn(store, error)
         store.remove(key)
         return
     store.touch(store.program(key))
     store.shrink()
-    exe.run_file = RunFile(store, key)
+    exe.run_file = RunFile(store, key, digest)
 
 
 def _found(
@@ -109,6 +113,12 @@ def _found(
     except InputError:
         store.remove(key)
         return None
+    kept_for = store.digest(key)
+    if program.digest != kept_for:
+        # It is of another key, unless a process writes it just now.
+        if kept_for is not None:
+            store.remove(key)
+        return None
     count_held(OPEN_FILE_BYTES)
     store.touch(entry)
 
@@ -128,7 +138,10 @@ def _found(
         try:
             with collection_paused():
                 if level != MACHINE:
-                    return program_file.load(entry).module_at(level, context())
+                    whole = program_file.load(entry)
+                    if whole.digest != program.digest:
+                        raise InputError(f"{entry}: another program")
+                    return whole.module_at(level, context())
                 module = program.module_at(level, context())
             program.check()
             return module
@@ -137,6 +150,6 @@ def _found(
 
     loaders = {level: partial(at, level) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew, kept=entry)
-    exe.run_file = RunFile(store, key, program)
+    exe.run_file = RunFile(store, key, program.digest, program)
     exe.stages.add("read", perf_counter() - start)
     return exe

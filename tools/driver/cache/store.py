@@ -1,8 +1,9 @@
 """The folder of compiled programs: one .abele file for each key, as `abele compile` writes it.
 
-Beside each program is a file with the parts of its key. `abele cache explain` compares them. Files
-are written under other names and then renamed, so a reader needs no lock: it finds a whole file or
-none. Files are removed in the order in which they were last used.
+Beside each program is a file with the parts of its key, which `abele cache explain` compares, and
+the digest of the program. So a program in the place of another is noticed, and compiled again.
+Files are written under other names and then renamed, so a reader needs no lock: it finds a whole
+file or none. Files are removed in the order in which they were last used.
 """
 
 from __future__ import annotations
@@ -12,20 +13,22 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from time import time_ns
-from typing import cast
+from typing import Any, cast
 
 from ....ir.support.beside import clean
 from ....ir.support.cache_folder import cache_folder
 from ....ir.support.errors import InputError
 from ....ir.support.private_folder import intrusion
+from ....ir.support.sealed_file import make_way, read_regular
 from ....ir.support.whole_file import whole_file
 from ..files import PROGRAM_FILE
-from .key import Parts
+from .key import Parts, key_of
 from .model_digest import LIMIT
 
 MOST_BYTES = 8 << 30
@@ -41,7 +44,7 @@ RUN_FILE = ".run"
 """How the name of a file ends that has a program ready to run."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
-_OWN = re.compile(r"[0-9a-f]{64}(\.abele|\.json|\.lock|\.run)")
+_OWN = re.compile(r"[0-9a-f]{64}(\.abele|\.json|\.lock|(-[0-9a-f]+)?\.run)")
 
 
 def most_bytes() -> int:
@@ -67,7 +70,7 @@ class Entry:
     @property
     def parts(self) -> Parts:
         """The parts of its key; none if their file is missing or damaged."""
-        return _read_parts(self.path.with_suffix(PARTS_FILE))
+        return _read_parts(self.path.with_suffix(PARTS_FILE))[0]
 
 
 @dataclass(frozen=True)
@@ -81,9 +84,17 @@ class Store:
         """The path of a key's program, which may be missing."""
         return self.folder / f"{key}{PROGRAM_FILE}"
 
-    def run(self, key: str) -> Path:
-        """The path of what makes a key's program ready to run, which may be missing."""
-        return self.folder / f"{key}{RUN_FILE}"
+    def run(self, key: str, host: str) -> Path:
+        """The path of what makes a key's program ready to run on a host, which may be missing."""
+        return self.folder / f"{key}-{host}{RUN_FILE}"
+
+    def digest(self, key: str) -> str | None:
+        """The digest of the program that was kept for a key; None if nobody knows it."""
+        parts, digest = _read_parts(self.folder / f"{key}{PARTS_FILE}")
+        if not parts:
+            return None
+        # Those of another key may be in their place.
+        return digest if key_of(parts) == key else ""
 
     def lock(self, key: str) -> Path:
         """The path that a process locks while it compiles the program of a key."""
@@ -104,10 +115,12 @@ class Store:
         with suppress(OSError):
             os.utime(path, ns=(now, now))
 
-    def write_parts(self, key: str, parts: Parts) -> None:
-        """Keep the parts of a key beside its program. Raises OSError."""
-        with whole_file(self.folder / f"{key}{PARTS_FILE}") as stream:
-            stream.write(json.dumps(dict(parts), indent=1).encode())
+    def write_parts(self, key: str, parts: Parts, digest: str) -> None:
+        """Keep the parts of a key beside its program, and the program's digest. Raises OSError."""
+        path = self.folder / f"{key}{PARTS_FILE}"
+        make_way(path)
+        with whole_file(path) as stream:
+            stream.write(json.dumps({"parts": dict(parts), "program": digest}, indent=1).encode())
 
     def shrink(self) -> None:
         """Remove the programs that were used longest ago, until the others keep the limit."""
@@ -120,20 +133,41 @@ class Store:
     def remove(self, key: str) -> None:
         """Remove a program and the parts of its key. A process that reads it is not disturbed."""
         # The program comes first: without it, nobody looks for the others.
-        for path in (self.program(key), self.run(key), self.folder / f"{key}{PARTS_FILE}"):
+        for path in (self.program(key), *self._runs(key), self.folder / f"{key}{PARTS_FILE}"):
             with suppress(OSError):
                 path.unlink()
 
+    def keep_newest_runs(self, key: str, most: int) -> None:
+        """Remove what makes a program ready to run on all hosts but those that wrote it last."""
+        times: dict[Path, float] = {}
+        for path in self._runs(key):
+            with suppress(OSError):
+                times[path] = path.stat().st_mtime
+        for path in sorted(times, key=lambda each: -times[each])[most:]:
+            with suppress(OSError):
+                path.unlink()
+
+    def _runs(self, key: str) -> list[Path]:
+        """The paths of what makes a program ready to run, on any host."""
+        return list(self.folder.glob(f"{key}*{RUN_FILE}"))
+
     def entries(self) -> Iterator[Entry]:
         """The programs in the folder, in any order."""
+        programs: dict[str, tuple[Path, os.stat_result]] = {}
+        runs = Counter[str]()
         with suppress(OSError), os.scandir(self.folder) as found:
             for each in found:
-                key, end = os.path.splitext(each.name)
-                if end == PROGRAM_FILE and _KEY.fullmatch(key):
+                name, end = os.path.splitext(each.name)
+                key = name.partition("-")[0]
+                if end in (PROGRAM_FILE, RUN_FILE) and _KEY.fullmatch(key):
                     with suppress(OSError):
                         stat = each.stat(follow_symlinks=False)
-                        size = stat.st_size + _size(self.run(key))
-                        yield Entry(key, Path(each.path), size, stat.st_mtime_ns)
+                        if end == RUN_FILE:
+                            runs[key] += stat.st_size
+                        elif name == key:
+                            programs[key] = Path(each.path), stat
+        for key, (path, stat) in programs.items():
+            yield Entry(key, path, stat.st_size + runs[key], stat.st_mtime_ns)
 
     def clear(self) -> tuple[int, int]:
         """Remove all files that a cache writes, and no others. Returns how many programs and bytes.
@@ -146,14 +180,6 @@ class Store:
             if _OWN.fullmatch(path.name):
                 path.unlink(missing_ok=True)
         return len(entries), sum(each.size for each in entries)
-
-
-def _size(path: Path) -> int:
-    """The bytes of a file; 0 if it is missing."""
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def store_here() -> Store:
@@ -207,11 +233,12 @@ def _reason(error: OSError) -> str:
     return os.strerror(error.errno or errno.EIO)
 
 
-def _read_parts(path: Path) -> Parts:
+def _read_parts(path: Path) -> tuple[Parts, str]:
+    """The parts of a key, and the digest of its program; nothing if they cannot be read."""
     try:
-        found: object = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return {}
-    if not isinstance(found, dict):
-        return {}
-    return {str(name): str(text) for name, text in cast("dict[object, object]", found).items()}
+        found: object = json.loads(read_regular(path))
+        kept = cast("dict[str, Any]", found)
+        parts = {str(name): str(text) for name, text in kept["parts"].items()}
+        return parts, str(kept["program"])
+    except (OSError, ValueError, RecursionError, TypeError, KeyError, AttributeError):
+        return {}, ""

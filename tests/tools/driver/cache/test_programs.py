@@ -419,3 +419,61 @@ def test_training_programs_are_kept(folder: Path, compilations: list[str]):
         loss = exe.step(values)["loss"]
         assert np.isfinite(loss)
     assert len(compilations) == 1
+
+
+@pytest.mark.parametrize("endings", [(".abele",), (".json",), (".abele", ".json")])
+def test_programs_that_were_exchanged_are_compiled_again(
+    folder: Path, compilations: list[str], endings: tuple[str, ...]
+):
+    """Else a model would get the answer of the other one."""
+    onnx.save(relu(), "other.onnx")
+    names = ("net.onnx", "other.onnx")
+    expected = [results(compile_model(name, TARGET)) for name in names]
+    one, other = kept(folder)
+    for ending in endings:
+        first, second = one.with_suffix(ending), other.with_suffix(ending)
+        first.rename("first")
+        second.rename(first)
+        Path("first").rename(second)
+    assert [results(compile_model(name, TARGET)) for name in names] == expected
+    assert compilations == [*names, *names]
+    assert [results(compile_model(name, TARGET)) for name in names] == expected
+    assert compilations == [*names, *names]
+
+
+def test_a_program_that_is_exchanged_later_is_not_read_or_copied(
+    folder: Path, compilations: list[str]
+):
+    onnx.save(relu(), "other.onnx")
+    expected = results(compile_model("net.onnx", TARGET))
+    (net,) = kept(folder)
+    compile_model("net.onnx", TARGET, cache=False).save("alone.abele")
+    exes = [compile_model("net.onnx", TARGET) for _ in range(2)]
+    compile_model("other.onnx", TARGET)
+    (other,) = {*kept(folder)} - {net}
+    shutil.copy(other, net)
+    exes[0].save("saved.abele")
+    assert Path("saved.abele").read_bytes() == Path("alone.abele").read_bytes()
+    shutil.copy(other, net)
+    names = [each.name for each in exes[1].module_at("nn").walk()]
+    assert names == [each.name for each in exes[0].module_at("nn").walk()]
+    assert results(exes[1]) == expected
+
+
+@pytest.mark.parametrize("ending", [".abele", ".json", ".lock"])
+@pytest.mark.parametrize("what", ["pipe", "endless"])
+def test_what_is_no_file_is_not_waited_for(
+    folder: Path, compilations: list[str], ending: str, what: str
+):
+    expected = results(compile_model("net.onnx", TARGET))
+    (path,) = kept(folder)
+    path = path.with_suffix(ending)
+    path.unlink(missing_ok=True)
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to("/dev/zero")
+    for _ in range(2):
+        assert results(compile_model("net.onnx", TARGET)) == expected
+    assert len(compilations) == (1 if ending == ".lock" else 2)
+    assert store.warned == []

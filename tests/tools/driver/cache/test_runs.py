@@ -1,6 +1,7 @@
 """A program of the cache starts without its text and without binding, and gives the same bytes."""
 
 import errno
+import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -9,12 +10,15 @@ from time import sleep
 from typing import Any, BinaryIO
 
 import numpy as np
+import onnx
 import pytest
-from some_models import products
+from some_models import products, relu
 
 from abele.backends import executable as program_file
 from abele.backends.host import fusion, keep_run
 from abele.backends.host.kept_run import KeptRun
+from abele.backends.host.machine_code import kernel_stamp
+from abele.ir.support import sealed_file
 from abele.ir.support.turns import COMPILING
 from abele.ir.support.whole_file import whole_file
 from abele.tools import Executable, compile_model
@@ -41,8 +45,12 @@ def expected(folder: Path) -> list[bytes]:
 
 
 def run_file(folder: Path) -> Path:
+    return run_file_of(folder, kernel_stamp())
+
+
+def run_file_of(folder: Path, stamp: str) -> Path:
     (entry,) = folder.glob("*.abele")
-    return entry.with_suffix(".run")
+    return store_here().run(entry.stem, stamp[: runs.HOST_DIGITS])
 
 
 def flipped(path: Path, at: int) -> None:
@@ -79,7 +87,7 @@ def test_a_program_that_cannot_be_kept_for_lack_of_memory_runs(
         raise MemoryError
 
     run_file(folder).unlink()
-    monkeypatch.setattr(keep_run, "file_of", refused)
+    monkeypatch.setattr(keep_run, "contents_of", refused)
     assert results(compile_model("net.onnx", TARGET)) == expected
     assert not run_file(folder).exists()
 
@@ -94,7 +102,7 @@ def test_a_full_disk_keeps_no_part_of_a_file(
             raise OSError(errno.ENOSPC, "No space left on device")
 
     run_file(folder).unlink()
-    monkeypatch.setattr(runs, "whole_file", full)
+    monkeypatch.setattr(sealed_file, "whole_file", full)
     assert results(compile_model("net.onnx", TARGET)) == expected
     assert {path.suffix for path in folder.iterdir()} == {".abele", ".json"}
 
@@ -135,11 +143,12 @@ def test_a_flipped_byte_of_a_weight_is_compiled_again(folder: Path, expected: li
 def test_without_kernels_it_is_not_used(
     folder: Path, expected: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
+    path = run_file(folder)
+    flipped(path, 0)
+    damaged = path.read_bytes()
     monkeypatch.setenv("ABELE_KERNELS", "plain")
-    flipped(run_file(folder), 0)
-    damaged = run_file(folder).read_bytes()
     assert results(compile_model("net.onnx", TARGET)) == expected
-    assert run_file(folder).read_bytes() == damaged
+    assert path.read_bytes() == damaged
 
 
 def test_strict_runs_and_other_levels_load_the_program(expected: list[bytes]):
@@ -156,7 +165,7 @@ def test_it_counts_with_its_program_and_goes_with_it(folder: Path, expected: lis
     store = store_here()
     (entry,) = store.entries()
     path = run_file(folder)
-    assert entry.size == path.stat().st_size + path.with_suffix(".abele").stat().st_size
+    assert entry.size == path.stat().st_size + entry.path.stat().st_size
     store.remove(entry.key)
     assert not list(folder.glob("*"))
 
@@ -165,6 +174,59 @@ def test_clearing_the_cache_removes_it(folder: Path, expected: list[bytes]):
     del expected
     store_here().clear()
     assert not list(folder.glob("*"))
+
+
+def test_a_file_of_another_program_is_bound_again(expected: list[bytes], folder: Path):
+    """As if files had been exchanged: the other one would give the answer of the other program."""
+    ours = run_file(folder)
+    onnx.save(relu(), "other.onnx")
+    other = compile_model("other.onnx", TARGET)
+    theirs = results(other)
+    (others,) = {*folder.glob("*.run")} - {ours}
+    ours.rename("kept")
+    others.rename(ours)
+    Path("kept").rename(others)
+    for _ in range(2):
+        assert results(compile_model("net.onnx", TARGET)) == expected
+        assert results(compile_model("other.onnx", TARGET)) == theirs
+
+
+def test_a_file_of_another_host_is_bound_again_and_hosts_keep_a_file_each(
+    expected: list[bytes], folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ours = run_file(folder)
+    kept, stamp = ours.read_bytes(), kernel_stamp()
+    monkeypatch.setattr(runs, "kernel_stamp", lambda: stamp[::-1])
+    theirs = run_file_of(folder, stamp[::-1])
+    theirs.write_bytes(kept)
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert theirs.read_bytes() != kept
+    assert ours.read_bytes() == kept
+
+
+def test_a_few_hosts_keep_a_file_each(expected: list[bytes], folder: Path):
+    ours = run_file(folder)
+    hosts = [run_file_of(folder, f"{i:064}"[::-1]) for i in range(1, 2 * runs.MOST_HOSTS)]
+    for i, path in enumerate(hosts):
+        path.touch()
+        os.utime(path, (i, i))
+    ours.unlink()
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    kept = {*folder.glob("*.run")}
+    assert kept == {ours, *hosts[-runs.MOST_HOSTS + 1 :]}
+
+
+@pytest.mark.parametrize("what", ["pipe", "endless", "folder"])
+def test_what_is_no_file_is_not_waited_for(expected: list[bytes], folder: Path, what: str):
+    path = run_file(folder)
+    path.unlink()
+    {
+        "pipe": lambda: os.mkfifo(path),
+        "endless": lambda: path.symlink_to("/dev/zero"),
+        "folder": path.mkdir,
+    }[what]()
+    assert results(compile_model("net.onnx", TARGET)) == expected
+    assert path.is_file() == (what != "folder")
 
 
 def test_threads_that_run_one_program_of_the_cache_get_their_own_answers(expected: list[bytes]):
