@@ -81,6 +81,9 @@ class AxisMap:
         """
         index = numerators // self.divisor
         n = self.size
+        if not n:
+            # There is no element to begin again with, nor one at an edge.
+            return np.full(index.shape, -1)
         match self.outside:
             case "none" | "fill":
                 missing = (index < 0) | (index >= n)

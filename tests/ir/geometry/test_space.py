@@ -34,6 +34,12 @@ def test_indices_outside_a_tensor_follow_their_rule(outside: str, expected: list
     assert axis.resolve(np.arange(-2, 4)).tolist() == expected
 
 
+@pytest.mark.parametrize("outside", ["none", "fill", "edge", "reflect", "wrap"])
+def test_an_axis_of_no_elements_has_no_index(outside: str):
+    axis = AxisMap(0, ((0, 1),), offset=-1, outside=outside)
+    assert axis.resolve(np.arange(-2, 4)).tolist() == [-1] * 6
+
+
 def test_exact_division_skips_numerators_that_it_does_not_divide():
     exact = AxisMap(3, ((0, 1),), divisor=2, division="exact", outside="fill")
     floored = AxisMap(3, ((0, 1),), divisor=2, outside="fill")
