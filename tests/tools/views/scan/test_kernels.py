@@ -1,11 +1,19 @@
-import datashader
+from types import ModuleType
+
 import numpy as np
-import pandas
 import pytest
 
 from abele.tools.views.scan.kernels import claim, deposit, develop, dots, fibres, pull
 
 SIZE = 256
+
+
+@pytest.fixture
+def datashader() -> ModuleType:
+    """The package, which takes a second to import: too long where tests are only collected."""
+    import datashader
+
+    return datashader
 
 
 def drawn(ends: np.ndarray, bend: float = 0.0, samples: int = 4000, swell: float = 1.0):
@@ -27,7 +35,9 @@ def coarse(picture: np.ndarray) -> np.ndarray:
     return picture.reshape(8, SIZE // 8, 8, SIZE // 8).sum(axis=(1, 3))
 
 
-def test_straight_fibres_are_the_lines_that_datashader_draws():
+def test_straight_fibres_are_the_lines_that_datashader_draws(datashader: ModuleType):
+    import pandas
+
     random = np.random.default_rng(0)
     ends = random.uniform(0, SIZE - 1, (4000, 4))
     # Along the axes, the light of a line is its pixels; datashader counts those.
@@ -45,7 +55,9 @@ def test_straight_fibres_are_the_lines_that_datashader_draws():
     assert np.abs(mine / theirs - 1).max() < 0.03
 
 
-def test_points_are_those_that_datashader_draws():
+def test_points_are_those_that_datashader_draws(datashader: ModuleType):
+    import pandas
+
     random = np.random.default_rng(4)
     x, y = random.normal(SIZE / 2, SIZE / 4, (2, 20_000)).astype(np.float32)
     ink = random.integers(0, 3, len(x)).astype(np.uint16)
