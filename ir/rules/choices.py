@@ -32,7 +32,7 @@ PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37)
 
 @dataclass(frozen=True)
 class Hints:
-    """The numbers, strings and lists that a rule, or the code of a pass, mentions and may require."""
+    """The numbers, strings and lists that a rule, or a pass in Python, mentions and may require."""
 
     ints: tuple[int, ...] = ()
     floats: tuple[float, ...] = ()
