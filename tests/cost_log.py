@@ -69,7 +69,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     log = CostLog(path.absolute())
     # The process that starts the workers runs no tests.
-    if not os.environ.get("PYTEST_XDIST_WORKER"):
+    if not hasattr(config, "workerinput"):
         path.write_text("")
         log.add(*COLUMNS)
     config.pluginmanager.register(log)
