@@ -29,11 +29,10 @@ class Combiner:
     """The properties of a combiner of several values that do not depend on how it is computed.
 
     name: its name in bodies. members: the type of each member. results: the type of each result.
-    text:
-    a description for documentation: what it merges, and the rules for ties and NaN. reads_position:
-    whether an element is lifted together with its position in a tensor; a point outside that tensor
-    contributes nothing. fill: an element that contributes nothing; None if there is none. floats:
-    whether elements must be floats.
+    text: a description for documentation: what it merges, and the rules for ties and NaN.
+    reads_position: whether an element is lifted together with its position in a tensor; a point
+    outside that tensor contributes nothing. fill: an element that contributes nothing; None if
+    there is none. floats: whether elements must be floats.
     """
 
     name: str

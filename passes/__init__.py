@@ -1,1 +1,1 @@
-"""How one program becomes another."""
+"""The passes: each transforms a program, or writes a decision on it."""

@@ -31,13 +31,13 @@ class Allocate(ModulePass):
 
     Two variables share bytes only if they have no tile in common or are never live in the same
     phase. A superstep has two phases, exchange and compute, so a result may overwrite what the same
-    superstep has sent. A result may also overwrite an operand that is not needed any more, if every
-    point reads of it only the element that it writes.
-    Addresses that variables already have are kept. Those of states and constants with a `reload`
-    are kept unless they overlap one that has to be kept, and as far as all variables fit then. The
-    first to be given up are those whose bytes save the fewest cycles. Variables that are always
-    live are placed first, then large ones before small ones: each on such an operand or result if
-    there is one, else at the lowest free address.
+    superstep has sent. A result may also overwrite an operand that has no later reader, if each
+    point of the computation reads only that element of the operand which it writes. Addresses that
+    variables already have are kept. The address of a state or constant with a `reload` is a wish:
+    it is given up if it overlaps an address that must be kept, or if otherwise not all variables
+    fit. Wishes that save the fewest cycles per byte are given up first. Variables that are always
+    live are placed first, then large ones before small ones: each at the address of an operand or
+    result with which it may share bytes, else at the lowest free address.
     unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
 
     Raises DoesNotFit, which names the fullest tile and the variables on it.
@@ -68,10 +68,10 @@ class Allocate(ModulePass):
 
 
 def _wishes(variables: Sequence[tile.VariableOp], given: Sequence[int | None]) -> list[int]:
-    """The variables whose addresses may be given up, those that are best kept first.
+    """The variables whose addresses are wishes, the most valuable first.
 
-    These are the ones for whose bytes a tile saves most cycles. Among equals, neighbours are given
-    up together, since other variables need room in one piece.
+    The value of a wish is the number of cycles that it saves per byte of a tile. Of equal wishes,
+    those at neighbouring addresses follow each other, so that giving some up frees one large piece.
     """
     worth = {
         i: (reload / max(v.bytes_per_tile, 1), address)
@@ -87,7 +87,7 @@ def _give_up_overlapping(
     lives: Lifetimes,
     given: list[int | None],
 ) -> None:
-    """Give up the wishes that overlap an address that has to be kept, or a better wish."""
+    """Give up each wish that overlaps an address that must be kept, or a more valuable wish."""
     if not wishes:
         return
     boxes = Boxes(variables, lives)
@@ -108,9 +108,9 @@ def _with_fewer(
     given: Sequence[int | None],
     room: int,
 ) -> NDArray[np.int64]:
-    """Addresses that fit, which keep as many of the first wishes as a bisection finds.
+    """Addresses that keep as many of the first wishes as fit, found by bisection.
 
-    Those that keep none if nothing fits.
+    If nothing fits, the addresses that keep no wish.
     """
 
     def packed(kept: int) -> NDArray[np.int64]:
@@ -130,7 +130,7 @@ def _with_fewer(
 
 
 def _end(variables: Sequence[Variable], address: NDArray[np.int64]) -> int:
-    """One past the last byte that any variable takes."""
+    """One past the last byte that the variables occupy."""
     return int((address + [v.bytes_per_tile for v in variables]).max(initial=0))
 
 
@@ -204,7 +204,10 @@ def check_fits(
 def _busiest(
     variables: Sequence[Variable], lives: NDArray[np.int64], here: NDArray[np.bool_]
 ) -> int:
-    """The phase in which the live variables of a tile take most bytes. here: those on the tile."""
+    """The phase in which the live variables of a tile take the most bytes.
+
+    here: whether each variable is on the tile.
+    """
     size = np.array([v.bytes_per_tile for v in variables], np.int64) * here
     times = distinct(lives[here, 0])
     load = [int(size[(lives[:, 0] <= t) & (t <= lives[:, 1])].sum()) for t in times]

@@ -38,10 +38,10 @@ from .plans.planned import plan_of, target_of
 from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
-"""Operands, each with the name that a relayout of it gets."""
+"""Operands, each with the name for a relayout of it."""
 
 Tensors: TypeAlias = "Sequence[TensorType[Attribute]]"
-"""The types of the results at nn."""
+"""The types of the results, at nn."""
 
 
 def tensor_of(value: SSAValue) -> TensorType[Attribute]:
@@ -74,7 +74,10 @@ class ConvertNnToPartition(ModulePass):
 
 @dataclass
 class _Scope:
-    """A region under conversion. repeats: whether it is part of a loop. relayouts: its values."""
+    """A region under conversion.
+
+    repeats: whether it is part of a loop. relayouts: the relayouts made in it, by value and layout.
+    """
 
     block: Block
     repeats: bool
@@ -114,7 +117,7 @@ class _Conversion:
     # Types
 
     def _linear(self, type_: Attribute) -> PartitionTensor:
-        """The type of a value that a function takes or returns."""
+        """The type of a value that a function takes or returns: in linear layout."""
         tensor = _function_tensor(type_)
         return laid_out(tensor, self.homes.linear(tensor))
 
@@ -134,7 +137,7 @@ class _Conversion:
     def _in_layout(self, value: SSAValue, layout: Layout, role: str) -> SSAValue:
         """The value in a layout: the value itself, an earlier relayout of it, or a new one.
 
-        What a loop does not change gets its layout once, before the loop.
+        A value that a loop does not change is relaid once, before the loop.
         """
         given = partition_type(value)
         if given.layout.data == layout:
@@ -151,7 +154,9 @@ class _Conversion:
         return op.result
 
     def _before_loops(self, value: SSAValue) -> _Scope:
-        """The region around all loops that a value is defined outside of."""
+        """The outermost region reached from here without entering a loop that contains the value's
+        definition.
+        """
         home = value.owner if isinstance(value.owner, Block) else value.owner.parent
         at = len(self.scopes) - 1
         while self.scopes[at].repeats and self.scopes[at].block is not home:
@@ -238,7 +243,7 @@ class _Conversion:
         plan: Plan,
         tensors: Tensors,
     ) -> Sequence[SSAValue]:
-        """Convert an operator in all its steps, and combine the partials that they leave."""
+        """Convert an operator, step by step, and combine the partials that its steps leave."""
         if not takes_steps(plan):
             return self._one_pass([Step(structure, plan, ())], values, tensors)
         passes = tuple(passes_of(structure, plan))
@@ -263,7 +268,7 @@ class _Conversion:
         result: int,
         tensor: TensorType[Attribute],
     ) -> SSAValue:
-        """One of the results of an operator, put together from its parts."""
+        """One result of an operator, joined from its parts."""
         element, whole = tensor.element_type, structure.space.results[result].shape
         part = part_shape(structure, plan, result)
         moves = [move_into(part, start, whole) for start in starts]
@@ -283,7 +288,7 @@ class _Conversion:
         tensors: Tensors,
         *path: str,
     ) -> Sequence[SSAValue]:
-        """Convert steps that add up, each to the sums of the steps before it."""
+        """Convert steps that accumulate: each adds to the result of the step before it."""
         dtypes = [numpy_dtype(partition_type(value).tensor.element_type) for _, value in values]
         result = numpy_dtype(tensors[0].element_type)
         between = [element_type(dtype) for dtype in left_dtypes(steps[0].structure, dtypes, result)]
@@ -309,7 +314,8 @@ class _Conversion:
             made: Tensors = tensors
             if not ends:
                 shapes = [access.shape for access in cut.space.results]
-                # A single result keeps the tensor's own shape, which the map may only view.
+                # A single result keeps the tensor's own shape; its map may view the tensor in
+                # another shape.
                 shapes = shapes if partial else [tensors[0].get_shape()] * len(shapes)
                 made = [TensorType(e, n) for e, n in zip(between, shapes, strict=True)]
             workers = plan.workers + (1,) * (len(split) - len(plan.workers))
@@ -403,7 +409,7 @@ class _Conversion:
         self._bind(op, new.results)
 
     def _carried(self, op: control.RepeatOp | control.WhileOp) -> list[SSAValue]:
-        """What a loop begins with, in the layouts that it is carried in."""
+        """The initial values of a loop, in the layouts in which the loop carries them."""
         last = op.body.block.last_op
         assert last is not None
         initial: list[SSAValue] = []

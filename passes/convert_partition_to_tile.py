@@ -33,11 +33,11 @@ class ConvertPartitionToTile(ModulePass):
     """Give every value a variable, every relayout a copy, every compute a compute set.
 
     partition -> tile. The values that loops carry, branches choose and functions take and return
-    get variables of their own, which copies fill. What a loop's turn yields is computed directly
-    into what it replaces if nothing reads that later. A load gives the value of the state at the
-    start of the run: a state that is also stored to is copied at the start of @main, unless no
-    operation reads its old value after the store. A stored value is computed directly into the
-    state if no operation needs the old value.
+    get variables of their own, which copies fill. A value that an iteration yields is computed
+    directly into the variable of the carried value that it replaces, if no operation reads the old
+    value later. A load gives the value of the state at the start of the run: a state that is also
+    stored to is copied at the start of @main, unless no operation reads its old value after the
+    store. A stored value is computed directly into the state if no operation needs the old value.
     """
 
     name = "convert-partition-to-tile"
@@ -111,14 +111,16 @@ class _Conversion:
         return name
 
     def _fresh(self, type_: PartitionTensor, hint: str | None = None) -> str:
-        """Declare a variable named after the operation that it comes from; returns its name."""
+        """Declare a variable, named after the operation whose result it holds; returns its name."""
         assert self.source is not None
         paths = origin_names(self.source)
         base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
         return self._declare(self.names.unused(base), type_)
 
     def _result(self, value: SSAValue) -> str:
-        """The variable that an operation writes: the state that its value is for, or a new one."""
+        """The variable that an operation writes: the state to which its value is stored, or a new
+        variable.
+        """
         return self.written.get(value) or self._fresh(partition_type(value))
 
     def _add(self, op: Operation) -> None:
@@ -131,7 +133,9 @@ class _Conversion:
             self._add(tile.CopyOp([source], destination))
 
     def _copy_all(self, sources: Sequence[str], destinations: Sequence[str]) -> None:
-        """Copy several variables as if at once, so that no copy reads an overwritten variable."""
+        """Copy several variables as if at once: no copy reads a variable that another copy has
+        overwritten.
+        """
         overwritten = set(destinations)
         staged = list(sources)
         for i, (s, d) in enumerate(zip(sources, destinations, strict=True)):
@@ -157,7 +161,9 @@ class _Conversion:
                     self.before[name] = self._fresh(self.types[name], f"{name}.before")
 
     def _copy_old_values(self, run: control.RepeatOp | None) -> None:
-        """Keep the values that states have when a run begins, or a turn of a loop of runs."""
+        """Copy the old values of states at the start of a run, or of an iteration of a loop of
+        runs.
+        """
         for state, variable in self.before.items():
             if self.began[state] is run:
                 self._copy(state, variable)
@@ -308,7 +314,9 @@ class _Conversion:
         return variables
 
     def _write_into(self, loop: Loop, variables: Sequence[str]) -> None:
-        """Let a turn compute values directly into the variables of what they replace."""
+        """Let an iteration compute values directly into the variables of the values that they
+        replace.
+        """
         for value, i in carried_in_place(loop).items():
             self.written.setdefault(value, variables[i])
 

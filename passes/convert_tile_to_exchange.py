@@ -1,4 +1,4 @@
-"""From variables with an address beside them to bytes at addresses."""
+"""Convert tile to exchange: from variables with an address attribute to bytes at addresses."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ class ConvertTileToExchange(RulesPass):
     leaves = EXCHANGE
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Raise InputError for a variable without an address and a step in no superstep."""
+        """Run on a module. Raises InputError for a variable without an address or a step in no
+        superstep.
+        """
         for each in op.walk():
             if isinstance(each, tile.VariableOp) and ADDRESS not in each.attributes:
                 raise InputError(f"@{each.symbol} at {place(each)}: no address; run allocate")

@@ -1,4 +1,4 @@
-"""Replace composite operations by the operations they are made of."""
+"""Replace composite operations by the simpler operations that define them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Decompose(ModulePass):
 
 
 def replace_by_parts(whole: Operation) -> tuple[list[Operation], list[SSAValue]]:
-    """Replace a composite by its parts. Returns the parts, and the values of the results."""
+    """Replace a composite by its parts. Returns the parts, and one value per result."""
     assert isinstance(whole, Composite)
     return replace_by_built(whole, whole.decompose, _source(type(whole)))
 
@@ -49,8 +49,8 @@ def replace_by_built(
 ) -> tuple[list[Operation], list[SSAValue]]:
     """Replace an operation by others that compute the same.
 
-    build: builds them, and returns one value per result. source: where they are defined. Returns
-    the new operations, and the values of the results.
+    build: builds the new operations, and returns one value per result. source: the place where they
+    are defined. Returns the new operations, and the values of the results.
     """
     with Edit(source, whole) as edit:
         builder = Builder(InsertPoint.before(whole))

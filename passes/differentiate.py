@@ -32,20 +32,20 @@ from .gradients.reverse import Backward, module_of
 from .gradients.way import is_float
 
 PREFIX = "grad."
-"""The beginning of the name of a gradient, before that of what it belongs to."""
+"""The prefix of the name of a gradient; the name of the input or state follows."""
 
 
 @dataclass(frozen=True)
 class Differentiate(ModulePass):
     """Add results to @main: the gradients of an output with respect to inputs and states. nn -> nn.
 
-    The gradient of a scalar is meant; that of a larger output is the gradient of the sum of its
-    elements. Each becomes a result `grad.NAME`. Composites between the two that have no gradient of
-    their own are decomposed, and groups are dropped.
+    If the output has several elements, these are the gradients of their sum. Each becomes a result
+    `grad.NAME`. Composites between the output and the inputs that have no gradient of their own are
+    decomposed, and groups are dropped.
 
     loss: the name of the output; the first one of floats if it is empty. of: names of inputs and
-    states; all of floats if it is empty. recompute: whether the gradient of a loop computes again
-    what a turn computed, from what it began with, instead of keeping it.
+    states; all of floats if it is empty. recompute: whether the gradient of a loop computes the
+    values of an iteration again from its initial values, instead of keeping them.
 
         %0 = nn.square %x                     %0 = nn.square %x
         func.return %0                        %1 = nn.scale %x by 2.0
@@ -62,8 +62,11 @@ class Differentiate(ModulePass):
     recompute: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError for names that it does not have, and for an operation
-        on the way that has no gradient."""
+        """Run on a module.
+
+        Raises InputError for unknown names, and for an operation without a gradient between the
+        loss and an input.
+        """
         main = entry_of(op)
         if main is None:
             return
@@ -93,7 +96,10 @@ def _sources(main: FuncOp, names: Sequence[str]) -> dict[str, list[SSAValue]]:
 def add_gradients(
     main: FuncOp, loss: str, sources: dict[str, list[SSAValue]], *, recompute: bool = False
 ) -> None:
-    """Let a function also return the gradients of an output."""
+    """Let a function also return the gradients of an output.
+
+    loss: the output's name. sources: the values of each input and state, by name.
+    """
     every = [value for values in sources.values() for value in values]
     decompose_on_the_way(main, every, [outputs_of(main)[loss]])
     value = outputs_of(main)[loss]
@@ -103,7 +109,8 @@ def add_gradients(
         found = Backward(emit, Flow(module_of(main.body.block), recompute)).run(
             main.body.block, every, [(value, seed)]
         )
-        # Loops that keep values for their gradients have replaced those without.
+        # Loops were replaced by loops that keep values for their gradients, so look the sources up
+        # again.
         results = outputs_of(main)
         for name, values in sources.items():
             parts = [found[each] for each in values if each in found]

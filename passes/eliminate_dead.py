@@ -27,8 +27,8 @@ class EliminateDead(ModulePass):
     skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """One walk backwards, then the states."""
-        # Backwards, users go before what they use.
+        """Run on a module: remove operations in one walk backwards, then the states."""
+        # Go backwards, so that users are removed before the operations that they use.
         for each in reversed(tuple(op.walk())):
             if all(result.first_use is None for result in each.results) and _is_removable(each):
                 _erase(each, UNREAD)

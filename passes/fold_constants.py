@@ -33,22 +33,24 @@ from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, VerifyExce
 from .plans.coordinates import can_read, reading
 
 MAX_GROWTH = 4
-"""How many times the bytes of its operands a folded result may have.
+"""The largest ratio of a folded result's bytes to the bytes of its operands.
 
 Chosen by judgement, not measured: a broadcast is cheaper to compute than to keep on every tile.
 """
 
 MAX_FREE_BYTES = 1 << 16
-"""Bytes up to which a result is folded however small its operands are.
+"""Bytes up to which a result is folded, however small its operands are.
 
-Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes of each.
+Chosen by judgement, not measured: spread over the tiles, 64 KiB are a few bytes per tile.
 """
 
 MOST_POINTS = 1 << 32
-"""Points of an operation's space up to which it is folded: some ten seconds of the reference."""
+"""The most points of an operation's space up to which it is folded: the reference takes about ten
+seconds for these.
+"""
 
 MOST_COUNTED = 1 << 31
-"""Numbers from here on are not counted, but read."""
+"""Integers of this size or more are not replaced by an nn.iota."""
 
 MOST_BYTES = 1 << 48
 """Bytes up to which NumPy describes an array that repeats one element."""
@@ -62,10 +64,10 @@ class FoldConstants(ModulePass):
     to counts as a constant, but its load stays a load. An operation whose results would be more
     than 4 times as large as its operands, and larger than 64 KiB, is left to the machine, unless
     all elements of its result are equal: the host stores one of them, and the tiles keep the result
-    like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota where
-    functions of elements alone read it: they count for themselves. So do sums and differences of
-    such numbers. An operation with an index that is out of range stays, and is a fault of the run.
-    So does one of more than 2^32 points, which would keep the compiler busy.
+    like a weight. A constant of integers that grow evenly along each axis becomes an nn.iota if
+    only elementwise functions read it, because they compute such numbers themselves. So do sums and
+    differences of such constants. An operation with an index out of range stays, and faults in the
+    run. An operation of more than 2^32 points stays too, because folding it would take too long.
     """
 
     name = "fold-constants"
@@ -73,7 +75,7 @@ class FoldConstants(ModulePass):
     skips_other_levels = True
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Fold in the order of the program; then replace, users first."""
+        """Run on a module: fold in program order, then replace, users first."""
         known = _loads(op)
         folded: list[Operation] = []
         counts = _Counts(known)
@@ -81,8 +83,8 @@ class FoldConstants(ModulePass):
             if isinstance(each, nn.ConstantOp):
                 known[each.result] = each.value.array
             elif isinstance(each, nn.IotaOp):
-                # It stays: whoever reads it counts for itself, and a constant would take room on
-                # every tile. What follows from it and from constants is one.
+                # Not folded: its readers compute the numbers themselves, and a constant would take
+                # room on every tile. Values computed from it and from constants are constant too.
                 counts.found[each.result] = each
                 if _bytes(each.result) <= MAX_FREE_BYTES:
                     known[each.result] = operation_value(each, [])
@@ -95,7 +97,7 @@ class FoldConstants(ModulePass):
                 try:
                     results = [one] if one is not None else evaluate_pure(each, operands)
                 except IndexFault:
-                    # The run raises it, if it gets there: the operation may be in a branch.
+                    # The run raises the fault, if it gets there: the operation may be in a branch.
                     continue
                 known.update(zip(each.results, results, strict=True))
                 folded.append(each)
@@ -135,14 +137,14 @@ def _loads(module: ModuleOp) -> dict[SSAValue, Array]:
 
 
 def _grows(op: Operation, operands: Sequence[Array]) -> bool:
-    """Whether the results are far larger than the operands; their types decide."""
+    """Whether the results are far larger than the operands, by their types."""
     bytes_made = sum(_bytes(result) for result in op.results)
     return bytes_made > max(MAX_GROWTH * sum(a.nbytes for a in operands), MAX_FREE_BYTES)
 
 
 def _takes_long(op: Operation) -> bool:
-    """Whether the reference would walk through too many points. Those of a lookup are not walked
-    through."""
+    """Whether the reference would visit too many points. A lookup visits only the points it
+    names."""
     if not isinstance(op, Structured):
         return False
     space = op.structure().space
@@ -150,10 +152,11 @@ def _takes_long(op: Operation) -> bool:
 
 
 def _of_one_number(op: Operation, operands: Sequence[Array]) -> Array | None:
-    """The result of an operation whose operands each repeat one number, if it does so too.
+    """The result of an operation whose operands each repeat one number, as an array that repeats
+    one too.
 
-    It takes no memory for further elements. None if the result has one element, or if the structure
-    of the operation does not tell.
+    The array stores one element only. None if the result has a single element, or if the structure
+    does not show that all elements are equal.
     """
     if not operands or len(op.results) != 1 or not all(map(_repeats, operands)):
         return None
@@ -181,8 +184,10 @@ def _repeats(array: Array) -> bool:
 
 
 def _is_pointwise(structure: Structure) -> bool:
-    """Whether an operation computes each element of its result from one element per operand, and
-    from nothing else, such as where the element is."""
+    """Whether each result element is computed from one element per operand and nothing else.
+
+    A body that reads positions does not qualify.
+    """
     space = structure.space
     is_parallel = len(space.of_kind("parallel")) == len(space.dims)
     looks_around = space.relations or space.positions
@@ -190,7 +195,7 @@ def _is_pointwise(structure: Structure) -> bool:
 
 
 def _stays_inside(space: Space) -> bool:
-    """Whether operands are read at their own elements only, never beside them."""
+    """Whether every index that the operands are read at lies inside them."""
     return all(
         axis.outside == "none" and axis.divisor == 1
         for access in space.operands
@@ -200,10 +205,11 @@ def _stays_inside(space: Space) -> bool:
 
 @dataclass
 class _Counts:
-    """The values that are evenly growing numbers. known: the arrays of constants.
+    """The values that are integers which grow evenly along each axis.
 
-    found: the nn.iota that each of them is, or could be; None where there is none. made: those of
-    sums and differences, to put in their place.
+    known: the arrays of constants. found: for each value, an equal nn.iota, or None if there is
+    none.
+    made: the nn.iota that replaces each sum or difference.
     """
 
     known: Mapping[SSAValue, Array]
@@ -213,14 +219,17 @@ class _Counts:
     made: dict[Operation, nn.IotaOp] = field(default_factory=dict[Operation, nn.IotaOp])
 
     def of(self, value: SSAValue) -> nn.IotaOp | None:
-        """The nn.iota that a value could be; also one without steps, of one number alone."""
+        """The nn.iota that equals a value, or None. It may have no steps, if the value repeats one
+        number.
+        """
         if value not in self.found:
             array = self.known.get(value)
             self.found[value] = None if array is None else _iota(value, array)
         return self.found[value]
 
     def add(self, op: Operation) -> None:
-        """Note what a sum or a difference of numbers that grow evenly is."""
+        """Record the nn.iota that equals a sum, a difference, a negation or a cast of such
+        values."""
         signs = SIGNS.get(type(op))
         if signs is None or not isinstance(op, Structured):
             return
@@ -248,11 +257,11 @@ SIGNS: Mapping[type[Operation], tuple[int, ...]] = {
     nn.NegOp: (-1,),
     nn.CastOp: (1,),
 }
-"""The functions of numbers that grow evenly whose results do so too: the sign of each operand."""
+"""Operations that preserve even growth, with the sign of each operand."""
 
 
 def _count(op: Operation, iota: nn.IotaOp) -> None:
-    """Put an nn.iota in the place of an operation."""
+    """Replace an operation by an nn.iota."""
     with Edit(source_at("count instead of reading a table", _count), op) as edit:
         locate(iota, op)
         edit.insert(iota, InsertPoint.before(op))
@@ -260,7 +269,9 @@ def _count(op: Operation, iota: nn.IotaOp) -> None:
 
 
 def _table(op: nn.ConstantOp | nn.LoadOp, array: Array) -> nn.IotaOp | None:
-    """The nn.iota that a table is; None if it is none, or if somebody has to read a tensor."""
+    """The nn.iota that may replace a constant; None if there is none, or if a reader needs a
+    tensor.
+    """
     value = op.results[0]
     iota = None if value.first_use is None or array.size < 2 else _iota(value, array)
     if iota is None or not any(nn.values_of(iota.steps)):
@@ -280,8 +291,9 @@ def _table(op: nn.ConstantOp | nn.LoadOp, array: Array) -> nn.IotaOp | None:
 
 
 def _iota(value: SSAValue, array: Array) -> nn.IotaOp | None:
-    """The nn.iota of some numbers; None if there is none. value: of the type that it has."""
-    # Most constants differ in the first numbers along an axis.
+    """The nn.iota that equals an array; None if there is none. value: has the type of the
+    result."""
+    # Check a corner first: most constants already differ from an nn.iota there.
     corner = array[tuple(slice(0, 3) for _ in array.shape)]
     if not _is_even(corner) or not _is_even(array):
         return None
@@ -313,7 +325,9 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _replace(op: Operation, known: dict[SSAValue, Array], ctx: Context) -> None:
-    """Replace a folded operation; its folded users are gone, so the uses left are real ones."""
+    """Replace a folded operation. Its folded users are gone, so the remaining uses need the
+    constant.
+    """
     with Edit(source_at(f"fold {op.name}", _replace), op) as edit:
         values: list[SSAValue | None] = []
         for result in op.results:

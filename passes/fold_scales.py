@@ -13,9 +13,9 @@ from .rules.own import own_rules
 class FoldScales(RulesPass):
     """Multiply weights by the factors that follow their convolution. nn -> nn.
 
-    The products are operations, which fold-constants computes. Powers of a quarter, a half or three
-    quarters, and their reciprocals, become square roots if the base cannot be negative. Rules:
-    rules/fold_scales.rw.
+    The pass writes the products as operations, and fold-constants computes them. Powers of a
+    quarter, a half or three quarters, and their reciprocals, become square roots if the base cannot
+    be negative. Rules: rules/fold_scales.rw.
     """
 
     name = "fold-scales"

@@ -1,4 +1,4 @@
-"""Decide which functions are computed in the operation before them."""
+"""Decide which functions are computed together with the operation whose result they read."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class FuseChains(ModulePass):
 
     A function that is the only reader of an operation's result, such as a bias, an activation or a
     residual, is computed in that operation before it writes the result. This saves a compute set
-    and a tensor. Of the two operands of a function, it is computed in a contraction if it can be,
-    because these results are the largest and take longest to compute; else in the first that can
-    have it. A value that is read more than once is computed in the group that has all its readers.
-    Groups that a module has already stay, and may grow.
+    and a tensor. If both operands of a function could take it, it joins a contraction, whose result
+    is the largest and takes longest to compute; else it joins the first operand that can take it. A
+    value with several readers may be inside a group if the group contains all of them. Groups that
+    a module has already stay, and may grow.
 
         %1 = nn.conv %x, %w stride [1] ...      %1 = nn.conv %x, %w stride [1] ... {group = 0}
         %2 = nn.add %1, %b                      %2 = nn.add %1, %b {group = 0}
@@ -58,15 +58,15 @@ class FuseChains(ModulePass):
 
 
 Members = Mapping[Operation, tuple[Operation, ...]]
-"""The members of the group of each operation that has one."""
+"""For each operation in a group, the members of the group."""
 
 
 def _wider(
     function: Operation, members: Members, order: Mapping[Operation, int]
 ) -> Iterator[tuple[Operation, ...]]:
-    """Groups with a function, each of which contains the one before it.
+    """Groups that contain a function, each larger than the group before it.
 
-    order: the place of each operation in the program.
+    order: the position of each operation in the program.
     """
     own = members.get(function, (function,))
     for before in _candidates(function):
@@ -75,7 +75,7 @@ def _wider(
             yield joined
             own = joined
             break
-    # A value that is read more than once can be computed in a group that has all its readers.
+    # A value with several readers may be inside a group that contains all of them.
     for value in dict.fromkeys(v for op in own for v in op.operands):
         before = value.owner
         if isinstance(before, Operation) and before not in own and value.has_more_than_one_use():
@@ -88,13 +88,13 @@ def _wider(
 def _together(
     first: tuple[Operation, ...], second: tuple[Operation, ...], order: Mapping[Operation, int]
 ) -> tuple[Operation, ...] | None:
-    """Two groups as one; None if they cannot be one."""
+    """The union of two groups; None if it is not a legal group."""
     joined = tuple(sorted({*first, *second}, key=lambda op: order[op]))
     return joined if joined != second and nn.is_group(joined) else None
 
 
 def _candidates(function: Operation) -> Iterator[Operation]:
-    """The operations whose results a function reads, those first in which it is best computed."""
+    """The producers of a function's operands, the best one to compute it with first."""
     if is_pointwise(function):
         owners = [v.owner for v in function.operands if isinstance(v.owner, Operation)]
         yield from sorted(owners, key=lambda each: not isinstance(each, nn.CONTRACTIONS))

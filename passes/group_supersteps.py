@@ -46,7 +46,7 @@ class GroupSupersteps(ModulePass):
 
 
 def _groups(block: Block) -> list[list[Operation]]:
-    """The runs of operations with the same number, in order."""
+    """The runs of consecutive operations with equal superstep numbers, in order."""
     groups: list[list[Operation]] = []
     last: int | None = None
     for op in block.ops:
@@ -84,7 +84,7 @@ def _group(group: Sequence[Operation], names: UnusedNames) -> None:
 
 
 def _name(last: Operation) -> str:
-    """The name of the compute set, or of the value that is moved."""
+    """A name for a superstep: that of its compute set, or of the value that it copies."""
     if isinstance(last, tile.ComputeSetOp):
         return last.sym_name.data
     if isinstance(last, tile.InputOp | tile.OutputOp):

@@ -21,14 +21,14 @@ XDSL_PASSES: Mapping[str, PassEntry] = dict(get_all_passes())
 
 
 def renamed(name: str, own_name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
-    """The pass own_name of a registry, as a class whose name is another one."""
+    """The pass `own_name` of a registry, as a class with another name."""
     own = load_pass(own_name, registry)
     return type(own.__name__, (own,), {"name": name, "__doc__": own.__doc__})
 
 
 @cache
 def _xdsl_pass(name: str) -> type[ModulePass]:
-    """A pass of xDSL's that says its full name in messages: the bare one may be abele's."""
+    """A pass of xDSL, with its full name in messages because abele may have the bare name."""
     return renamed(XDSL + name, name, XDSL_PASSES)
 
 
@@ -40,6 +40,8 @@ def pipeline_passes(passes: Mapping[str, PassEntry] = PASSES) -> dict[str, PassE
 
 
 def xdsl_opt_passes() -> dict[str, PassEntry]:
-    """The names that abele adds to those of `xdsl-opt`, where two of one name are an error."""
+    """The names that abele adds to `xdsl-opt`, without names that xDSL has, which would be an
+    error.
+    """
     full = {ABELE + name: partial(renamed, ABELE + name, name, PASSES) for name in PASSES}
     return {**full, **{name: entry for name, entry in PASSES.items() if name not in XDSL_PASSES}}

@@ -42,16 +42,16 @@ class NarrowFloats(ModulePass):
 
     It belongs before decompose, so that composites are decomposed as in a model of the narrow type.
     The inputs and outputs of the program, and states that it stores to, keep their types. Weights
-    and constants become casts, which fold-constants folds. Their finite numbers beyond the range of
-    the type, as in masks, become its largest finite number. Plans that operations already have are
-    kept.
+    and constants get casts, which fold-constants folds. Finite numbers in them beyond the range of
+    the narrow type, such as those of masks, become its largest finite number. Plans that operations
+    already have are kept.
 
     Sums stay float32. So do casts of integers to float32 that the narrow type does not hold exactly
     (f16 holds those up to 2048, bf16 up to 256), floats that are seen as bits or come from bits,
     squares, powers and products that only sums read, values computed only from such values (a mean,
-    a deviation, a random number), and values that are the same in every run until they are used.
-    Elementwise operations that read such a value compute in float32, and round their result. What a
-    branch, a loop or a function gives is rounded too.
+    a deviation, a random number), and values that are the same in every run, up to their use.
+    Elementwise operations that read such a value compute in float32, and round their result.
+    Results of branches, loops and functions are rounded too.
 
     to: the narrower type.
 
@@ -70,8 +70,10 @@ class NarrowFloats(ModulePass):
     to: Literal["f16", "bf16"] = "f16"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Rewrite operation by operation, or function with its calls. Each rewrite leaves a valid
-        program."""
+        """Run on a module: rewrite operations one by one, and functions with their calls.
+
+        The program is valid after each rewrite.
+        """
         narrowing = _Narrowing(op, ELEMENTS[self.to], ctx)
         dtype = numpy_dtype(narrowing.element)
         wide = wide_operations(op, fixed_values(op, narrowing.stored), dtype)
@@ -85,10 +87,10 @@ class NarrowFloats(ModulePass):
 
 @dataclass
 class _Narrowing:
-    """The casts made so far in a module that is narrowed.
+    """The casts made so far in the module.
 
-    casts: by float32 value, its cast to the narrow type. widened: casts of narrow results back to
-    float32, for the operations that read float32; those without uses are removed.
+    casts: the cast of each float32 value to the narrow type. widened: the casts of narrow results
+    back to float32, for operations that read float32; unused ones are removed in the end.
     """
 
     module: ModuleOp
@@ -124,7 +126,7 @@ class _Narrowing:
         return found
 
     def give(self, op: Operation, index: int, edit: Edit) -> None:
-        """Let an operation read a float32 operand in the narrow type."""
+        """Replace a float32 operand of an operation by its value in the narrow type."""
         value = op.operands[index]
         op.operands[index] = self._narrow(value, op, edit)
         if value.owner in self.widened and value.first_use is None:
@@ -133,7 +135,9 @@ class _Narrowing:
             edit.erase(value.owner)
 
     def _narrow(self, value: SSAValue, user: Operation, edit: Edit) -> SSAValue:
-        """A float32 value in the narrow type, cast where it is defined, so that all may read it."""
+        """A float32 value cast to the narrow type. The cast follows its definition, so every user
+        may read it.
+        """
         source = self.source(value)
         if source is not value:
             return source
@@ -190,9 +194,10 @@ class _Narrowing:
         block.insert_op_before(op, first)
 
     def _saturated(self, value: SSAValue, edit: Edit) -> SSAValue:
-        """A value, or a new constant whose finite numbers are within the range of the narrow type.
+        """The value, or a new constant with its finite numbers limited to the range of the narrow
+        type.
 
-        Rounding would make infinities of them, and their differences NaN.
+        Rounding would turn them into infinities, and differences of infinities into NaN.
         """
         array = self.stored.get(value)
         largest = float_limits(numpy_dtype(self.element)).largest
@@ -216,11 +221,14 @@ def _float32_places(values: Iterable[SSAValue]) -> list[int]:
 
 
 def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let an operation compute in the narrow type; operations of unknown meaning stay."""
+    """Let an operation compute in the narrow type. An operation of unknown meaning is left
+    unchanged.
+    """
     if not isinstance(op, Structured | Movement | Reinterpretation | Composite):
         return
     if isinstance(op, Structured) and op.structure().body.function == "bitcast":
-        # Its bits are those of float32. Others read a rounded float, or give it one to widen.
+        # A bitcast needs float32 bits. Other wide operations read rounded floats, or round their
+        # results.
         return
     kept = op.wide_operands if isinstance(op, Composite) else ()
     operands = [i for i in _float32_places(op.operands) if i not in kept]
@@ -237,7 +245,7 @@ def _narrow_operation(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
 
 
 def _saturate_numbers(op: Structured | Movement, largest: float) -> None:
-    """Limit the numbers that the result may contain to the narrow type, as constants are."""
+    """Limit the numbers in properties that may be result elements, as is done for constants."""
     assert isinstance(op, Operation)
     for name in op.result_numbers:
         number = nn.number_of(op.properties[name])
@@ -273,7 +281,7 @@ def _narrow_loop(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
 
 
 def _narrow_branch(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let both branches give narrow values."""
+    """Let both branches yield narrow values."""
     places = _float32_places(op.results)
     if not places:
         return
@@ -293,7 +301,7 @@ def _narrow_yields(narrowing: _Narrowing, op: Operation, places: Sequence[int], 
 
 
 def _narrow_function(narrowing: _Narrowing, op: Operation, edit: Edit) -> None:
-    """Let a function and its calls pass narrow values; the entry function stays."""
+    """Let a function and its calls pass narrow values. The entry function is left unchanged."""
     assert isinstance(op, func.FuncOp)
     if op.sym_name.data == ENTRY or op.is_declaration:
         return

@@ -67,7 +67,7 @@ SHORTHAND: dict[str, tuple[str, ...]] = {level.name: passes for level, passes in
 STAGE: dict[str, Level] = {
     name.partition("{")[0]: level for level, passes in DOWN.items() for name in passes
 }
-"""For each pass of the default pipeline, the level in whose part of the pipeline it stands."""
+"""For each pass of the default pipeline, the level whose part of the pipeline it belongs to."""
 
 
 def levels_below(start: Level) -> tuple[Level, ...]:
@@ -94,7 +94,7 @@ def pipeline(start: Level, end: Level, target: str) -> str:
 
 
 def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> str:
-    """A pipeline with each level's name replaced by the passes that end at that level.
+    """A pipeline in which each level's name is replaced by the passes that end at that level.
 
     target: a spelling of a target, for the passes that need one. known: names of passes.
     Raises InputError for bad syntax, for a name that is neither a pass nor a level, and for a level
@@ -136,8 +136,8 @@ def level_after_all(passes: Iterable[ModulePass], start: Level | None) -> Level 
 def stages(names: Sequence[str]) -> tuple[Level, ...]:
     """The level whose part of the pipeline each pass belongs to.
 
-    A pass that is not in the default pipeline belongs to the same part as the next pass that is; at
-    the end of a pipeline, to the same part as the last one that is.
+    A pass that is not in the default pipeline belongs to the part of the next pass that is; at the
+    end of a pipeline, to the part of the last one that is.
     """
     stage = next((STAGE[name] for name in reversed(names) if name in STAGE), NN)
     found: list[Level] = []

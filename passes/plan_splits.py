@@ -34,9 +34,10 @@ class PlanSplits(ModulePass):
     """Write a plan on every operation that computes or moves, and the target on the module.
 
     nn -> nn. Plans that operations already have are kept. A group has one plan, on its first
-    operation. Readers of a constant that a weight holds too share the weight if that is better.
-    target: the target to plan for, as --target takes it; if none is given, the module's own, else
-    mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
+    operation. Readers of a constant with the contents of a weight share the weight if that is
+    better.
+    target: the target to plan for, in the syntax of --target; if none is given, the module's own,
+    else mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
     memory_proportion: the part of a tile's usable memory that one operator may take for copies,
     partials and its result; if none is given, the file's, else 0.6. If no plan of an operator keeps
     this limit, it is doubled until one does, and an attribute of the module records it.
@@ -62,7 +63,7 @@ class PlanSplits(ModulePass):
         _check_level(op)
         own = op.attributes.get(TARGET)
         named = own.data if isinstance(own, StringAttr) else DEFAULT_TARGET
-        # The option is the user's own words and may name a file. The module may not.
+        # The option may name a file, because the user has typed it. A module's attribute may not.
         target = resolve_target(self.target) if self.target else named_target(named)
         if isinstance(own, StringAttr) and named_target(own.data) != target:
             raise InputError(
@@ -97,7 +98,7 @@ def _homes(module: ModuleOp) -> list[tuple[nn.StateOp | nn.ConstantOp, Home]]:
 
 
 def _check_homes(module: ModuleOp, target: Target) -> None:
-    """Raise InputError for a home that the target does not have."""
+    """Raise InputError for a home that names tiles or addresses which the target does not have."""
     for op, home in _homes(module):
         name = f"@{op.sym_name.data}" if isinstance(op, nn.StateOp) else op.name
         last = home.layout.first_tile + home.layout.cells
@@ -115,9 +116,9 @@ def _check_homes(module: ModuleOp, target: Target) -> None:
 
 
 def _decide_homes(module: ModuleOp, at_home: Collection[Operation], target: Target) -> None:
-    """Give up the homes that are wishes and that the plans do not keep."""
+    """Remove the homes that are wishes and that the plans do not keep."""
     wishes = [(op, home) for op, home in _homes(module) if home.reload is not None]
-    # What no operator places is at home if it would lie there anyway.
+    # A state that no operator's plan places is at home if it would lie there anyway.
     rest = [(op, home) for op, home in wishes if op not in at_home]
     for op, _ in rest:
         drop_home(op)
@@ -132,7 +133,7 @@ _BELOW = frozenset(level.name for level in LEVELS if level != NN)
 
 
 def _check_level(module: ModuleOp) -> None:
-    """Raise InputError for a module below nn, in which splits are applied already."""
+    """Raise InputError for a module below nn, where splits have already been applied."""
     for op in module.walk():
         if op.name.partition(".")[0] in _BELOW:
             raise InputError(f"{op.name} at {place(op)}: plan-splits plans modules of nn")

@@ -31,9 +31,9 @@ class Recompute(ModulePass):
     wait, and after each other wait at least half as long, read a copy of the operation instead. The
     copy is made right before the first of them, so the value itself dies early. An operand of the
     copy is copied too if a named operation makes it and it would otherwise wait for the copy. Other
-    operands stay, but not in their old layout: after a long wait they are read through a reshape to
-    their own shape, so that they are laid out anew. States and constants live for the whole run and
-    are never copied. Reshapes are copied with the value that they reshape.
+    operands are kept, but not in their old layout: after a long wait the copy reads them through a
+    reshape to their own shape, which gets a layout of its own. States and constants live for the
+    whole run and are never copied. Reshapes are copied with the value that they reshape.
     nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
     operations if none is given.
 
@@ -77,8 +77,8 @@ def chosen(nodes: Sequence[str], module: ModuleOp) -> frozenset[Operation]:
 
 
 def is_repeatable(op: Operation) -> bool:
-    """Whether an operation gives the same results whenever it runs, and computing them again can
-    save memory."""
+    """Whether an operation gives equal results whenever it runs, and repeating it can save
+    memory."""
     return (
         op.has_trait(Pure)
         and bool(op.results)
@@ -89,7 +89,9 @@ def is_repeatable(op: Operation) -> bool:
 
 @dataclass
 class _Block:
-    """The operations of one block. front: the first of the new operations before an index."""
+    """The operations of one block. front: for each index, the first new operation inserted before
+    it.
+    """
 
     moments: Moments
     named: frozenset[Operation]
@@ -97,7 +99,7 @@ class _Block:
     front: dict[int, Operation] = field(default_factory=dict[int, Operation])
 
     def run(self) -> None:
-        """Copy users before what they use, since their copies read that too."""
+        """Copy users before their producers, because copies of the users read the producers too."""
         own = [op for op in self.moments.ops if op in self.named]
         for op in reversed(own):
             readers = (r for v in op.results for r in self.moments.readers_in_any_shape(v))
@@ -111,7 +113,7 @@ class _Block:
                     self._lay_out_anew(value, op, stay)
 
     def _copy(self, op: Operation, readers: Sequence[Reader]) -> None:
-        """Let readers use the results of a copy."""
+        """Copy an operation for some readers of its results."""
         with Edit(COMPUTE, op) as edit:
             copy = op.clone()
             self._insert(copy, readers[0].at, edit)
@@ -124,7 +126,9 @@ class _Block:
                 edit.erase(shape)
 
     def _lay_out_anew(self, value: SSAValue, op: Operation, readers: Sequence[Reader]) -> None:
-        """Let readers use a value under another name, since layouts are found by name."""
+        """Let readers use a value through a reshape to its own shape, because each value has one
+        layout.
+        """
         with Edit(LAY_OUT, op) as edit:
             again = nn.ReshapeOp(value, nn.shape_of(value))
             locate(again, readers[0].use.operation)
@@ -133,7 +137,9 @@ class _Block:
                 edit.set_operand(each.use.operation, each.use.index, again.result)
 
     def _insert(self, op: Operation, at: int, edit: Edit) -> None:
-        """Insert an operation before all other new operations at an index, which may read it."""
+        """Insert an operation before all other new operations at an index, because they may read
+        it.
+        """
         edit.insert(op, InsertPoint.before(self.front.get(at, self.moments.ops[at])))
         self.moments.index[op] = at
         self.front[at] = op
@@ -141,7 +147,7 @@ class _Block:
 
 @dataclass
 class _Shapes:
-    """New values for old ones, in all the shapes in which the old ones are read.
+    """Replacements of values, in all the shapes in which the values are read.
 
     values: new values by old value. last: the operation after which the next reshape is inserted.
     """
@@ -163,7 +169,7 @@ class _Shapes:
 
     @property
     def left(self) -> list[Operation]:
-        """The old reshapes that have no users any more, users before what they use."""
+        """The old reshapes that have no users any more, users before producers."""
         found: list[Operation] = []
         for value in reversed(self.values):
             assert isinstance(value, OpResult)

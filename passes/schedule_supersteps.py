@@ -18,7 +18,7 @@ SUPERSTEP = "superstep"
 
 @dataclass
 class _Step:
-    """What the operations of a superstep do so far."""
+    """The variables that the operations of a superstep read and write so far."""
 
     computes: bool = False
     host: type[Operation] | None = None
@@ -30,9 +30,9 @@ class _Step:
 class ScheduleSupersteps(ModulePass):
     """Number the supersteps: copies, together with the compute set that follows them.
 
-    tile -> tile. Operations stay in order. No copy of a superstep reads or writes a variable that
-    another copy of it writes. Inputs and outputs have supersteps of their own, since those sync
-    with the host. Blocks that have numbered operations already stay as they are.
+    tile -> tile. Operations stay in order. No copy reads or writes a variable that another copy of
+    the same superstep writes. Inputs and outputs have supersteps of their own, since those sync
+    with the host. Blocks with operations that are numbered already are left unchanged.
     """
 
     name = "schedule-supersteps"

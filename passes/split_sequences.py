@@ -31,17 +31,18 @@ from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
 from .plans.planned import TARGET
 
 ROOM = 0.2
-"""The part of all tiles' memory that comparing all pairs of a row may take. Assumed."""
+"""The share of all tiles' memory that the comparison of all pairs of a row may take. Assumed."""
 
 BYTES_OF_A_PAIR = 7
-"""Bytes that are there for each pair at once: three truth values and a number."""
+"""Bytes per pair that are live at once: three truth values and a number."""
 
 MARGIN = 1.25
-"""How much cheaper than a plain scan or sort a replacement must be. Assumed: its price leaves out
-where the planner puts its parts."""
+"""How many times cheaper than a plain scan or sort a replacement must be. Assumed: its price
+ignores the layouts that the planner chooses for its parts.
+"""
 
 STEPS = 8
-"""Supersteps of a replacement, at most, besides the one of a plain scan or sort."""
+"""The most supersteps of a replacement, beyond the one of a plain scan or sort."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class SplitSequences(ModulePass):
     """Replace a scan or a sort by a parallel algorithm if that takes fewer cycles. nn -> nn.
 
     A scan becomes a scan of parts, a scan of the parts' totals, and the merging of both (two
-    phases). A sort counts, for each element, those that come before it, and puts it there
-    (enumeration sort). Members of a group stay as they are.
+    phases). A sort counts, for each element, the elements that come before it, and moves the
+    element to that index (enumeration sort). Members of a group stay as they are.
     target: as for plan-splits.
 
     Sources: Hillis and Steele, Data Parallel Algorithms, 1986; Muller and Preparata, Bounds to
@@ -121,7 +122,8 @@ def _replace(op: Sequence, build: Build, ctx: Context) -> None:
 
 
 def _replacement(op: Sequence, target: Target) -> Build | None:
-    """What builds the parallel algorithm for an operation; None to leave it as it is."""
+    """A function that builds the parallel algorithm for an operation; None to leave it
+    unchanged."""
     shape, axis = nn.shape_of(op.operand), op.axis.value.data
     length = shape[axis]
     rows = prod(shape) // max(length, 1)
@@ -143,7 +145,9 @@ def _replacement(op: Sequence, target: Target) -> Build | None:
 
 
 def best_parts(rows: int, length: int, dtype: np.dtype[np.generic], target: Target) -> int:
-    """The number of parts of each row with which a scan takes the fewest cycles; 1 for none."""
+    """The number of parts of each row with which a scan takes the fewest cycles; 1 to leave it
+    whole.
+    """
     counts = [1]
     while 2 * counts[-1] <= min(length // 2, target.tiles * target.workers):
         counts.append(2 * counts[-1])
@@ -155,7 +159,7 @@ def best_parts(rows: int, length: int, dtype: np.dtype[np.generic], target: Targ
 def _scan_price(
     rows: int, length: int, parts: int, dtype: np.dtype[np.generic], target: Target
 ) -> float:
-    """The cycles of a scan in parts, beyond those that bring the operand."""
+    """The cycles of a scan in parts, without those of moving the operand into its layout."""
     own = ceil(rows / target.tiles)
     if parts == 1:
         return float(cost.scan_cycles(own, length, target))
@@ -171,7 +175,7 @@ def _scan_price(
 
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
-"""The operation that merges the total of all parts before with a part, by combiner."""
+"""By combiner, the operation that merges a part with the total of all parts before it."""
 
 
 def _in_two_phases(op: nn.ScanOp, parts: int, steps: _Steps) -> SSAValue:
@@ -222,8 +226,8 @@ def _in_two_phases(op: nn.ScanOp, parts: int, steps: _Steps) -> SSAValue:
 def _counting_pays(
     rows: int, length: int, dtype: np.dtype[np.generic], target: Target, *, indices: bool
 ) -> bool:
-    """Whether counting pairs takes fewer cycles than sorting each row by one worker, and there is
-    room for the pairs."""
+    """Whether counting pairs is cheaper than sorting each row with one worker, and the pairs
+    fit."""
     pairs = rows * length * length
     if pairs * BYTES_OF_A_PAIR > ROOM * target.tiles * target.usable_bytes_per_tile:
         return False
@@ -244,7 +248,7 @@ def _counting_pays(
 
 
 def _by_counting(op: nn.SortOp | nn.SortIndicesOp, steps: _Steps) -> SSAValue:
-    """Put each element where the number of elements that come before it says.
+    """Move each element to the index that is the number of elements which come before it.
 
     Equal elements, and NaN, which come after all numbers, are ordered by a second key.
     """
@@ -274,7 +278,9 @@ def _by_counting(op: nn.SortOp | nn.SortIndicesOp, steps: _Steps) -> SSAValue:
 def _compared(
     steps: _Steps, key: SSAValue, second: SSAValue, axis: int, *, reverse: bool
 ) -> nn.PureTensorOp:
-    """Whether element j comes before element i, with an axis for i and, behind it, one for j."""
+    """Whether element j comes before element i, as a tensor with an axis for i followed by one for
+    j.
+    """
 
     def both(step: str, value: SSAValue) -> tuple[SSAValue, SSAValue]:
         shape = nn.shape_of(value)

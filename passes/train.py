@@ -71,14 +71,14 @@ RATE = "learning_rate"
 """The name of the input that is the learning rate, if the host gives it at each step."""
 
 UNBIASED = "train.unbiased"
-"""The beginning of the names of states that hold 1 - beta^t, of f32."""
+"""The prefix of the names of states that hold 1 - beta^t, of f32."""
 
 SETTINGS = "abele.training"
 """The attribute of a module of a training program: what the host needs to know of its training.
 
-loss, learning_rate, output, target, steps: as of the pass. inside: whether the loss reads what the
-softmax or sigmoid reads that makes the output. For labels also classes, how many there are, and
-perhaps ignored, the label of positions that do not count.
+loss, learning_rate, output, target, steps: as of the pass. inside: whether the loss reads the
+operand of the softmax or sigmoid that makes the output. For labels also classes, the number of
+classes, and optionally ignored, the label of ignored positions.
 """
 
 
@@ -87,10 +87,10 @@ class Train(ModulePass, Settings, Numbers):
     """Turn a program into a step of training: forward, backward, and the update of its weights.
 
     The program gets an input for the target, and returns the loss instead of its outputs. Its
-    weights are its states of floats. They are updated in place, and so is what the optimiser keeps.
-    A softmax or sigmoid that makes the output is part of the loss. Normalisation by batch
-    statistics replaces that by running statistics, which are then updated, unless frozen. Some
-    losses and optimisers read further options. nn -> nn.
+    weights are its states of floats. The weights and the states of the optimiser are updated in
+    place. A softmax or sigmoid that makes the output becomes part of the loss. Batch normalisations
+    use the statistics of the batch instead of the running ones, and update these, unless they are
+    frozen. Some losses and optimisers read further options. nn -> nn.
 
     loss: what is minimised. optimizer: how weights follow their gradients. output: the name of the
     output that the loss reads; the first one if it is empty. target: the name of the new input.
@@ -98,16 +98,16 @@ class Train(ModulePass, Settings, Numbers):
     one, and their sum is minimised. learning_rate: how far a step goes. schedule: the host gives
     the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
     states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
-    batch_statistics: how much of the statistics of a batch the running ones take. outputs: whether
-    the program also returns its outputs. update: whether the weights are updated; if not, the
-    program is the one that is used after training, and computes its loss, and the host sets its
+    batch_statistics: the weight of a batch's statistics in the update of the running ones. outputs:
+    whether the program also returns its outputs. update: whether the weights are updated; if not,
+    the program computes as it does after training, also returns its loss, and the host sets its
     weights. micro_batches: how many batches of the program a step takes, one after the other; their
     gradients are summed, and the weights are updated once.
     batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
     not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
-    backward pass of a loop computes again what a turn computed, from what it began with, instead of
-    keeping it. steps: how many steps a run takes, one after the other; each input and each result
-    then has a first axis of steps.
+    backward pass of a loop computes the values of an iteration again from its initial values,
+    instead of keeping them. steps: how many steps a run takes, one after the other; each input and
+    each result then has a first axis of steps.
     """
 
     name = "train"
@@ -132,8 +132,11 @@ class Train(ModulePass, Settings, Numbers):
     steps: int = 1
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Run on a module. Raises InputError for options that do not fit each other or the program,
-        and for an operation on the way from the loss to a weight that has no gradient."""
+        """Run on a module.
+
+        Raises InputError for options that do not fit each other or the program, and for an
+        operation without a gradient between the loss and a weight.
+        """
         self.check()
         main = entry_of(op)
         if main is None or not may_rewrite():
@@ -176,7 +179,7 @@ class Train(ModulePass, Settings, Numbers):
 
 @dataclass
 class _Step:
-    """The making of one program."""
+    """The construction of one training program."""
 
     options: Train
     module: ModuleOp
@@ -237,7 +240,7 @@ class _Step:
         self._update(loads, gradients)
 
     def _describe(self, output: str, read: SSAValue, inside: bool) -> None:
-        """Write down what the host needs to know."""
+        """Record on the module what the host needs to know: see SETTINGS."""
         options = self.options
         found: dict[str, Attribute] = {
             "loss": StringAttr(options.loss),
@@ -254,14 +257,14 @@ class _Step:
         self.module.attributes[SETTINGS] = DictionaryAttr(found)
 
     def _list(self, trained: Iterable[str], updated: Iterable[str]) -> None:
-        """Write down which states are weights, and which ones change."""
+        """Record on the module which states are weights, and which states change."""
         for attribute, names in ((TRAINED, trained), (UPDATED, updated)):
             self.module.attributes[attribute] = ArrayAttr(map(StringAttr, dict.fromkeys(names)))
 
     # Micro-batches
 
     def _parts(self, name: str, output: SSAValue) -> MicroBatches | None:
-        """The parts of a batch, with inputs cut; None if the batch is taken as a whole."""
+        """The parts of a batch, after cutting the inputs; None if the batch is taken as a whole."""
         options, shape = self.options, nn.shape_of(output)
         axes = read_axes(options.batch_axes, inputs_of(self.main))
         if options.micro_batches == 1:
@@ -281,7 +284,7 @@ class _Step:
     def _loss(
         self, emit: Emitter, read: SSAValue, target: SSAValue, parts: MicroBatches | None
     ) -> SSAValue:
-        """The loss of the batch; of a part of it, what it adds to that loss."""
+        """The loss of the batch; of one part, its contribution to that loss."""
         options, kind = self.options, LOSSES[self.options.loss]
         if parts is None:
             losses = kind.build(emit, read, target, options)
@@ -351,7 +354,7 @@ class _Step:
         norms = [op for op in self.module.walk() if isinstance(op, nn.BatchNormOp)]
         calls = [op for op in self.module.walk() if isinstance(op, CallOp)]
         values = [value for op in norms for value in (op.mean, op.variance)]
-        # The list grows while it is read.
+        # The list grows during this loop.
         for value in values:
             if isinstance(value, BlockArgument):
                 values += [
@@ -389,7 +392,7 @@ class _Step:
     # Batch normalisation
 
     def _normalise_by_batches(self, trained: set[str]) -> None:
-        """Replace running statistics by those of the batch, and let the running ones follow."""
+        """Replace running statistics by those of the batch, and update the running ones."""
         part = self.options.batch_statistics
         for op in tuple(self.module.walk()):
             if not isinstance(op, nn.BatchNormOp) or part == 0.0:
@@ -404,7 +407,7 @@ class _Step:
                 continue
             scale = op.scale.owner
             if isinstance(scale, nn.LoadOp) and scale.state.string_value() not in trained:
-                # Frozen: it stays as it is.
+                # A frozen normalisation stays as it is.
                 continue
             emit = Emitter(self.edit, op, op, "statistics")
             shape = nn.shape_of(op.image)

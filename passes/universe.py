@@ -1,7 +1,7 @@
 """abele's passes and dialects for `xdsl-opt`, which finds them as a plug-in of xDSL.
 
 Only `abele-NAME` is sure to be abele's pass there: a bare NAME is xDSL's pass where xDSL has one of
-that name, such as `canonicalize`. Loading the plug-in changes nothing of xDSL's own (see ir/xdsl).
+that name, such as `canonicalize`. Loading the plug-in changes nothing in xDSL (see ir/xdsl).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decide when states are updated: where the values that this needs take the fewest bytes."""
+"""Decide when states are updated: at the time at which the needed values take the fewest bytes."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ from ..ir.xdsl.walk import operations
 
 @dataclass(frozen=True)
 class UpdateEarly(ModulePass):
-    """Move what only the update of one state needs to the earliest place, or to the end.
+    """Move operations that only the update of one state needs to the earliest place, or to the end.
 
-    nn -> nn, values unchanged. The gradient of a weight, and what it is made of, then live until
-    the weight is updated, and no longer. If what the gradient is made of is smaller than the
-    gradient, the update comes at the end instead, when other values are gone. A value that is
-    stored stays behind all reads of the state's old value, so that it can be computed where that
-    lies. A group of operations moves as one. If a state is stored to several times, the last store
-    counts, so none of these stores moves, nor does what they read. Everything else stays in order.
+    nn -> nn, values unchanged. The gradient of a weight, and the operands of the gradient, then
+    live until the weight is updated, and no longer. If these operands are smaller than the
+    gradient, the update moves to the end instead, when other values are gone. The computation of a
+    stored value stays behind all reads of the state's old value, so that it can overwrite it. A
+    group of operations moves as one. If a state is stored to several times, the last store counts,
+    so neither these stores move nor the operations that they read. All other operations stay in
+    order.
 
         %g = nn.matmul %dy, %x transpose 1      %dx = nn.matmul %w, %dy transpose 1
         %dx = nn.matmul %w, %dy transpose 1     %g = nn.matmul %dy, %x transpose 1
@@ -54,10 +55,11 @@ class UpdateEarly(ModulePass):
 
 @dataclass(eq=False)
 class _Unit:
-    """An operation, or the members of a group, which are computed where the last one stands.
+    """An operation, or the members of a group, which run at the place of the last member.
 
-    place: where that is, or behind which unit that does not move it is to stand; -1 is before all.
-    update: of which store it is a part, if it may move.
+    place: the index of the unit itself if it does not move; else the index of the staying unit that
+    it will follow, -1 for the front of the block. update: the store whose update it belongs to;
+    None if it stays.
     """
 
     members: tuple[Operation, ...]
@@ -66,13 +68,13 @@ class _Unit:
 
     @property
     def last(self) -> Operation:
-        """The operation that makes the values which others read."""
+        """The operation whose results other units read."""
         return self.members[-1]
 
 
 @dataclass
 class _Units:
-    """The units of a block in order, and that of each of its operations."""
+    """The units of a block in order, and the unit of each operation."""
 
     block: Block
     every: list[_Unit] = field(default_factory=list[_Unit])
@@ -88,18 +90,18 @@ class _Units:
                 self.of.update((each, unit) for each in unit.members)
 
     def read(self, unit: _Unit) -> Iterator[SSAValue]:
-        """What a unit reads, in regions of it too."""
+        """The values that a unit reads, in its regions too."""
         for op in unit.members:
             for each in operations(op) if op.regions else (op,):
                 yield from each.operands
 
     def makers(self, unit: _Unit) -> Iterator[_Unit]:
-        """The units that make what a unit reads."""
+        """The units that compute the values which a unit reads."""
         owners = (value.owner for value in self.read(unit))
         yield from (self.of[op] for op in owners if isinstance(op, Operation) and op in self.of)
 
     def readers(self, unit: _Unit) -> Iterator[_Unit]:
-        """The units that read the values of a unit, in regions of them too."""
+        """The units that read the values of a unit, in their regions too."""
         for value in unit.last.results:
             for use in value.uses:
                 op: Operation | None = use.operation
@@ -109,7 +111,7 @@ class _Units:
                     yield self.of[op]
 
     def readers_of_elements(self, unit: _Unit) -> Iterator[_Unit]:
-        """The units that read the values of a unit, or reshapes of them."""
+        """The units that read the values of a unit, directly or through reshapes."""
         for each in self.readers(unit):
             if isinstance(each.last, Reinterpretation):
                 yield from self.readers_of_elements(each)
@@ -117,14 +119,15 @@ class _Units:
                 yield each
 
     def maker_of_elements(self, value: SSAValue) -> _Unit | None:
-        """The unit that makes the elements of a value; None if the block does not make them."""
+        """The unit that computes a value, looking through reshapes; None if it is not in the
+        block."""
         while isinstance(value.owner, Reinterpretation) and isinstance(value.owner, Operation):
             value = value.owner.operands[0]
         return self.of.get(value.owner) if isinstance(value.owner, Operation) else None
 
 
 def _reorder(block: Block, movable: Collection[Operation]) -> None:
-    """Move the units of a block that are parts of updates. movable: the stores that may move."""
+    """Move the units that belong to updates. movable: the stores that may move."""
     units = _Units(block)
     stay = _find_updates(units, movable)
     if not stay:
@@ -134,7 +137,7 @@ def _reorder(block: Block, movable: Collection[Operation]) -> None:
     before = {op: op.prev_op for unit in moving for op in unit.members}
     for op in before:
         op.detach()
-    # The last operation so far that stands behind each unit that stays.
+    # The last operation so far that was moved to follow each staying unit.
     behind: dict[int, Operation] = {}
     first = block.first_op
     assert first is not None
@@ -153,10 +156,10 @@ def _reorder(block: Block, movable: Collection[Operation]) -> None:
 
 
 def _find_updates(units: _Units, movable: Collection[Operation]) -> list[_Unit]:
-    """Find the units that are parts of updates. Returns those that are not, which stay.
+    """Assign units to updates, and return the units that belong to none, which stay.
 
-    A unit is part of the update of a state if all that it leads to is stored to this state, or to
-    states whose new values its own follows from, such as a running mean of gradients.
+    A unit belongs to the update of a state if all its readers lead to the store of this state, or
+    to stores of states from which the new value follows, such as a running mean of gradients.
     """
     reached: dict[_Unit, int] = {}
     stores: list[_Unit] = []
@@ -194,12 +197,14 @@ def _ends(op: Operation) -> bool:
 
 
 def _bits(number: int) -> Iterator[int]:
-    """The places of the bits of a number that are 1."""
+    """The indices of the set bits of a number."""
     return (i for i in range(number.bit_length()) if number >> i & 1)
 
 
 def _find_places(units: _Units, end: int) -> None:
-    """Find behind which of the units that stay each of the others is to stand. end: the last."""
+    """Choose the staying unit that each moving unit will follow. end: the index of the last staying
+    unit.
+    """
     late = _late(units)
     behind: dict[_Unit, list[_Unit]] = {}
     loads: dict[str, list[_Unit]] = {}
@@ -215,13 +220,14 @@ def _find_places(units: _Units, end: int) -> None:
             later = maker if maker in behind else unit
             for load in loads.get(unit.last.state.string_value(), ()):
                 readers = units.readers_of_elements(load)
-                # Nothing can stand behind what ends the block, and returns the old value.
+                # The operation that ends the block may return the old value; the store need not
+                # follow it.
                 behind[later] += [each for each in readers if not _ends(each.last)]
     _push_behind(units, behind)
     for i, unit in reversed([*enumerate(units.every)]):
         if unit.update is None or isinstance(unit.last, nn.StoreOp):
             continue
-        # Nothing is computed before its first reader needs it.
+        # Compute a value no earlier than its first reader needs it.
         unit.place = min(each.place for each in units.readers(unit))
         if isinstance(unit.last, nn.LoadOp) and i <= unit.place:
             # A load costs nothing, so it stays where it is unless it must come earlier.
@@ -229,9 +235,9 @@ def _find_places(units: _Units, end: int) -> None:
 
 
 def _push_behind(units: _Units, behind: Mapping[_Unit, Sequence[_Unit]]) -> None:
-    """Let no unit stand before one that it is to stand behind.
+    """Move each unit behind all units in `behind[unit]`.
 
-    The last places are passed on first, so that each unit is visited once.
+    The latest places are handed on first, so each unit is visited once.
     """
     after: dict[_Unit, list[_Unit]] = {}
     for unit, earlier in behind.items():
@@ -249,7 +255,9 @@ def _push_behind(units: _Units, behind: Mapping[_Unit, Sequence[_Unit]]) -> None
 
 
 def _late(units: _Units) -> set[int]:
-    """The updates that make a larger value than all that they read together, without states."""
+    """The updates whose largest value is larger than all values together that they read, except
+    states.
+    """
     read: dict[int, set[SSAValue]] = {}
     largest: dict[int, int] = {}
     for unit in units.every:

@@ -1,1 +1,1 @@
-"""What passes find out about a program before they change it."""
+"""Analyses: facts about a program that passes need before they change it."""

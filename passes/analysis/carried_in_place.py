@@ -1,4 +1,5 @@
-"""The values of a loop's turn that may be computed directly into what the loop carries."""
+"""The values of an iteration that may be computed directly into the variables that a loop
+carries."""
 
 from __future__ import annotations
 
@@ -12,9 +13,10 @@ Loop = control.RepeatOp | control.WhileOp
 
 
 def carried_in_place(loop: Loop) -> dict[SSAValue, int]:
-    """The values that may overwrite what a loop carries, with the position that each overwrites.
+    """The values that may overwrite a carried value, each with that value's position.
 
-    loop: at partition. A turn yields such a value, or updates it and yields that.
+    loop: a loop at partition. Such a value is yielded by an iteration, or the iteration yields an
+    update of it.
     """
     block = loop.body.block
     last = block.last_op
@@ -30,10 +32,13 @@ def carried_in_place(loop: Loop) -> dict[SSAValue, int]:
 def overwriting(
     value: SSAValue, old: Collection[Use], position: Mapping[Operation, int]
 ) -> list[SSAValue]:
-    """The values that may be computed where a value is to lie: its own elements, and what these are
-    updates of. Empty if what lies there is still read when they are computed.
+    """The values that may be computed directly at the place of an older value.
 
-    old: all reads of what lies there. position: of each operation in the value's block.
+    These are `value` itself (under its reshapes) and the values of which it is an update. The list
+    ends at a value that is computed while the older value is still needed.
+
+    old: all reads of the older value. position: the position of each operation in the value's
+    block.
     """
     found: list[SSAValue] = []
     made: SSAValue | None = unshaped(value)
@@ -47,21 +52,22 @@ def overwriting(
             break
         found.append(made)
         made = _updated(maker)
-        # The update overwrites these elements, so that all others have to read them before.
+        # The update overwrites the elements of this value, so all its other readers must come
+        # before.
         if made is not None and not _all_before(maker, [*reads_of(made)], position):
             break
     return found
 
 
 def unshaped(value: SSAValue) -> SSAValue:
-    """The value that a reshaped one has its elements from."""
+    """The value under the reshapes of a value: its elements before any reshape."""
     while isinstance(value.owner, partition.ReshapeOp):
         value = value.owner.value
     return value
 
 
 def reads_of(value: SSAValue) -> Iterator[Use]:
-    """The uses of a value of partition, and of reshapes of it."""
+    """The uses of a value of partition and of its reshapes; a reshape itself is not a use."""
     for use in value.uses:
         if isinstance(use.operation, partition.ReshapeOp):
             yield from reads_of(use.operation.result)
@@ -81,13 +87,14 @@ def _all_before(
     reads: Collection[Use],
     position: Mapping[Operation, int],
 ) -> bool:
-    """Whether all reads come before an operation, or are the operation itself and in place."""
+    """Whether each read comes before an operation, or is that operation's own read in place."""
     return all(_is_before(use, maker, position) or _is_in_place(maker, use) for use in reads)
 
 
 def _is_before(use: Use, maker: Operation, position: Mapping[Operation, int]) -> bool:
-    """Whether a use is in an operation of the body that comes before another, or inside such a
-    one."""
+    """Whether a use is in an operation before `maker` in its block, or nested inside such an
+    operation.
+    """
     op: Operation | None = use.operation
     while op is not None and op not in position:
         op = op.parent_op()

@@ -27,9 +27,9 @@ FOREVER = np.iinfo(np.int64).max
 class Lifetimes:
     """The lifetimes of variables, by their index.
 
-    phases: the first and last phase of each, (variables, 2). inherits: for each, the variables that
-    may lie on the same bytes although one ends in the phase in which the other begins: a result,
-    and an operand that is read in place and never again.
+    phases: the first and last phase of each, (variables, 2). inherits: for each variable, the
+    variables that may share its bytes although one life ends in the phase in which the other
+    begins: a result, and an operand that is read in place for the last time.
     """
 
     phases: NDArray[np.int64]
@@ -38,7 +38,8 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class _Access:
-    """A read or write of a variable. enclosing: the control operations around it, from outside."""
+    """A read or write of a variable. enclosing: the control operations around it, outermost
+    first."""
 
     phase: int
     writes: bool
@@ -49,10 +50,10 @@ class _Access:
 class _Clock:
     """Walks a program in order and records when each variable is read and written.
 
-    Of the calls of a function, the first and the last are followed: no variable is first or last
-    used in another.
+    Only the first and the last call of a function are followed, because the first and last uses of
+    every variable are in one of them.
     now: the current phase. loops: the first and last phase of each loop, and the control operations
-    round its body. overwrites: vertex sets, with their phase. calling: functions being called.
+    around its body. overwrites: vertex sets, with their phase. calling: functions being called.
     enclosing: the control operations around the current operation.
     """
 
@@ -139,7 +140,7 @@ class _Clock:
         start, outer = self.now, self.enclosing
         self.enclosing = (*outer, op)
         if isinstance(op, control.RepeatOp) and op.turn_variable is not None:
-            # The control program writes the number between supersteps.
+            # The control program writes the iteration number between supersteps.
             self.now += 2
             self.touch([], [op.turn_variable])
         for region in op.regions:
@@ -179,7 +180,7 @@ def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> Lifetimes:
 def _inherits(
     clock: _Clock, variables: Sequence[Variable], phases: NDArray[np.int64]
 ) -> tuple[frozenset[int], ...]:
-    """The field of Lifetimes with this name."""
+    """For each variable, the variables that it may inherit bytes from: see Lifetimes."""
     number = {v.symbol: i for i, v in enumerate(variables)}
     found = [set[int]() for _ in variables]
     for phase, op in clock.overwrites:
@@ -206,7 +207,8 @@ def _times(clock: _Clock, name: str, phase: int) -> int:
 def _life(
     accesses: Sequence[_Access], loops: Sequence[tuple[int, int, tuple[Operation, ...]]]
 ) -> tuple[int, int]:
-    """The first and last phase in which a variable is live. loops: inner ones before outer ones."""
+    """The first and last phase in which a variable is live. loops: inner loops before outer
+    ones."""
     if not accesses:
         return 0, 0
     first, last = accesses[0].phase, accesses[-1].phase

@@ -27,7 +27,7 @@ class Boxes:
         self._last = self._first + np.array([v.placed.cells for v in variables], np.int64)
 
     def clash(self, index: int, others: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The variables among others that share a tile with a variable while it is live."""
+        """The variables among `others` that share a tile and a phase of life with a variable."""
         first, last = self._lives[index]
         return others[
             (self._first[others] < self._last[index])
@@ -40,7 +40,7 @@ class Boxes:
     def hit(
         self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The variables among others that a variable overlaps at its address and must not."""
+        """The variables among `others` whose bytes a variable overlaps illegally at its address."""
         if self.size[index] == 0:
             return others[:0]
         clash = self.clash(index, others)
@@ -52,8 +52,9 @@ class Boxes:
     def place(self, index: int, others: NDArray[np.int64], address: NDArray[np.int64]) -> int:
         """An address for a variable, in bytes.
 
-        It is the address of another variable that it inherits from or that inherits from it, if
-        possible; else the lowest address that is free of the others.
+        If possible, it is the address of a variable from which this one inherits its bytes, or
+        which inherits them from this one; else the lowest address that no variable of `others`
+        overlaps.
         """
         clash = self.clash(index, others)
         if not len(clash) or self.size[index] == 0:
@@ -97,10 +98,11 @@ def pack(
     """An address in bytes for each variable, by first fit with the largest first: (variables,).
 
     given: addresses that are decided already; None for the others. room: bytes of a tile; if the
-    variables need more, other orders are tried, and the one that needs least is used. shared:
-    other programs use the tiles too, so what is always live is not placed by size: what brings the
-    most bytes over the link of the host for each byte of a tile comes first. It is the most likely
-    to be kept when programs change, and then leaves the rest of the tile in one piece.
+    variables need more, other orders are tried, and the order that needs least is used. shared:
+    whether other programs use the tiles too. Then variables that are always live are not placed by
+    size but by the bytes that loading them moves over the host's link per byte of a tile, the most
+    first. These are the most likely to stay when programs alternate, and the rest of the tile stays
+    in one piece.
     Raises InputError if two variables overlap at their given addresses.
     """
     boxes = Boxes(variables, lives)

@@ -18,9 +18,9 @@ from .carried_in_place import overwriting, reads_of
 class StatesInPlace:
     """The states that need no copy.
 
-    uncopied: states whose old value no operation reads after the store. written: values that may be
-    computed or copied directly into the state that they are stored to, perhaps after further
-    updates at indices, with its name.
+    uncopied: states whose old value no operation reads after the store. written: for each value
+    that may be computed or copied directly into a state, the state's name. The value is stored to
+    the state, or further updates of it at indices are.
     """
 
     uncopied: frozenset[str]
@@ -69,7 +69,9 @@ def states_in_place(module: ModuleOp, entry: str) -> StatesInPlace:
 
 
 def _position(op: Operation, position: Mapping[Operation, int]) -> int | None:
-    """The position of an operation or of the one around it that has one; None if none has."""
+    """The position of an operation, or of the nearest operation around it that has one; None if
+    none has.
+    """
     while op not in position:
         parent = op.parent_op()
         if parent is None:

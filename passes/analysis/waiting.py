@@ -1,4 +1,4 @@
-"""The waits of the values of a block: long times in which no operation reads them.
+"""The waits of the values of a block: long times between two of their reads.
 
 %a defined, read, read      the first stay: from here on %a waits ...
  :
@@ -47,9 +47,10 @@ class Reader:
 class Moments:
     """The operations of a block in order, and the time at which each runs.
 
-    ops: as they were when this was made. times: the number of operations before each one that
-    compute something, without counting what is inside an operation, (ops,). index: of each
-    operation in ops; an operation inserted since has the index of the operation that it runs with.
+    ops: the operations when this object was made. times: for each operation, the number of earlier
+    operations of the block that compute something, (ops,); nested operations do not count. index:
+    the index of each operation in ops; an operation inserted later has the index of the operation
+    with which it runs.
     """
 
     block: Block
@@ -58,7 +59,7 @@ class Moments:
     index: dict[Operation, int]
 
     def readers(self, value: SSAValue) -> Iterator[Reader]:
-        """The readers of a value itself, in no order; reshapes are not readers."""
+        """The readers of a value itself, in no particular order; reshapes are not readers."""
         for use in value.uses:
             outer: Operation | None = use.operation
             while outer is not None and outer.parent is not self.block:
@@ -67,7 +68,7 @@ class Moments:
                 yield Reader(use, self.index[outer])
 
     def readers_in_any_shape(self, value: SSAValue) -> Iterator[Reader]:
-        """The readers of a value and of its reshapes, in no order."""
+        """The readers of a value and of its reshapes, in no particular order."""
         yield from self.readers(value)
         for use in value.uses:
             if self._reshapes(use.operation):

@@ -22,7 +22,7 @@ from ...ir.upstream import ModuleOp, isa
 
 
 def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue]:
-    """The values that are the same in every run, unless they are larger than what they come from.
+    """The values that are the same in every run, except those that are larger than their operands.
 
     stored: constants, and loads of states that no operation stores to.
     """
@@ -39,11 +39,17 @@ def wide_operations(
 ) -> set[Operation]:
     """The operations of a module that compute in float32. narrow: the dtype of the other floats.
 
-    These are sums, casts of numbers that the narrow dtype does not hold, what is computed of both
-    only, operations whose results are far from their operands and that only sums read, elementwise
-    operations that read a wide value, and the operations that compute fixed values.
-    Some of them hand a wide value on to their users. The results of the others are rounded, so that
-    one sum does not widen everything after it.
+    These are:
+
+    - sums;
+    - casts of numbers that the narrow dtype cannot hold;
+    - operations that read only results of such sums and casts;
+    - operations whose results may be far from their operands and are read by sums only;
+    - elementwise operations that read a wide value;
+    - the operations that compute fixed values.
+
+    Some of them pass their wide result on to their users. The results of the others are rounded, so
+    that one sum does not widen everything after it.
     """
     ops = [op for op in module.walk() if _gives_wide(op)]
     computed = {op for op in ops if _is_sum(op) or _gives_numbers(op, narrow)}
@@ -90,10 +96,10 @@ def _is_sum(op: Operation) -> bool:
 
 
 def _gives_numbers(op: Operation, narrow: np.dtype[Any]) -> bool:
-    """Whether an operation turns other numbers into float32: integers, coordinates, or elements
-    that are only stored, some of which a narrow dtype does not hold.
+    """Whether an operation turns numbers into float32 that the narrow dtype may not hold.
 
-    The bits of a random number and a position are such integers.
+    These are integers, coordinates and elements that are only stored. The bits of a random number
+    and positions are such integers.
     """
     if not isinstance(op, Structured):
         return False
@@ -109,8 +115,10 @@ def _gives_numbers(op: Operation, narrow: np.dtype[Any]) -> bool:
 
 
 def _holds_all(narrow: np.dtype[Any], other: np.dtype[Any]) -> bool:
-    """Whether a dtype of floats holds all numbers of another one. Wider floats count as held, as
-    rounding them is what narrowing means."""
+    """Whether a dtype of floats holds all numbers of another dtype.
+
+    Wider floats count as held, because narrowing is meant to round them.
+    """
     if other.kind == "b" or (is_floating(other) and other.itemsize > 1):
         return True
     if is_whole(other):
@@ -141,7 +149,8 @@ def _is_no_larger(op: Operation) -> bool:
 def _may_be_far(op: Operation) -> bool:
     """Whether an operation that only sums read should give them its result in float32.
 
-    Results that may be far from their operands do, as importers and composites also assume.
+    This holds for operations whose results may be far from their operands. Importers and composites
+    assume the same.
     """
     if isinstance(op, nn.CastOp) or _is_no_larger(op):
         return True

@@ -1,1 +1,1 @@
-"""Reverse differentiation at nn: what each operation passes back, and the walk from the loss."""
+"""Reverse differentiation at nn: the rule of each operation, and the walk back from the loss."""

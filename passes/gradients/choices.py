@@ -1,6 +1,7 @@
-"""The names of losses and optimizers, and those that are taken unless others are given.
+"""The names of losses and optimizers, and the default ones.
 
-Options of commands name them, and most commands train nothing.
+They are in a file of their own because commands name them as options, and most commands train
+nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The steps of an nn.compute that computes more than one thing: each of them has a gradient.
+"""Splits an nn.compute with several steps into operations that have gradients.
 
     nn.compute(%x, %b) body <identity sum then add, relu>
 
@@ -26,11 +26,13 @@ from ..decompose import replace_by_built
 _NARROW = (f16, bf16)
 
 Given = tuple[SSAValue, AccessMap] | Position
-"""What an operand of a function is: a value, with where each point reads it, or a coordinate."""
+"""An operand of a function: a value with its access map, or a coordinate."""
 
 
 def has_steps(op: Operation) -> bool:
-    """Whether an operation computes more than one thing at each point, or along a dimension."""
+    """Whether an operation has several steps: a function and a reduction, a chain, or a scan or
+    sort.
+    """
     if not isinstance(op, nn.ComputeOp):
         return False
     body = op.body.data
@@ -38,7 +40,7 @@ def has_steps(op: Operation) -> bool:
 
 
 def replace_by_steps(op: Operation) -> tuple[list[Operation], list[SSAValue]]:
-    """Replace an nn.compute by its steps. Returns them, and the values of the results."""
+    """Replace an nn.compute by its steps. Returns the steps, and the values of the results."""
     assert isinstance(op, nn.ComputeOp)
     source = source_at("compute step by step", replace_by_steps)
     return replace_by_built(op, lambda builder: [_Steps(op, builder).built()], source)
@@ -46,10 +48,10 @@ def replace_by_steps(op: Operation) -> tuple[list[Operation], list[SSAValue]]:
 
 @dataclass
 class _Steps:
-    """The steps of an operation, as they are built.
+    """The steps of an operation while they are built.
 
-    made: what the chain begins with, and the value of each stage so far, in the shape of the
-    result's map.
+    made: the value that the chain begins with, and the value of each stage so far, in the shape of
+    the result's map.
     """
 
     op: nn.ComputeOp
@@ -86,7 +88,7 @@ class _Steps:
         return self.builder.insert(made).result
 
     def _along(self, core: Structure, inputs: Sequence[SSAValue]) -> SSAValue:
-        """What is computed along the whole dimension, by the operation of its name."""
+        """The scan or sort along the whole dimension, as the nn operation of that name."""
         along, (result,) = core.body.along, core.space.results
         assert along is not None
         (whole,) = core.space.of_kind("whole")
@@ -96,7 +98,7 @@ class _Steps:
         value, shape = spread.result, result.shape
         axes = [i for i, axis in enumerate(result.axes) if whole in (d for d, _ in axis.terms)]
         if not axes:
-            # A dimension of one point need not be an axis of the result.
+            # A dimension of one point may be missing from the result's axes.
             value = self._reshaped(value, (*shape, 1))
         axis = axes[0] if axes else len(shape)
         if along.name == "sort":

@@ -1,9 +1,10 @@
 """Gradients through loops, branches and calls.
 
-The gradient of a region is a region. It computes again what the region computed, and then walks
-back. What a loop's turn needs of the turn that it walks back through is kept in tables, one row per
-turn, which the loop writes and the loop back reads from the end: the values that the walk back
-reads, or, to be computed again from, only what the turn began with.
+The gradient of a region is a region: it computes the values of the original region again, and then
+walks back through them. The gradient of a loop is a loop that visits the iterations from the last
+to the first. The original loop keeps values for it in tables with one row per iteration: either all
+values that the walk back reads, or only the initial values of each iteration, from which the others
+are computed again.
 """
 
 from __future__ import annotations
@@ -30,25 +31,25 @@ from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .way import is_float, needed, reached, read_by
 
 Passed = list[tuple[SSAValue, SSAValue]]
-"""Values, each with a gradient that is passed back to it."""
+"""(value, gradient) pairs: gradients that are passed back to values."""
 
 Walk = Callable[
     [Emitter, Block, Sequence[SSAValue], Passed],
     dict[SSAValue, SSAValue],
 ]
-"""Walks back through a block, from gradients that are given of some of its values.
+"""Walks back through a block, given gradients of some of its values.
 
-Returns the gradients of wanted values, of those that have one.
+Returns the gradients of those wanted values that have one.
 """
 
 
 @dataclass
 class Flow:
-    """What the gradients of a program share.
+    """State that the gradients of one program share.
 
-    module: the program. again: whether loops keep only what a turn begins with, and compute the
-    rest again. functions: for each function that is called, the one that walks back through it, and
-    which of its operands get a gradient.
+    module: the program. again: whether loops keep only the initial values of each iteration, and
+    compute the others again. functions: for each called function, the name of the function that
+    walks back through it, and the indices of the operands that get a gradient.
     """
 
     module: ModuleOp
@@ -60,11 +61,11 @@ class Flow:
 
 @dataclass(frozen=True)
 class Through:
-    """An operation with regions, or a call, that gradients pass through.
+    """An operation with regions, or a call, through which gradients pass.
 
-    flow: what the gradients of the program share. walk: walks back through its regions. emit:
-    inserts what passes the gradients. gradients: those of its results. known: the values of its
-    block that gradients are wanted of, or lead to.
+    flow: the state of the whole program. walk: walks back through the operation's regions. emit:
+    inserts the operations that compute gradients. gradients: of the operation's results. known: the
+    values outside the operation whose gradients are wanted or needed.
     """
 
     flow: Flow
@@ -75,14 +76,14 @@ class Through:
     known: Collection[SSAValue]
 
     def passed(self) -> Passed:
-        """What the operation passes back. Raises NoGradient."""
+        """The gradients that the operation passes back. Raises NoGradient."""
         rule = RULES.get(type(self.op))
         if rule is None:
             raise NoGradient("has no gradient")
         return rule(self)
 
     def captured(self) -> list[SSAValue]:
-        """The known values from around the operation that its regions read."""
+        """The known float values defined outside the operation that its regions read."""
         inner = (v for each in self.op.walk() if each is not self.op for v in each.operands)
         return [v for v in dict.fromkeys(inner) if v in self.known and is_float(v)]
 
@@ -96,9 +97,10 @@ def _yields(block: Block) -> Sequence[SSAValue]:
 def _copied(
     emit: Emitter, source: Block, end: Operation, values: dict[SSAValue, SSAValue]
 ) -> list[Operation]:
-    """Compute what a block computes before another operation too, and return what does.
+    """Copy the operations of a block, except the last one, to before `end`. Returns the copies.
 
-    values: what the arguments of the block are there. Its other values are added.
+    values: maps each value of the block to its copy. The caller gives the block's arguments; this
+    function adds the results.
     """
     copies: list[Operation] = []
     for op in source.ops:
@@ -111,7 +113,9 @@ def _copied(
 
 
 def _drop_unused(edit: Edit, block: Block, spare: Operation | None = None) -> None:
-    """Erase the operations of a block whose results nothing reads, but for one."""
+    """Erase the operations of a block whose results have no uses. `spare` and the last operation
+    stay.
+    """
     for op in reversed(tuple(block.ops)):
         used = any(result.first_use is not None for result in op.results)
         if not used and op is not block.last_op and op is not spare:
@@ -134,7 +138,10 @@ def _repeat(through: Through) -> Passed:
 
 
 def _carried(op: control.RepeatOp, outside: Sequence[SSAValue], through: Through) -> list[int]:
-    """Which of the values that a loop carries have a gradient that leads to what is wanted."""
+    """The indices of the carried values through which gradients flow.
+
+    Such a value depends on a wanted value, and the loop's gradients depend on it.
+    """
     block, gradients, known = op.body.block, through.gradients, through.known
     own, yields = block.args[: len(op.initial)], _yields(block)
     floats = [i for i, value in enumerate(own) if is_float(value)]
@@ -157,10 +164,10 @@ def _carried(op: control.RepeatOp, outside: Sequence[SSAValue], through: Through
 
 @dataclass
 class _LoopBack:
-    """The making of the loop that walks back through one.
+    """Builds the loop that walks back through a loop.
 
-    outside: values from around the loop that get a gradient. carried: which of the values that it
-    carries do.
+    outside: the values from outside the loop that get a gradient. carried: the indices of the
+    carried values that get one.
     """
 
     flow: Flow
@@ -171,12 +178,12 @@ class _LoopBack:
     carried: Sequence[int]
 
     def run(self, gradients: Gradients) -> Passed:
-        """Build the loop, and return what it passes back."""
+        """Build the loop, and return the gradients that it passes back."""
         op, emit, own = self.op, self.emit, self.op.body.block
         start = list(op.initial)
         body = Block(arg_types=[start[i].type for i in self.carried])
         turn = body.insert_arg(control.TURN, len(body.args))
-        # What the turn begins with; in the end, rows of tables take its place.
+        # The initial values of the iteration. Rows of tables replace them in the end.
         begun = [body.insert_arg(v.type, len(body.args)) for v in start]
         end = control.YieldOp()
         body.add_op(end)
@@ -214,7 +221,9 @@ class _LoopBack:
         return [(value, narrowed(emit, result, value)) for value, result in results]
 
     def _number(self, emit: Emitter, turn: SSAValue) -> nn.SubOp:
-        """The number of the turn that is walked back through: the last one first."""
+        """The number of the original iteration that an iteration walks back through, from the last
+        to 0.
+        """
         last = emit(nn.ConstantOp(Blob(np.array(self.op.turns - 1, np.int32))))
         number = nn.SubOp(last, turn)
         emit.insert(number)
@@ -229,9 +238,12 @@ class _LoopBack:
         copies: Sequence[Operation],
         made: Iterable[Operation],
     ) -> None:
-        """Let the loop keep what the walk back reads, and read it there.
+        """Let the original loop keep the values that the walk back needs, and read them from
+        tables.
 
-        originals: for each value that is computed again, that of the loop.
+        body: the walk back's body. begun: its copies of the iteration's initial values. number: the
+        number of the original iteration. originals: for each copied value, the original. copies:
+        the copied operations. made: the operations that compute gradients.
         """
         edit = self.emit.edit
         _drop_unused(edit, body, number)
@@ -262,7 +274,9 @@ class _LoopBack:
         _drop_unused(edit, body)
 
     def _tables(self, values: Sequence[SSAValue]) -> Sequence[SSAValue]:
-        """Let the loop keep some values of its body, and return the tables of them."""
+        """Let the loop write some values of its body into tables, one row per iteration; returns
+        the tables.
+        """
         if not values:
             return ()
         op, block = self.op, self.op.body.block
@@ -289,10 +303,12 @@ class _LoopBack:
 def _read_by(
     made: Iterable[Operation], copies: Sequence[Operation], begun: Sequence[SSAValue]
 ) -> list[SSAValue]:
-    """The values that gradients read of copied operations, and that differ from turn to turn.
+    """The results of copied operations that gradients read and that depend on the iteration's
+    values.
 
-    Instead of a reshaped value, what it has its elements from. What depends only on the number of
-    the turn and on values from around the loop is computed again: it is often a row of a table.
+    For a reshaped value, the value before the reshape. Values that depend only on the iteration
+    number and on values outside the loop are left out: computing them again is cheap, often a row
+    of a table.
     """
     changing = set(begun)
     own: set[SSAValue] = set()
@@ -316,7 +332,9 @@ def _read_by(
 
 
 def _if(through: Through) -> Passed:
-    """The same branch is taken again, and computes again; the other one passes zeros back."""
+    """An if whose taken branch computes its values again and walks back; missing gradients are
+    zeros.
+    """
     op, emit = through.op, through.emit
     assert isinstance(op, control.IfOp)
     outside = through.captured()
@@ -353,7 +371,7 @@ def _if(through: Through) -> Passed:
 
 
 def _erase(block: Block) -> None:
-    """Remove all operations of a block that is in no program."""
+    """Remove all operations of a block that is not part of a program."""
     for op in reversed(tuple(block.ops)):
         op.detach()
         op.erase()
@@ -363,7 +381,7 @@ def _erase(block: Block) -> None:
 
 
 def _call(through: Through) -> Passed:
-    """A call of the function that walks back, which computes again what it needs."""
+    """A call of the function that walks back through the called function."""
     flow, emit, op = through.flow, through.emit, through.op
     assert isinstance(op, CallOp)
     name = op.callee.string_value()
@@ -388,7 +406,7 @@ def _call(through: Through) -> Passed:
 
 
 def function_of(module: ModuleOp, op: CallOp) -> FuncOp | None:
-    """The function that a call calls, with its body; None if there is none."""
+    """The function that a call names; None if it has no body."""
     name = op.callee.string_value()
     for each in module.body.block.ops:
         if isinstance(each, FuncOp) and each.sym_name.data == name and not each.is_declaration:
@@ -399,7 +417,7 @@ def function_of(module: ModuleOp, op: CallOp) -> FuncOp | None:
 def _function_back(through: Through, function: FuncOp) -> tuple[str, tuple[int, ...]]:
     """A function from operands and gradients of float results to gradients of float operands.
 
-    Returns its name, and which operands get one.
+    Returns its name, and the indices of the operands that get a gradient.
     """
     own, emit, module = function.body.block, through.emit, through.flow.module
     results = _yields(own)
@@ -416,7 +434,7 @@ def _function_back(through: Through, function: FuncOp) -> tuple[str, tuple[int, 
     wanted = tuple(i for i, v in enumerate(operands) if v in found)
     end.operands = [found[operands[i]] for i in wanted]
     _drop_unused(emit.edit, body)
-    # A program that has gradients already has functions of such names.
+    # A program that already has gradients has functions of such names.
     symbols = (op.properties.get("sym_name") for op in module.body.block.ops)
     taken = {each.data for each in symbols if isinstance(each, StringAttr)}
     name = UnusedNames(taken).unused(f"{function.sym_name.data}.{BACKWARD}")
@@ -440,4 +458,4 @@ RULES: dict[type[Operation], Rule] = {
     CallOp: _call,
     control.WhileOp: _while,
 }
-"""What passes gradients to values that are not its operands, or through a function."""
+"""Rules for operations that pass gradients to values other than operands, or through a function."""

@@ -1,4 +1,4 @@
-"""Builds the operations of gradients: scalar expressions, sums over what was broadcast, spaces."""
+"""Builds the operations of gradients: scalar expressions, sums over broadcast axes, and spaces."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from ...ir.upstream import InsertPoint
 BY_FUNCTION: Mapping[str, type[nn.ElementwiseOp]] = {
     cls.name.partition(".")[2]: cls for cls in nn.ELEMENTWISE if issubclass(cls, nn.ElementwiseOp)
 }
-"""The operation of each scalar function."""
+"""The operation class of each scalar function."""
 
 
 @dataclass
 class Emitter:
-    """Inserts operations before one, each located below the operation whose gradient it is part of.
+    """Inserts operations before a given one, located below the operation whose gradient they
+    compute.
 
-    before: the operation before which new ones are inserted. source: the operation that is being
-    differentiated. step: the last part of locations, which also says the phase (see ir/phases.py).
+    before: new operations are inserted before this one. source: the operation that is being
+    differentiated. step: the last part of locations, which also determines the phase (see
+    ir/phases.py).
     """
 
     edit: Edit
@@ -55,13 +57,13 @@ class Emitter:
         return op
 
     def constant(self, value: float, like: SSAValue, shape: Sequence[int] = ()) -> SSAValue:
-        """A constant with elements of the type of another value."""
+        """A constant with the element type of another value."""
         dtype = numpy_dtype(nn.element_of(like))
         array = np.broadcast_to(np.array(value, dtype), tuple(shape))
         return self(nn.ConstantOp(Blob(array)))
 
     def zero(self, like: SSAValue) -> SSAValue:
-        """The number 0, without axes, with elements of the type of another value."""
+        """The number 0 as a tensor without axes, with the element type of another value."""
         element = nn.element_of(like)
         if element not in self.zeros:
             self.zeros[element] = self.constant(0.0, like)
@@ -79,7 +81,7 @@ class Emitter:
         self, name: str, operands: Sequence[SSAValue], parameters: Sequence[float] = ()
     ) -> SSAValue:
         """A scalar function of values that broadcast together."""
-        # Each class takes its operands, then its constants.
+        # The constructor of each class takes the operands, then the constants.
         return self(cast(Any, BY_FUNCTION[name])(*operands, *parameters))
 
     def term(self, term: Term, values: Mapping[str, SSAValue]) -> SSAValue:
@@ -99,7 +101,8 @@ class Emitter:
     def add(self, values: Sequence[SSAValue]) -> SSAValue:
         """The sum of values of one type.
 
-        A table that is zero but for some rows is added to another value at these rows only.
+        A table that a scatter made of some rows is added to the sum by an update of these rows
+        only.
         """
         whole = [v for v in values if not _is_of_rows(v)]
         total, *others = whole + [v for v in values if _is_of_rows(v)]
@@ -110,7 +113,9 @@ class Emitter:
         return total
 
     def _with_rows(self, total: SSAValue, table: SSAValue) -> SSAValue:
-        """The sum of a value and of a table that a scatter made, which is then removed."""
+        """A value plus a table that a scatter made. The scatter is removed; an update adds its rows
+        instead.
+        """
         scatter = table.owner
         assert isinstance(scatter, nn.ScatterOp)
         axis, rank = scatter.table_axis, len(nn.shape_of(total))
@@ -121,17 +126,19 @@ class Emitter:
         return made
 
     def reshaped(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value in another shape; the same value if it has it."""
+        """A value in another shape; the value itself if it has that shape."""
         same = nn.shape_of(value) == tuple(shape)
         return value if same else self(nn.ReshapeOp(value, shape))
 
     def expanded(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value, repeated until it has a shape that it broadcasts to."""
+        """A value repeated to a shape that it broadcasts to."""
         same = nn.shape_of(value) == tuple(shape)
         return value if same else self(nn.ExpandOp(value, shape))
 
     def summed_to(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """A value, summed over the axes along which something of the shape was broadcast to it."""
+        """A gradient of this value's shape, summed over the axes along which `shape` was broadcast
+        to it.
+        """
         own, skip = nn.shape_of(value), len(nn.shape_of(value)) - len(shape)
         axes = [i for i, n in enumerate(own) if i < skip or (n != 1 and shape[i - skip] == 1)]
         if any(own[i] != 1 for i in axes):
@@ -150,12 +157,15 @@ class Emitter:
         named: Sequence[nn.ChainableOp] = (),
         related: Sequence[tuple[SSAValue, AccessMap]] = (),
     ) -> SSAValue:
-        """What the points of a space pass back to an operand, summed.
+        """The gradient of an operand of a space: the sum of the gradients that points pass back to
+        it.
 
-        operand, shape: the map and the shape of the operand. function, parameters: of what each
-        point passes back. reads: its operands, each with its map. gradient: which of them is 0
-        where nothing is passed back. named: operations that may be the same; one that is replaces
-        the space. related: the operands of the relations of the space, each with its map.
+        operand, shape: the map and the shape of the operand. function, parameters: compute the
+        gradient that each point passes back. reads: the operands of that function, each with its
+        map.
+        gradient: the index among them of the operand that is 0 wherever nothing is passed back.
+        named: candidate operations; one with the same space and body is used instead of an
+        nn.compute. related: the operands of the relations of the space, each with its map.
         """
         if 0 in space.sizes or 0 in operand.shape:
             return self.constant(0.0, reads[gradient][0], shape)
@@ -182,7 +192,9 @@ class Emitter:
         return self.reshaped(self.add(total), shape)
 
     def compute(self, values: Sequence[SSAValue], space: Space, body: Body) -> SSAValue:
-        """A space and a body on values; as a reduction or a repetition if it is one."""
+        """An nn.compute of a space and a body; a plain reduction or repetition becomes that
+        operation.
+        """
         if body in (Body("identity", "sum"), Body("identity")) and not space.relations:
             plain = self._plain(values[0], space)
             if plain is not None:
@@ -190,7 +202,9 @@ class Emitter:
         return self(nn.ComputeOp(values, Structure(space, body)))
 
     def _plain(self, value: SSAValue, space: Space) -> SSAValue | None:
-        """A sum over whole axes, or a repetition along new ones; None for any other space."""
+        """The space as a sum over whole axes, or a repetition along new ones; None for any other
+        space.
+        """
         (read,), (result,) = space.operands, space.results
         wanted: list[int] = []
         for axis in read.axes:
@@ -219,7 +233,7 @@ class Emitter:
         return self.expanded(self.reshaped(value, seen), result.shape)
 
     def _in_place(self, box: SSAValue, part: Transposed, shape: Sequence[int]) -> SSAValue:
-        """A box of a tensor of some shape, with zeros around it."""
+        """A box, placed in a tensor of this shape with zeros around it."""
         own = part.space.results[0].shape
         low = part.starts
         high = [n - start - m for n, start, m in zip(shape, low, own, strict=True)]
@@ -227,7 +241,8 @@ class Emitter:
 
 
 def _is_of_rows(value: SSAValue) -> bool:
-    """Whether a value is a table of zeros with some rows, which nothing reads yet."""
+    """Whether a value is the unread result of a scatter by sum, which has zeros in all other
+    rows."""
     made = value.owner
     return (
         isinstance(made, nn.ScatterOp)
@@ -243,7 +258,7 @@ def _body(function: str, parameters: Sequence[float], space: Space) -> Body:
 
 
 def _same(named: Sequence[nn.ChainableOp], space: Space, body: Body) -> nn.ChainableOp | None:
-    """The operation among some that has this space and body; the others are dropped.
+    """The candidate operation with this space and body; all others are erased.
 
     The operands of a commutative function may be swapped.
     """
@@ -264,9 +279,10 @@ def _same(named: Sequence[nn.ChainableOp], space: Space, body: Body) -> nn.Chain
 
 
 def points(space: Space, result: AccessMap) -> tuple[Space, AccessMap]:
-    """All points of a space as parallel dimensions, and the map of a tensor with one axis for each.
+    """A space in which every dimension is parallel, and the map of its result: one axis per
+    dimension.
 
-    The axes of the result come first, those that are merged after them.
+    The axes of the old result come first, then the dimensions that were merged.
     """
     first = [axis.terms[0][0] for axis in result.axes if axis.terms]
     order = [*first, *(d for d in range(len(space.dims)) if d not in first)]

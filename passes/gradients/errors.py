@@ -9,11 +9,11 @@ from ...ir.support.errors import InputError
 
 
 class NoGradient(Exception):
-    """A rule cannot differentiate an operation. The text says why, without its subject."""
+    """A rule cannot differentiate an operation. The message is a predicate, without its subject."""
 
 
 def no_gradient(op: Operation, why: str) -> InputError:
-    """The error for an operation between the loss and what the gradient is wanted of."""
+    """The error for an operation without a gradient between the loss and a wanted value."""
     return InputError(
         f"{op.name} at {place(op)} {why}, and it lies between the loss and what is trained; "
         "train only what comes after it, or replace it by operations that have a gradient"

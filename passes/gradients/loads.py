@@ -1,4 +1,4 @@
-"""Loads of states, brought from loops, branches and called functions to where a run begins."""
+"""Moves loads of states from loops, branches and called functions to the body of @main."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ Loads = tuple[nn.LoadOp, ...]
 
 
 def load_in_front(module: ModuleOp, edit: Edit) -> None:
-    """Let the body of @main load all states that loops, branches and functions of it load.
+    """Load all states in the body of @main, also those loaded in its loops, branches and functions.
 
-    Gradients are those of values of this body, so a state that is loaded elsewhere would have none.
-    A state has one value during a run, so it does not matter where it is loaded. A called function
-    gets what it loaded as further operands. Raises InputError for a function that calls itself, and
-    for a state that a loop of runs stores to, because its turns load other values.
+    Gradients are computed for values of this body, so a state that is loaded elsewhere would have
+    none. A state has one value during a run, so the place of its load does not matter. A called
+    function gets its states as further operands. Raises InputError for a function that calls
+    itself, and for a state that a loop of runs stores to, because its iterations load different
+    values.
     """
     in_front = _InFront(module, edit)
     called = {in_front.callee(call) for call in module.walk() if isinstance(call, CallOp)}
@@ -35,10 +36,10 @@ def load_in_front(module: ModuleOp, edit: Edit) -> None:
 
 @dataclass
 class _InFront:
-    """The bringing of loads.
+    """The state of the move.
 
-    given: for each called function, loads of the states that are its last operands; None as long as
-    these are not known.
+    given: for each called function, loads of the states that it gets as its last operands; None
+    until they are known.
     """
 
     module: ModuleOp
@@ -50,7 +51,7 @@ class _InFront:
         return function_of(self.module, call)
 
     def to_the_body(self, function: FuncOp) -> None:
-        """Bring loads from regions of a function to its body."""
+        """Move the loads in regions of a function to its body."""
         self._give_to_calls(function)
         for load in _loads_of(function):
             holder = load
@@ -78,7 +79,7 @@ class _InFront:
             )
 
     def _to_callers(self, function: FuncOp) -> Loads:
-        """Let a function get its states as operands, and return loads of them."""
+        """Turn the states that a function loads into operands; returns loads of them."""
         self.given[function] = None
         self._give_to_calls(function)
         block = function.body.block
@@ -94,7 +95,9 @@ class _InFront:
         return tuple(load for load, _ in states.values())
 
     def _give_to_calls(self, function: FuncOp) -> None:
-        """Load what functions need before their calls, and give it to them."""
+        """Before each call in a function, load the states that the called function needs, and pass
+        them.
+        """
         for call in [each for each in function.walk() if isinstance(each, CallOp)]:
             callee = self.callee(call)
             if callee is None:

@@ -1,7 +1,8 @@
 """Losses: how far a model's output is from a target, as operations of nn.
 
-Each gives one loss per position of a sample. If a softmax or a sigmoid makes the output, the loss
-includes it, and reads its operand: so no probability is rounded to 0 before its logarithm.
+Each gives one loss per position of a sample. If the output is the result of a softmax or a sigmoid,
+the loss contains that function and reads its operand instead, so that no probability is rounded to
+0 before its logarithm.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ Tensor = TensorType[Attribute]
 class Losses:
     """One loss for each position of the samples.
 
-    values: the losses; those of positions that are ignored are 0. ignored: whether a position is
-    ignored, or None if all of them count.
+    values: the losses; 0 at ignored positions. ignored: whether each position is ignored; None if
+    all positions count.
     """
 
     values: SSAValue
@@ -36,11 +37,11 @@ class Losses:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The numbers of losses. Each loss reads some of them.
+    """The parameters of all losses. Each loss reads some of them.
 
     ignore_index: the label of positions that do not count; none if all do. label_smoothing: the
-    part of a label that is spread evenly over all classes, from 0 to less than 1. delta: of huber,
-    the distance from which on it grows linearly.
+    part of a label that is spread evenly over all classes, from 0 to less than 1. delta: the
+    distance from which the huber loss grows linearly.
     """
 
     ignore_index: int | None = None
@@ -53,9 +54,12 @@ Build = Callable[[Emitter, SSAValue, SSAValue, Settings], Losses]
 
 @dataclass(frozen=True)
 class Loss:
-    """A loss. has_classes: whether the target is the index of a class along axis 1, instead of a
-    tensor of the output's type. within: the operation that is part of the loss, if the output is
-    its result."""
+    """A loss.
+
+    has_classes: whether the target is the index of a class along axis 1, instead of a tensor of the
+    output's type. within: the operation class that the loss contains, if such an operation makes
+    the output.
+    """
 
     build: Build
     has_classes: bool = False
@@ -73,7 +77,9 @@ class Loss:
         return nn.tensor((shape[0], *shape[2:]), i32)
 
     def reads(self, output: SSAValue) -> SSAValue:
-        """What the loss reads: the output, or what a softmax or sigmoid reads that makes it."""
+        """The value that the loss reads: the output, or the operand of the softmax or sigmoid that
+        makes it.
+        """
         if self.within is not None and isinstance(output, OpResult):
             value: SSAValue = output
             while isinstance(value, OpResult) and isinstance(value.op, nn.ReshapeOp):
@@ -92,7 +98,7 @@ def _softmax_cross_entropy(
 
 
 def _nll(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
-    """The output holds logarithms of probabilities."""
+    """The negative log likelihood. The output holds logarithms of probabilities."""
     shape, classes = nn.shape_of(output), nn.shape_of(output)[1]
     label, ignored = target, None
     if settings.ignore_index is not None:
@@ -112,14 +118,14 @@ def _nll(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) 
 
 
 def is_ignored(emit: Emitter, target: SSAValue, index: int) -> SSAValue:
-    """Whether each label of a target is that of positions that do not count."""
+    """Whether each label of a target has the index of ignored positions."""
     return emit(nn.EqualOp(target, emit(nn.ConstantOp(Blob(np.array(index, np.int32))))))
 
 
 def _binary_cross_entropy(
     emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings
 ) -> Losses:
-    """The formula log(1 + exp(x)) - x * t, of the logarithm x of the odds."""
+    """The formula log(1 + exp(x)) - x * t, where x is the logarithm of the odds."""
     return Losses(emit(nn.SubOp(emit(nn.SoftplusOp(output)), emit(nn.MulOp(output, target)))))
 
 
@@ -132,7 +138,7 @@ def _mean_absolute(emit: Emitter, output: SSAValue, target: SSAValue, settings: 
 
 
 def _huber(emit: Emitter, output: SSAValue, target: SSAValue, settings: Settings) -> Losses:
-    """The formula m * (|d| - m / 2), where m is |d|, limited to delta."""
+    """The formula m * (|d| - m / 2), where m = min(|d|, delta)."""
     distance = emit(nn.AbsOp(emit(nn.SubOp(output, target))))
     limited = emit(nn.ClipOp(distance, float("-inf"), settings.delta))
     rest = emit(nn.SubOp(distance, emit(nn.ScaleOp(limited, 0.5))))
@@ -150,7 +156,7 @@ LOSSES: dict[str, Loss] = {
 """Losses by name."""
 
 REDUCTIONS = ("mean", "sum", "none")
-"""What becomes of the losses of all positions: their mean, their sum, or a result for each."""
+"""Reductions of the losses of all positions: their mean, their sum, or one result per position."""
 
 
 def counted(emit: Emitter, ignored: SSAValue, like: SSAValue) -> SSAValue:
@@ -164,8 +170,9 @@ def reduced(
 ) -> SSAValue:
     """The losses of all positions, reduced. Ignored positions do not count in a mean.
 
-    parts: of how many equal parts of a batch these are the losses of one: what each gives for a
-    mean is its share of it. count: how many positions of all parts count, if some are ignored.
+    parts: the number of equal parts of a batch, if these are the losses of one part. The mean of a
+    part is divided by it, so that the parts add up to the mean of the batch. count: the number of
+    positions of all parts that are not ignored, if some are.
     """
     values = losses.values
     if reduction == "none":

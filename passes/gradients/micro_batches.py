@@ -1,8 +1,9 @@
 """A step of training that takes its batch in parts, one after the other.
 
-The program that is given computes a part, a micro-batch. First, each input becomes as many times as
-large, and the program reads its part of it at a turn. When the gradients are there, all that
-depends on the turn becomes the body of a loop, which carries their sums.
+The given program computes one part, a micro-batch. First, each input becomes large enough for the
+whole batch, and the program reads the part with a given number. Once the gradients are built, all
+operations that depend on this number become the body of a loop, which carries the sums of the
+gradients.
 """
 
 from __future__ import annotations
@@ -24,14 +25,15 @@ from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .way import read_by
 
 STEP = "micro-batch"
-"""The last part of the location of what reads and collects the parts of a batch."""
+"""The last part of the location of operations that read and collect the parts of a batch."""
 
 NONE = "none"
-"""What stands for the axis of an input that is the same for all parts of a batch."""
+"""Written instead of an axis for an input that is the same for all parts of a batch."""
 
 
 def read_axes(given: Iterable[str], names: Iterable[str]) -> dict[str, int | None]:
-    """The axis of samples of inputs by name, from texts such as "x:1". None if it has no such axis.
+    """The axis of samples of each named input, from texts such as "x:1"; None if it has no such
+    axis.
 
     Raises InputError.
     """
@@ -49,8 +51,8 @@ def read_axes(given: Iterable[str], names: Iterable[str]) -> dict[str, int | Non
 class MicroBatches:
     """The parts of a batch.
 
-    count: how many there are. size: how many samples each has. turn: the number of a part, an
-    operation that stands for it until there is a loop.
+    count: the number of parts. size: the samples per part. turn: the number of the current part: an
+    operation that stands for it until the loop exists.
     """
 
     main: FuncOp
@@ -66,10 +68,10 @@ class MicroBatches:
         Emitter(self.edit, first, self.main, STEP).insert(self.turn)
 
     def cut(self, axes: Mapping[str, int | None]) -> None:
-        """Let each input be that of a whole batch, and the program read a part of it.
+        """Make each input large enough for a whole batch, and let the program read a part of it.
 
-        axes: the axis of the samples, where it is not the first.
-        Raises InputError for an input that has not as many along it.
+        axes: the axis of the samples, for inputs where it is not the first.
+        Raises InputError for an input whose axis has another number of samples.
         """
         size = self.size
         for name, argument in inputs_of(self.main).items():
@@ -85,7 +87,9 @@ class MicroBatches:
             self.cut_input(argument, axis)
 
     def cut_input(self, argument: SSAValue, axis: int = 0) -> tuple[SSAValue, SSAValue]:
-        """Make an argument as large as a whole batch. Returns it, and a part, which users read."""
+        """Make an argument as large as a whole batch. Returns it, and the part that its users now
+        read.
+        """
         block = self.main.body.block
         assert isinstance(argument, BlockArgument)
         shape, element = nn.shape_of(argument), nn.element_of(argument)
@@ -111,12 +115,13 @@ class MicroBatches:
         joined: Sequence[SSAValue],
         last: Sequence[SSAValue],
     ) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """Compute what depends on the turn in a loop over the parts of a batch.
+        """Move the operations that depend on the part's number into a loop over the parts of the
+        batch.
 
-        Returns the sums of values over all parts, values of all parts side by side along their
-        first axis, and values of the last part. Sums are made in a wide type, where another value
-        lies that is given with each, if any. A state that the program stores is carried from one
-        part to the next.
+        Returns the sums of `summed` over all parts, the values of `joined` of all parts joined
+        along their first axis, and the values of `last` in the last part. Sums are computed in a
+        wide type, in the layout of the second value of each pair, if there is one. A state that the
+        program stores is carried from one part to the next.
         """
         main = self.main.body.block
         stores = [op for op in main.ops if isinstance(op, nn.StoreOp)]
@@ -135,7 +140,7 @@ class MicroBatches:
         yielded: list[SSAValue] = []
 
         def carry(value: SSAValue) -> SSAValue:
-            """The argument of the body that begins as a value."""
+            """The body's argument whose initial value is `value`."""
             initial.append(value)
             return body.insert_arg(value.type, len(body.args))
 
@@ -172,7 +177,8 @@ class MicroBatches:
         summed: Sequence[SSAValue],
         joined: Sequence[SSAValue],
     ) -> tuple[list[SSAValue], list[SSAValue], list[SSAValue]]:
-        """What a loop gives: values of states are stored, sums and tables have their own types."""
+        """The results of the loop: store the states, and cast sums and tables to their own
+        types."""
         for store, value in zip(stores, found, strict=False):
             emit.insert(nn.StoreOp(value, store.state.string_value()))
             store.detach()
@@ -206,7 +212,7 @@ class MicroBatches:
         return found
 
     def _depending(self, roots: Sequence[Operation]) -> list[Operation]:
-        """The operations that read what depends on some; those that store are not among them."""
+        """The operations that depend on `roots`, without stores."""
         known = {value for op in roots for value in op.results}
         found: list[Operation] = []
         for op in self.main.body.block.ops:

@@ -1,8 +1,8 @@
 """Optimisers: the new value of a weight, from its old one and its gradient, as operations of nn.
 
-Each is a few elementwise operations. What it keeps between steps are states, updated in place.
-In the formulas: w the weight, g its gradient, lr the learning rate, t the number of the step from 1
-on, v and m what is kept, wd the weight decay.
+Each is a few elementwise operations. The values that it keeps between steps are states, which are
+updated in place. In the formulas, w is the weight, g its gradient, lr the learning rate, t the
+number of the step counted from 1, v and m the kept values, wd the weight decay.
 """
 
 from __future__ import annotations
@@ -21,13 +21,14 @@ from .emit import Emitter
 
 @dataclass(frozen=True, kw_only=True)
 class Numbers:
-    """The numbers of optimisers. Each optimiser reads some of them.
+    """The parameters of all optimisers. Each optimiser reads some of them.
 
-    momentum: of sgd, rmsprop and lars, how much of the last update is kept. dampening: how much
-    less of a gradient the momentum takes. nesterov: steps look ahead along the momentum.
+    momentum: of sgd, rmsprop and lars, the share of the last update that is kept. dampening: 1
+    minus the share of a gradient that enters the momentum. nesterov: steps look ahead along the
+    momentum.
     weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to its step.
-    beta1: of adam and its relatives, how much of the mean of gradients is kept. beta2: the same
-    for the mean of their squares. alpha: the same for rmsprop.
+    beta1: of adam and its relatives, how much of the mean of gradients is kept. beta2: the same for
+    the mean of their squares. alpha: the same for rmsprop.
     epsilon: keeps divisors away from 0. centered: rmsprop divides by the deviation from the mean.
     epsilon_inside: the root of rmsprop includes epsilon. trust: of lars, the factor of the ratio of
     the norms.
@@ -51,9 +52,10 @@ class Update:
     """The update of one weight.
 
     weight, gradient: the values. name: of the weight's state. rate: the learning rate, a number or
-    a value without axes. whole: for a number beta, 1 - beta^t at step t, a value without axes.
-    new_states: for each state that is made, its name and first value. stores: the values of states
-    after the step.
+    a value without axes. whole: a function that returns 1 - beta^t at step t for a number beta, as
+    a value without axes.
+    new_states: the name and first value of each state that is added. stores: the value of each
+    state after the step.
     """
 
     emit: Emitter
@@ -67,7 +69,7 @@ class Update:
     stores: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
     def kept(self, what: str) -> SSAValue:
-        """The value of a state of the weight's shape, which begins as zeros."""
+        """The current value of a kept state of the weight's shape, which begins as zeros."""
         name = f"{self.name}.{what}"
         dtype = numpy_dtype(nn.element_of(self.weight))
         self.new_states[name] = np.zeros(nn.shape_of(self.weight), dtype)
@@ -76,30 +78,32 @@ class Update:
         return made.result
 
     def keep(self, what: str, value: SSAValue) -> SSAValue:
-        """Set what the next step finds in a state."""
+        """Set the value of a kept state for the next step."""
         self.stores[f"{self.name}.{what}"] = value
         return value
 
     # Arithmetic
 
     def add(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """A + b."""
+        """The sum a + b."""
         return self.emit(nn.AddOp(a, b))
 
     def times(self, a: SSAValue, factor: float) -> SSAValue:
-        """A times a number."""
+        """The product a * factor."""
         return a if factor == 1.0 else self.emit(nn.ScaleOp(a, factor))
 
     def mixed(self, old: SSAValue, part: float, new: SSAValue, other: float) -> SSAValue:
-        """Part * old + other * new."""
+        """The sum part * old + other * new."""
         return self.add(self.times(old, part), self.times(new, other))
 
     def mean(self, old: SSAValue, part: float, new: SSAValue) -> SSAValue:
-        """Part * old + (1 - part) * new, as one chain of functions that follows the new value."""
+        """The sum part * old + (1 - part) * new, as one chain of functions that follows the new
+        value.
+        """
         return self.add(self.times(self.emit(nn.SubOp(new, old)), 1.0 - part), old)
 
     def square(self, a: SSAValue) -> SSAValue:
-        """A * a."""
+        """The product a * a."""
         return self.emit(nn.SquareOp(a))
 
     def root(self, a: SSAValue) -> SSAValue:
@@ -107,24 +111,24 @@ class Update:
         return self.emit(nn.SqrtOp(a))
 
     def shifted(self, a: SSAValue, amount: float) -> SSAValue:
-        """A plus a number."""
+        """The sum a + amount."""
         return a if amount == 0.0 else self.emit(nn.ShiftOp(a, amount))
 
     def over(self, a: SSAValue, b: SSAValue) -> SSAValue:
-        """A / b."""
+        """The quotient a / b."""
         return self.emit(nn.DivOp(a, b))
 
     def norm(self, a: SSAValue) -> SSAValue:
-        """The root of the sum of squares of all elements, in f32 for narrower ones."""
+        """The square root of the sum of squares of all elements, in f32 for narrower types."""
         return self.root(squares(self.emit, a))
 
     def decayed(self) -> SSAValue:
-        """G + wd * w."""
+        """The sum g + wd * w."""
         decay = self.numbers.weight_decay
         return self.add(self.gradient, self.times(self.weight, decay)) if decay else self.gradient
 
     def stepped(self, direction: SSAValue) -> SSAValue:
-        """W - lr * direction."""
+        """The new weight w - lr * direction."""
         if isinstance(self.rate, float | int):
             change = self.times(direction, self.rate)
         else:
@@ -132,7 +136,8 @@ class Update:
         return self.emit(nn.SubOp(self.weight, change))
 
     def unbiased(self, value: SSAValue, beta: float) -> SSAValue:
-        """Value / (1 - beta^t), which makes up for a state that began as zeros."""
+        """The quotient value / (1 - beta^t), which corrects for the zeros that a state begins
+        with."""
         whole, element = self.whole(beta), nn.element_of(self.weight)
         if nn.element_of(whole) != element:
             whole = self.emit(nn.CastOp(whole, element))
@@ -140,7 +145,7 @@ class Update:
 
 
 def squares(emit: Emitter, value: SSAValue) -> SSAValue:
-    """The sum of the squares of all elements, in f32 for narrower ones."""
+    """The sum of the squares of all elements, in f32 for narrower types."""
     element = nn.wide_element(nn.element_of(value))
     if element != nn.element_of(value):
         value = emit(nn.CastOp(value, element))
@@ -160,13 +165,13 @@ def _sgd(u: Update) -> SSAValue:
 
 
 def _moments(u: Update, gradient: SSAValue) -> SSAValue:
-    """M / (sqrt(v) + epsilon), of running means of g and of g * g that are unbiased."""
+    """The quotient m / (sqrt(v) + epsilon), of unbiased running means of g and of g * g."""
     numbers = u.numbers
     mean = u.mean(u.kept("mean"), numbers.beta1, gradient)
     square = u.mean(u.kept("square"), numbers.beta2, u.square(gradient))
     u.keep("mean", mean)
     u.keep("square", square)
-    # In this order it is one chain of functions.
+    # In this order, the operations form one chain of functions.
     root = u.root(u.unbiased(square, numbers.beta2))
     return u.unbiased(u.over(mean, u.shifted(root, numbers.epsilon)), numbers.beta1)
 
@@ -199,7 +204,7 @@ def _adamax(u: Update) -> SSAValue:
 
 
 def _ratio(u: Update, above: SSAValue, below: SSAValue) -> SSAValue:
-    """Above / below, and 1 where either is 0."""
+    """The quotient above / below; 1 where either is 0."""
     one = u.emit.constant(1.0, above)
     zero = u.emit.constant(0.0, above)
     positive = u.emit(nn.GreaterOp(u.emit(nn.MulOp(above, below)), zero))
@@ -227,7 +232,7 @@ def _rmsprop(u: Update) -> SSAValue:
         mean = u.mean(u.kept("mean"), numbers.alpha, gradient)
         u.keep("mean", mean)
         square = u.emit(nn.SubOp(square, u.square(mean)))
-        # Rounding may leave a variance below 0.
+        # Rounding may make a variance negative.
         square = u.emit(nn.ReluOp(square))
     if numbers.epsilon_inside:
         divisor = u.root(u.shifted(square, numbers.epsilon))
@@ -306,7 +311,7 @@ def check_numbers(name: str, numbers: Numbers) -> None:
 
 
 def clip_factor(emit: Emitter, gradients: list[SSAValue], most: float) -> SSAValue:
-    """What all gradients are multiplied by, so that their common norm is at most `most`."""
+    """The factor that scales all gradients so that their common norm is at most `most`."""
     norm = emit(nn.SqrtOp(emit.add([squares(emit, each) for each in gradients])))
     limit = emit.constant(most, norm)
     return emit(nn.DivOp(limit, emit(nn.MaxOp(norm, limit))))

@@ -1,4 +1,4 @@
-"""What passes of gradients read and change in a program: its entry, inputs and results."""
+"""The entry, inputs, states and results of a program that is differentiated."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ def states_of(main: FuncOp) -> dict[str, list[SSAValue]]:
 
 
 def chosen(what: str, name: str, names: Collection[str]) -> None:
-    """Raise InputError unless a name is one of some."""
+    """Raise InputError unless a name is one of `names`. what: the kind of name, for the message."""
     if name not in names:
         listed = f"there are {', '.join(names)}"
         raise InputError(f"no {what} {name!r}{suggestion(name, names, listed)}")
 
 
 def drop_groups(module: ModuleOp) -> None:
-    """Remove the groups of operations that are computed together: they would hide values."""
+    """Remove the groups of operations, because values inside a group cannot be read."""
     for op in module.walk():
         op.attributes.pop(GROUP, None)
 
@@ -76,9 +76,9 @@ def drop_groups(module: ModuleOp) -> None:
 def decompose_on_the_way(
     main: FuncOp, start: Sequence[SSAValue], end: Sequence[SSAValue]
 ) -> dict[SSAValue, SSAValue]:
-    """Decompose what is between values and has no rule of its own.
+    """Decompose the operations between `start` and `end` that have no rule of their own.
 
-    Returns the values of `end` that were replaced, with what replaces them.
+    Returns the replacement of each value of `end` that was replaced.
     """
     replaced: dict[SSAValue, SSAValue] = {}
     end = list(end)

@@ -1,4 +1,4 @@
-"""The walk from a loss back to what it depends on."""
+"""The walk back from a loss to the values that it depends on."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ from .way import is_float, on_the_way
 def first_composites(
     block: Block, start: Collection[SSAValue], end: Collection[SSAValue]
 ) -> list[Operation]:
-    """The operations on the way that must be decomposed first: their parts have rules.
+    """The operations between `start` and `end` that must be decomposed, because only their parts
+    have rules.
 
-    They are composites that have no rule of their own, and operations of several steps. Those in
-    the regions and in the called functions of operations on the way are among them.
+    They are composites without a rule of their own, and operations of several steps, also those in
+    regions and in called functions.
     """
     found: dict[Operation, None] = {}
     module = module_of(block)
@@ -59,10 +60,10 @@ def _composites_in(module: ModuleOp, op: Operation, called: set[FuncOp]) -> Iter
 
 @dataclass
 class Backward:
-    """The gradients of values of a block, as they are found.
+    """The gradients of a block's values, found by walking back from its end.
 
-    flow: what gradients through loops, branches and calls share. waiting: for each value, what its
-    readers have passed back so far.
+    flow: the state that gradients through loops, branches and calls share. waiting: for each value,
+    the gradients that its readers have passed back so far.
     """
 
     emit: Emitter
@@ -74,10 +75,11 @@ class Backward:
     def run(
         self, block: Block, wanted: Sequence[SSAValue], given: Passed
     ) -> dict[SSAValue, SSAValue]:
-        """The gradients of wanted values. A value that the given ones do not depend on has none.
+        """The gradients of wanted values; a value on which no given gradient's value depends has
+        none.
 
-        given: gradients of some values. Raises InputError for an operation on the way that has
-        no gradient.
+        given: (value, gradient) pairs to begin with. Raises InputError for an operation without a
+        gradient between the two.
         """
         way = on_the_way(block, wanted, [value for value, _ in given])
         reached = {*wanted, *(v for op in way for v in op.results)}
@@ -119,16 +121,17 @@ class Backward:
     def _walk(
         self, emit: Emitter, block: Block, wanted: Sequence[SSAValue], given: Passed
     ) -> dict[SSAValue, SSAValue]:
-        """Walk back through a block inside of this one, or of a function."""
+        """Walk back through a nested block, or the body of a function."""
         return Backward(emit, self.flow).run(block, wanted, given)
 
     def _total(self, value: SSAValue) -> SSAValue | None:
-        """The sum of what the readers of a value have passed back; None if they passed nothing."""
+        """The sum of the gradients that the readers of a value have passed back; None without
+        any."""
         parts = self.waiting.get(value)
         if not parts:
             return None
         if len(parts) > 1:
-            # Elements that are only stored cannot be added.
+            # Elements of stored-only types cannot be added.
             if nn.element_of(value) in STORED:
                 parts = [self.emit(nn.CastOp(each, f32)) for each in parts]
             self.waiting[value] = parts = [narrowed(self.emit, self.emit.add(parts), value)]

@@ -1,4 +1,4 @@
-"""The rules of operations: what each passes back, by class; other operations follow their space."""
+"""The gradient rule of each operation class; other operations are differentiated by their space."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from .summaries import summarized
 from .turns import narrowed
 
 Gradients = Sequence[SSAValue | None]
-"""Of the results of an operation; None where nothing is passed back."""
+"""The gradients of an operation's results; None for a result without one."""
 
 Rule = Callable[[Emitter, Operation, Gradients, Sequence[int]], dict[int, SSAValue]]
-"""The gradients of the wanted operands. Raises NoGradient if the operation has none."""
+"""Computes the gradients of the wanted operands. Raises NoGradient if the operation has none."""
 
 
 def passed_back(
     emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
-    """The gradients of the wanted operands of an operation, by index; one left out is 0.
+    """The gradients of the wanted operands of an operation, by index. A missing index means 0.
 
     Raises NoGradient if the operation has none.
     """
@@ -43,7 +43,7 @@ def passed_back(
     if isinstance(op, Structured):
         result = op.results[0]
         if isinstance(op, nn.ComputeOp) and wanted:
-            # It may sum narrow elements in wide ones.
+            # The operation may sum narrow elements in a wide type.
             like = op.operands[wanted[0]]
             gradient, result = narrowed(emit, gradient, like), narrowed(emit, result, like)
         return differentiated(emit, op.structure(), op.operands, result, gradient, wanted)
@@ -53,14 +53,14 @@ def passed_back(
 
 
 def has_rule(op: Operation) -> bool:
-    """Whether an operation is differentiated as a whole, and not by its parts."""
+    """Whether an operation has a rule of its own and need not be decomposed."""
     return type(op) in RULES
 
 
 def _moved(
     emit: Emitter, op: Operation, gradient: SSAValue, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
-    """The transposes of moves."""
+    """The transposes of an operation's moves, applied to its gradient."""
     assert isinstance(op, Movement)
     found: dict[int, SSAValue] = {}
     for k, move in enumerate(op.moves()):
@@ -150,7 +150,7 @@ def _bitcast(
 def _conv(
     emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
-    """The space decides; these are the operations that it is expected to be."""
+    """By the operation's space; `nn.conv` and its gradients are the candidate operations."""
     assert isinstance(op, nn.ConvOp)
     gradient = _only(gradients)
     stride, dilation, low = op.lists
@@ -220,7 +220,7 @@ def _gather_along(
     assert isinstance(op, nn.GatherAlongOp)
     shape, axis = nn.shape_of(op.table), op.table_axis
     made = emit(nn.ScatterAlongOp(_only(gradients), op.indices, "sum", axis, shape[axis]))
-    # Rows of the table that the indices do not reach.
+    # Clear the rows of the table that the indices do not reach.
     high = [n - m for n, m in zip(shape, nn.shape_of(made), strict=True)]
     return {0: emit(nn.PadOp(made, [0] * len(shape), high)) if any(high) else made}
 
@@ -248,11 +248,11 @@ def _scatter(
 
 @dataclass(frozen=True)
 class _Merge:
-    """A lookup that merges updates into the rows of a table, which it may have before.
+    """The gradient of a lookup that merges updates into the rows of a table.
 
-    result: the table that it makes. gradient: of that. table: what is there before; None if nothing
-    is. merged: the table that a combiner merges updates into, with one of the numbers that a table
-    has before. looked_up: the rows of a table that the indices name.
+    result: the resulting table. gradient: its gradient. table: the table before the updates; None
+    if it begins with the combiner's identity. merged: merges updates by a combiner, beginning with
+    an optional table. looked_up: the rows of a table that the indices name.
     """
 
     emit: Emitter
@@ -264,11 +264,13 @@ class _Merge:
     looked_up: Callable[[SSAValue], SSAValue]
 
     def passed(self, combiner: str) -> list[SSAValue]:
-        """What goes to the updates, and to the table, if there is one."""
+        """The gradient of the updates, then that of the table, if there is one."""
         return self._of_product() if combiner == "prod" else self._of_extreme()
 
     def _of_extreme(self) -> list[SSAValue]:
-        """A row shares its gradient among the updates, and the row before, that equal it."""
+        """Split the gradient of an element equally among the updates and the old element that equal
+        it.
+        """
         emit, result, updates, table = self.emit, self.result, self.updates, self.table
         there, one = self.looked_up(result), emit.constant(1.0, self.gradient)
         own = None if table is None else emit(nn.MatchOp(table, result, one))
@@ -278,11 +280,15 @@ class _Merge:
         return found if table is None else [*found, emit(nn.MatchOp(table, result, share))]
 
     def _of_product(self) -> list[SSAValue]:
-        """Each factor gets the product of the others of its row, which is 0 if one of them is 0."""
+        """Multiply the gradient by the product of the other factors of the same element.
+
+        The product of the others is 0 if one of them is 0, so factors are counted and divided
+        without zeros.
+        """
         emit, table = self.emit, self.table
         zero, one = emit.zero(self.gradient), emit.constant(1.0, self.gradient)
         factors = [self.updates] if table is None else [self.updates, table]
-        # How many zeros a factor is, and the factor without them.
+        # For each factor, 1 where it is 0, and the factor with zeros replaced by 1.
         zeros = [emit(nn.MatchOp(each, zero, one)) for each in factors]
         others = [emit(nn.SelectOp(emit(nn.EqualOp(each, zero)), one, each)) for each in factors]
         product = self.merged("prod", others[0], others[1] if table is not None else None)
@@ -299,7 +305,8 @@ class _Merge:
 def _update(
     emit: Emitter, op: Operation, gradients: Gradients, wanted: Sequence[int]
 ) -> dict[int, SSAValue]:
-    """Updates pass back the rows that they were merged into; a replaced element passes nothing."""
+    """Updates get the gradient of the rows that they were merged into; a replaced element gets
+    0."""
     assert isinstance(op, nn.UpdateOp)
     gradient, combiner, axis = _only(gradients), op.combiner.data, op.table_axis
     shape = nn.shape_of(op.updates)
@@ -308,7 +315,7 @@ def _update(
     def rows(table: SSAValue) -> SSAValue:
         if all(n == 1 for i, n in enumerate(places) if i != axis):
             found = emit(nn.GatherOp(table, emit.reshaped(indices, (places[axis],)), axis))
-            # One index may be that of all updates.
+            # The indices may be the same for all elements of a row.
             return emit.expanded(found, shape)
         return emit(nn.GatherAlongOp(table, emit.expanded(indices, shape), axis))
 
@@ -324,7 +331,7 @@ def _update(
     if combiner == "sum":
         return {**found, 2: gradient}
     if found and shape[axis] > 1:
-        # Of several updates of one element, only the last one counts.
+        # Of several updates of one element, only the last one gets its gradient.
         place = emit(nn.IotaOp(nn.tensor(shape, i32), [d == axis for d in range(len(shape))]))
         start = emit(nn.ConstantOp(np.full(nn.shape_of(op.table), -1, np.int32)))
         last = emit(nn.UpdateOp(place, indices, start, "max", axis))
@@ -353,7 +360,7 @@ def _scan_of_sums(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAValue:
 
 
 def _scan_of_extremes(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAValue:
-    """All goes to the first element that reached the maximum or minimum: it is scattered there."""
+    """Scatter each gradient to the first element that reached the maximum or minimum."""
     x, axis, reverse = op.operand, op.axis.value.data, op.reverse is not None
     shape = nn.shape_of(x)
     size = shape[axis]
@@ -361,7 +368,8 @@ def _scan_of_extremes(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAVa
         return gradient
     before = emit(nn.ScanOp(x, op.combiner.data, axis, exclusive=True, reverse=reverse))
     compare = nn.GreaterOp if op.combiner.data == "max" else nn.LessOp
-    # Places count in the order of the scan, so that the last one that is new is the largest.
+    # Places are numbered in the order of the scan, so the latest new extreme has the largest
+    # number.
     start, step = (size - 1, -1) if reverse else (0, 1)
     steps = [step if d == axis else 0 for d in range(len(shape))]
     place = emit(nn.IotaOp(nn.tensor(shape, i32), steps, start))
@@ -403,7 +411,7 @@ def _scan_of_products(emit: Emitter, op: nn.ScanOp, gradient: SSAValue) -> SSAVa
 
 
 def _shifted(emit: Emitter, value: SSAValue, axis: int, by: int, *, reverse: bool) -> SSAValue:
-    """A value moved along an axis in the order of a scan, with zeros where nothing comes from."""
+    """A value shifted along an axis in the order of a scan, with zeros at the beginning."""
     by = -by if reverse else by
     rank = len(nn.shape_of(value))
     low = [by if d == axis else 0 for d in range(rank)]
@@ -416,7 +424,7 @@ SCANS: dict[str, Callable[[Emitter, nn.ScanOp, SSAValue], SSAValue]] = {
     "min": _scan_of_extremes,
     "prod": _scan_of_products,
 }
-"""What a scan passes back, by its combiner."""
+"""The rule of a scan, by combiner."""
 
 
 def _sort(
@@ -487,4 +495,6 @@ RULES: dict[type[Operation], Rule] = {
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _log_softmax,
 }
-"""Rules of operations whose gradient has a name, or does not follow from a space and a body."""
+"""Rules of operations whose gradient is a named operation, or does not follow from a space and a
+body.
+"""

@@ -13,15 +13,15 @@ from .program import end_of, inputs_of, outputs_of, rename_results
 from .turns import row_of, with_row, zeros
 
 STEP = "step"
-"""The last part of the location of what reads the batch of a step and collects its results."""
+"""The last part of the location of operations that read a step's batch and collect its results."""
 
 
 def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
-    """Let a function that does a step do several.
+    """Turn a function that does one step into one that does several in a run.
 
-    All that it does becomes the body of a loop, with the loads and stores of its states, so that a
-    step finds what the step before it has left. Each input and each result gets a first axis of
-    steps. Constants stay in front of the loop.
+    All its operations become the body of a loop, including the loads and stores of its states, so
+    each step sees the states that the step before has left. Each input and each result gets a first
+    axis of steps. Constants stay in front of the loop.
     """
     block, names = main.body.block, list(inputs_of(main))
     body = Block(arg_types=(control.TURN,))
@@ -52,7 +52,8 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     for value in results.values():
         tables.append(zeros(outer, value, (count,)))
         table = body.insert_arg(tables[-1].type, turn.index)
-        # A result is kept where it is made, so that the step ends as a single one does.
+        # Insert the row of a result right after the result, so that the step ends as a single step
+        # does.
         maker = value.owner
         behind = maker.next_op if isinstance(maker, Operation) and maker.parent is body else None
         emit = Emitter(edit, yielding if behind is None else behind, main, STEP)

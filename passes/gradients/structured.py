@@ -1,8 +1,9 @@
-"""The mechanical rule: what any space with any body passes back to its operands.
+"""The general rule: the gradients of any space with any body.
 
-A body says what a point passes back (its slope), and the transpose of the space says to which
-elements. Combiners have slopes too: a sum passes its gradient on to every point, a maximum shares
-it equally among the points that equal it, a product multiplies it by the product of the others.
+The slope of the body gives the gradient that a point passes back, and the transpose of the space
+gives the element that receives it. Combiners have slopes too: a sum passes its gradient on to every
+point, a maximum shares it equally among the points that equal it, a product multiplies it by the
+product of the others.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from .emit import Emitter, points
 from .errors import NoGradient
 
 Read = tuple[SSAValue, AccessMap]
-"""A value, and where each point reads it."""
+"""A value with the access map by which points read it."""
 
 EXTREMES = ("max", "min")
 
 MATCHED = call("match", Term("a"), Term("y"), Term("g"))
-"""What an extreme passes back to each of its elements: g where the element equals it."""
+"""The slope of an extreme: g where the element equals the extreme, else 0."""
 
 
 def differentiated(
@@ -42,8 +43,8 @@ def differentiated(
 ) -> dict[int, SSAValue]:
     """The gradients of the wanted operands of a structured operation with one result.
 
-    named: for each operand, operations that its gradient may be; one that is replaces the space.
-    Raises NoGradient for bodies without a rule.
+    named: for each operand, candidate operations for its gradient; one with the same space and body
+    is used instead of an nn.compute. Raises NoGradient for bodies without a rule.
     """
     if structure.space.coordinates:
         places = structure.with_coordinates(range(len(operands)), [-1] * _count(structure))
@@ -105,7 +106,7 @@ def differentiated(
 
 
 def related_by(space: Space, operands: Sequence[SSAValue]) -> list[Read]:
-    """The operands of the relations of a space."""
+    """The operands of the relations of a space, with their maps."""
     return [(operands[each.operand], space.operands[each.operand]) for each in space.relations]
 
 
@@ -116,7 +117,7 @@ def _count(structure: Structure) -> int:
 def _counted(
     emit: Emitter, structure: Structure, operands: Sequence[SSAValue], gradient: SSAValue
 ) -> tuple[Structure, list[SSAValue]]:
-    """A structure that reads each coordinate from an nn.iota, and its operands."""
+    """The structure with an nn.iota operand instead of each coordinate, and all its operands."""
     space, element = structure.space, nn.element_of(gradient)
     maps: list[AccessMap] = []
     values: list[SSAValue] = []
@@ -135,11 +136,11 @@ def _counted(
 
 
 PASSED = "passed"
-"""The name of what points pass back, once it is computed at all of them."""
+"""The name of a gradient that has been computed at all points."""
 
 
 def _reads_result(body: Body, wanted: Sequence[int]) -> bool:
-    """Whether a slope reads the value of its point, which a sum has merged."""
+    """Whether a slope reads the result of the function at its point, which merging has not kept."""
     slopes = FUNCTIONS[body.function].slopes
     terms = [slopes[k](Values(body.parameters)) for k in wanted]
     return any(term is not None and "y" in term.values() for term in terms)
@@ -161,7 +162,7 @@ def _broadcasts(shape: Sequence[int], to: Sequence[int]) -> bool:
 
 
 def _is_direct(term: Term) -> bool:
-    """Whether a term is a value, or one function of values that include the gradient."""
+    """Whether a term is a value, or one function of values among which is the gradient."""
     names = [each.name for each in term.operands]
     return term.is_value or (all(each.is_value for each in term.operands) and "g" in names)
 
@@ -178,7 +179,7 @@ def _read(emit: Emitter, name: str, reads: Mapping[str, Read]) -> Read:
 
 
 def with_calls_at_points(emit: Emitter, space: Space, term: Term, reads: dict[str, Read]) -> Term:
-    """Compute a term at all points, and return the value that it became, among the reads."""
+    """Compute a term at all points. Returns a term for the result, which is added to `reads`."""
     every, access = points(space, space.results[0])
     made: dict[Term, Read] = {}
 
@@ -211,7 +212,8 @@ def computed(
 def merged(
     emit: Emitter, space: Space, body: Body, given: Sequence[Read], related: Sequence[Read]
 ) -> SSAValue:
-    """A body at the points that meet the relations of a space, merged where its result is.
+    """A body at the points that meet the relations of a space, merged over its reduction
+    dimensions.
 
     related: the operands of the relations.
     """
@@ -228,7 +230,10 @@ def merged(
 def _at_points(
     emit: Emitter, structure: Structure, reads: Mapping[str, Read], related: Sequence[Read]
 ) -> dict[str, Read]:
-    """What slopes read where points are merged: y becomes the value of a point, g its gradient."""
+    """The values that slopes read at each point, where y is the function's value at the point.
+
+    g is the gradient of that value: the combiner's slope has been applied to it.
+    """
     space, body = structure.space, structure.body
     every, access = points(space, space.results[0])
     given = [reads[name] for name in OPERANDS if name in reads]
@@ -248,7 +253,7 @@ def _at_points(
 def share(
     emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read], related: Sequence[Read]
 ) -> Read:
-    """The gradient of an extreme, divided by the number of points that equal it."""
+    """The gradient of an extreme, divided by the number of points that equal the extreme."""
     one = emit.constant(1.0, value[0])
     given = [value, reads["y"], (one, AccessMap(()))]
     count = merged(emit, space, Body("match", "sum"), given, related)
@@ -259,7 +264,9 @@ def share(
 def _shared(
     emit: Emitter, space: Space, value: Read, reads: Mapping[str, Read], related: Sequence[Read]
 ) -> Read:
-    """The gradient of an extreme at each point: an equal share where the point equals it."""
+    """The gradient of an extreme at each point: its share where the point equals the extreme, else
+    0.
+    """
     every, access = points(space, space.results[0])
     passed = [value, reads["y"], share(emit, space, value, reads, related)]
     return computed(emit, every, access, "match", (), passed), access
@@ -268,7 +275,8 @@ def _shared(
 def _by_the_others(
     emit: Emitter, space: Space, value: Read, gradient: Read, related: Sequence[Read]
 ) -> Read:
-    """The gradient of a product at each point: times the product of all other points."""
+    """The gradient of a product at each point: the gradient times the product of all other
+    points."""
     every, access = points(space, space.results[0])
     # A point that does not meet the relations is a factor of 1.
     spread = merged(emit, every, Body("identity", "prod"), [value], related)

@@ -23,7 +23,7 @@ A = Term("a")
 """An element that is merged."""
 
 Passed = tuple[Term, Mapping[str, SSAValue]]
-"""What an element gets, and the values that the expression reads: one per result element."""
+"""The gradient of an element as an expression, and the values it reads: one per result element."""
 
 
 def summarized(
@@ -57,7 +57,7 @@ def _moments(emit: Emitter, op: Operation, gradients: Sequence[SSAValue | None])
 
 
 def _count(emit: Emitter, op: Operation) -> int | SSAValue:
-    """How many elements each result element merges; a value if that is not always the same."""
+    """The number of elements that each result element merges; a value if the numbers differ."""
     space = _structure(op).space
     partly = _partly_outside(op)
     merged_points = prod(space.dims[d].size for d in space.of_kind("reduction"))
@@ -67,12 +67,12 @@ def _count(emit: Emitter, op: Operation) -> int | SSAValue:
     ones = emit.constant(1.0, like, [axis.size for axis in partly])
     counted = Space(space.dims, (), space.results[:1])
     found = merged(emit, counted, Body("identity", "sum"), [(ones, AccessMap(partly))], ())
-    # Nothing is passed back where nothing is merged, whatever it is divided by.
+    # Where nothing is merged, nothing is passed back, so dividing by 1 is as good as any number.
     return emit(nn.MaxOp(found, emit.constant(1.0, like)))
 
 
 def _over(emit: Emitter, gradient: SSAValue, count: int | SSAValue, factor: float) -> SSAValue:
-    """A factor times a gradient, over a count."""
+    """The quotient factor * gradient / count."""
     if isinstance(count, int):
         return emit(nn.ScaleOp(gradient, factor / count))
     scaled = gradient if factor == 1.0 else emit(nn.ScaleOp(gradient, factor))
@@ -80,7 +80,9 @@ def _over(emit: Emitter, gradient: SSAValue, count: int | SSAValue, factor: floa
 
 
 def _exp_sum(emit: Emitter, op: Operation, gradients: Sequence[SSAValue | None]) -> Passed:
-    """The slope of the sum is exp(a - max); that of the maximum is taken away where a equals it."""
+    """The slope of the sum is exp(a - max). The maximum lowers the sum, which is subtracted where a
+    = max.
+    """
     of_largest, of_sum = gradients
     largest, total = op.results
     parts: list[Term] = []
@@ -105,13 +107,13 @@ RULES: dict[str, Callable[[Emitter, Operation, Sequence[SSAValue | None]], Passe
     "moments": _moments,
     "exp_sum": _exp_sum,
 }
-"""What each element gets, by combiner."""
+"""The gradient of an element, by combiner."""
 
 
 def _at_elements(
     emit: Emitter, op: Operation, term: Term, values: Mapping[str, SSAValue]
 ) -> SSAValue:
-    """The sum of what the points that read an element pass back to it."""
+    """The gradient of the operand: for each element, the sum over the points that read it."""
     operand, structure = op.operands[0], _structure(op)
     shape = nn.shape_of(operand)
     if isinstance(op, nn.SummarizeOp):
@@ -133,7 +135,7 @@ def _at_elements(
 
 
 def _extreme(emit: Emitter, op: Operation, kind: Extreme, gradient: SSAValue) -> SSAValue:
-    """The value of an extreme passes back what a maximum or minimum does."""
+    """The gradient of an extreme's value, which is that of a maximum or minimum."""
     own, operand = _structure(op).space, op.operands[0]
     (access,) = own.operands
     space = Space(own.dims, (access,), own.results[:1])
@@ -142,7 +144,7 @@ def _extreme(emit: Emitter, op: Operation, kind: Extreme, gradient: SSAValue) ->
     if not partly or (_is_read_there(op) and access.fill == body.identity):
         structure = Structure(space, body)
         return differentiated(emit, structure, [operand], op.results[0], gradient, [0])[0]
-    # What is outside must not equal the extreme.
+    # Points outside must not equal the extreme.
     inside = _mask(emit, partly)
     every, at_points = points(space, space.results[0])
     never = emit.constant(body.identity, operand)
@@ -161,7 +163,7 @@ def _structure(op: Operation) -> Structure:
 
 
 def _partly_outside(op: Operation) -> tuple[AxisMap, ...]:
-    """The axes of the tensor in which positions count that some points are outside of."""
+    """The axes of position tensors that some points lie outside of."""
     space = _structure(op).space
     return tuple(
         axis
@@ -178,17 +180,18 @@ def _always_reached(axis: AxisMap, sizes: tuple[int, ...]) -> bool:
 
 
 def _inside(emit: Emitter, op: Operation) -> Read | None:
-    """Whether each point contributes; None if that holds of all points that read an element."""
+    """Whether each point contributes; None if every point that reads an element does."""
     partly = _partly_outside(op)
     return None if not partly or _is_read_there(op) else _mask(emit, partly)
 
 
 def _is_read_there(op: Operation) -> bool:
-    """Whether points outside the tensor in which positions count are outside the operand too."""
+    """Whether points outside the position tensors also lie outside the operand."""
     return set(_partly_outside(op)) <= set(_structure(op).space.operands[0].axes)
 
 
 def _mask(emit: Emitter, axes: Sequence[AxisMap]) -> Read:
-    """Whether points are inside a tensor, by those of its axes that they may be outside of."""
+    """Whether points lie inside a tensor. axes: those of its axes that points may lie outside
+    of."""
     ones = Blob(np.broadcast_to(np.array(True), tuple(axis.size for axis in axes)))
     return emit(nn.ConstantOp(ones)), AccessMap(tuple(axes))

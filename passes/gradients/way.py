@@ -1,4 +1,4 @@
-"""Which operations gradients pass through on their way from a loss to what it depends on."""
+"""The operations that gradients pass through between a loss and the values it depends on."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def is_float(value: SSAValue) -> bool:
 def on_the_way(
     block: Block, start: Collection[SSAValue], end: Collection[SSAValue]
 ) -> list[Operation]:
-    """The operations of a block through which values of `end` depend on some of `start`.
+    """The operations of a block through which values of `end` depend on values of `start`.
 
     Only dependence through floats counts: an integer has no gradient, and passes none on. But
     integers that hold the bits of a float count until they become a float again, so that an
-    `nn.bitcast` between is found.
+    `nn.bitcast` in between is found.
     """
     known, bits, readers = set(start), set[SSAValue](), list[Operation]()
     for op in block.ops:
@@ -40,7 +40,7 @@ def on_the_way(
 
 
 def reached(block: Block, start: Iterable[SSAValue]) -> set[SSAValue]:
-    """The floats of a block that depend on some of `start`, and these themselves."""
+    """The floats of a block that depend on values of `start`, including these."""
     known = set(start)
     for op in block.ops:
         if any(v in known for v in read_by(op) if is_float(v)):
@@ -49,14 +49,14 @@ def reached(block: Block, start: Iterable[SSAValue]) -> set[SSAValue]:
 
 
 def needed(block: Block, end: Iterable[SSAValue]) -> set[SSAValue]:
-    """The floats that some of `end` depend on, and these themselves."""
+    """The floats on which values of `end` depend, including these."""
     return _leading_to(list(block.ops), end, ())[1]
 
 
 def _leading_to(
     ops: list[Operation], end: Iterable[SSAValue], bits: Collection[SSAValue]
 ) -> tuple[list[Operation], set[SSAValue]]:
-    """The operations and values that some of `end` depend on, by floats or by bits of them."""
+    """The operations and values on which `end` depends, through floats or bits of floats."""
     found, values = list[Operation](), set(end)
     for op in reversed(ops):
         if any(v in values for v in op.results if is_float(v) or v in bits):
@@ -66,6 +66,6 @@ def _leading_to(
 
 
 def read_by(op: Operation) -> list[SSAValue]:
-    """What an operation reads, that of its regions included."""
+    """The values that an operation reads, including the reads in its regions."""
     inner = op.walk() if op.regions else (op,)
     return [v for each in inner for v in each.operands]

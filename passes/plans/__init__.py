@@ -1,1 +1,1 @@
-"""What a plan means: the operator it cuts, its steps, and the layouts of its tensors."""
+"""The meaning of a plan: the cut operator, its steps, and the layouts of its tensors."""

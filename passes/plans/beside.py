@@ -1,16 +1,17 @@
-"""What other programs hold on the tiles, as an attribute of a module.
+"""The states and constants of other programs on the tiles, as an attribute of a module.
 
-A program that shares a machine with others saves time if it finds its weights where they are. Its
-module lists what the others hold, by the names of states and the digests of constants. plan-splits
-looks its own states and constants up there, and writes what it finds on them as homes that are
-wishes (see dialects/home.py). Constants are looked up by value because passes make them: two
-programs scale a weight by the same numbers, and both have the same constant.
+A program that shares a machine with others saves time if its weights are already where it wants
+them. Its module lists the states and constants of the others, by the names of states and the
+digests of constants. plan-splits looks up the module's own states and constants in this list, and
+writes the places that it finds on them as homes that are wishes (see dialects/home.py). Constants
+are looked up by value because passes make them: two programs scale a weight by the same numbers,
+and both have the same constant.
 
     builtin.module attributes {abele.beside = {w = [{home = #abele.layout<[8 by 4, 4] (d0, d1) of
     [8, 4]>, address = 1024 : i64, reload = 12 : i64}]}}
 
-The list may be empty: others may still come. It stays, empty, when its homes have been written, and
-allocate then chooses addresses for a program that is not alone.
+An empty list means that other programs may come later. Once the homes are written, the list is
+emptied but stays, so that allocate chooses addresses for a program that shares its tiles.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 
 BESIDE = "abele.beside"
-"""The attribute of a module that lists what other programs hold."""
+"""The attribute of a module that lists the states and constants of other programs."""
 
 
 def write_beside(module: ModuleOp, held: Mapping[str, Sequence[Home]]) -> None:
-    """Write what other programs hold on a module.
+    """List the states and constants of other programs on a module.
 
     held: homes with a reload, by the name of the state or the digest of the constant. A constant
     may lie at several places.
@@ -45,10 +46,10 @@ def write_beside(module: ModuleOp, held: Mapping[str, Sequence[Home]]) -> None:
 
 
 def wish_homes(module: ModuleOp) -> None:
-    """Write the homes that the module's list has for its states and constants on them.
+    """Write the homes of the module's list on its states and constants.
 
-    Those that have a home keep it. Raises InputError for a list that is not well formed, and for a
-    home that does not suit its state or constant.
+    A state or constant that already has a home keeps it. Raises InputError for a malformed list,
+    and for a home that does not suit its state or constant.
     """
     listed = module.attributes.get(BESIDE)
     if listed is None:

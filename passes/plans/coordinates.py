@@ -17,10 +17,10 @@ from ...ir.upstream import VerifyException
 
 @dataclass(frozen=True)
 class Read:
-    """A structure, and what it reads.
+    """A structure whose nn.iota operands have become coordinates.
 
-    operands: those of its space. absorbed: the places, among the operands given, of those that are
-    coordinates now.
+    structure, operands: the new structure, and the operands of its space. absorbed: the indices of
+    the old operands that are coordinates now.
     """
 
     structure: Structure
@@ -29,12 +29,12 @@ class Read:
 
 
 def can_read(op: Operation) -> bool:
-    """Whether an operation may read coordinates: a function of elements with one result."""
+    """Whether an operation may read coordinates: it is elementwise and has one result."""
     return isinstance(op, Structured) and len(op.results) == 1
 
 
 def iota_of(value: SSAValue) -> nn.IotaOp | None:
-    """The nn.iota that defines a value; None if something else does."""
+    """The nn.iota that defines a value, or None."""
     return value.owner if isinstance(value.owner, nn.IotaOp) else None
 
 
@@ -44,11 +44,12 @@ def reading(
     result: SSAValue,
     find: Callable[[SSAValue], nn.IotaOp | None] = iota_of,
 ) -> Read:
-    """The structure with its operands, where those that an nn.iota defines are coordinates.
+    """The structure and its operands, with operands that an nn.iota defines turned into
+    coordinates.
 
-    An operand stays one if the body cannot read a coordinate in its place, if its map is more than
-    an affine expression, or if the type that numbers are read in does not hold them. result: what
-    the structure computes. find: the nn.iota that a value is.
+    An operand stays a tensor if the body cannot read a coordinate in its place, if its map is more
+    than an affine expression, or if the type in which numbers are read cannot hold them. result:
+    the result of the structure. find: returns the nn.iota that a value equals, or None.
     """
     given = tuple(operands)
     iotas = {i: iota for i, value in enumerate(given) if (iota := find(value)) is not None}
@@ -80,7 +81,8 @@ def reading(
 
 
 def _coordinate(iota: nn.IotaOp, space: Space, access: AccessMap, operand: int) -> Position | None:
-    """The coordinate that a map of an nn.iota reads; None if no affine expression is it."""
+    """The coordinate that equals an nn.iota read through a map; None if it is no affine
+    expression."""
     if access.shape != nn.shape_of(iota.result):
         return None
     start, total = iota.start.value.data, dict[int, int]()

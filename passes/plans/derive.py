@@ -1,4 +1,4 @@
-"""What follows from a plan: the cut operator, the layouts of its tensors, how partials combine.
+"""Consequences of a plan: the cut operator, the layouts of its tensors, the merging of partials.
 
 The planner and the conversion to partition both use these functions, so the plan that was priced
 is the plan that is built.
@@ -37,7 +37,8 @@ def leaves_partials(structure: Structure, plan: Plan) -> bool:
 
 
 def refined(structure: Structure, plan: Plan) -> tuple[Structure, tuple[int, ...], tuple[int, ...]]:
-    """An equivalent structure of which only parallel dimensions are cut, its split and its order.
+    """An equivalent structure in which only parallel dimensions are cut, with its split and its
+    order.
 
     Each split reduction dimension k keeps a block of itself and gets a new parallel dimension kp,
     appended in order of k. The result gets a leading axis kp for each. In the order, kp takes the
@@ -129,7 +130,7 @@ def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 @lru_cache(maxsize=8192)
 def _placed(structure: Structure, cells: Plan) -> tuple[Layout, ...]:
-    """The layouts that the compute reads. cells: a plan that says no more than where cells lie."""
+    """The layouts that the compute reads. cells: a plan reduced to the placement of cells."""
     cut, split, order = refined(structure, cells)
     return tuple(
         canonical(raw_layout(cut.space.dims, access, split, order, cells.first_tile))
@@ -138,7 +139,7 @@ def _placed(structure: Structure, cells: Plan) -> tuple[Layout, ...]:
 
 
 def _cells_of(plan: Plan) -> Plan:
-    """A plan without what does not decide where the cells of a step lie."""
+    """A plan reduced to the fields that decide where the cells of a step lie."""
     if not (plan.method or plan.workers or plan.combine):
         return plan
     return Plan(plan.split, plan.order, plan.first_tile, steps=plan.steps, ring=plan.ring)
@@ -147,16 +148,15 @@ def _cells_of(plan: Plan) -> Plan:
 def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
     """The layout that a plan wants each operand in.
 
-    The operands of a chain are wanted where partials are combined. For a plan of several steps, a
-    layout holds all parts of its operand: the parts of the steps side by side if that is possible,
-    else the layout that the plan would want in one step.
+    If there are partials, the compute that combines them decides the layouts of the chain's
+    operands. For a plan of several steps, a layout holds the whole operand: the parts of all steps
+    side by side if possible, else the layout of the same plan in one step.
     Raises ValueError if the plan leaves partials and has no combine.
     """
     if takes_steps(plan):
         step = next(passes_of(structure, plan))[0]
         each = operand_layouts(step.structure, step.plan)
-        # The combine is planned for one step. It reads the operands of the chain, and one step
-        # wants all of each.
+        # The combine has a single step, and reads all of each operand of the chain.
         plain = compute_layouts(structure, replace(plan, steps=(), ring=(), combine=None))
         return tuple(
             home_over_steps(structure, plan, i, layout) or whole
@@ -172,8 +172,7 @@ def operand_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 
 def result_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
-    """The layout in which the compute leaves one of its results, or of its partials if there are
-    any."""
+    """The layout of one result of the compute, or of the partials if a reduction is split."""
     cut, split, order = refined(structure, plan)
     return canonical(
         raw_layout(cut.space.dims, cut.space.results[result], split, order, plan.first_tile)
@@ -184,8 +183,8 @@ def combine_structure(structure: Structure, plan: Plan) -> Structure | None:
     """The structure that merges the partials; None if no reduction is split.
 
     Its dimensions are the result's axes, then one reduction for each split dimension, in order of
-    that dimension. Its operands are the partials, one per member, and the operands of the chain,
-    which it includes.
+    that dimension. Its operands are the partials, one per member, then the operands of the chain,
+    which this structure applies.
     """
     return _combine_structure(structure, _cells_of(plan))
 
@@ -223,7 +222,7 @@ def _combine_structure(structure: Structure, plan: Plan) -> Structure | None:
 
 
 def combining(structure: Structure, plan: Plan) -> tuple[Structure, Plan]:
-    """The structure that merges the partials of a plan, and its plan.
+    """The structure that merges the partials of a plan, and the plan of that merge.
 
     Raises ValueError if the plan has no combine.
     """
@@ -250,9 +249,10 @@ def final_layout(structure: Structure, plan: Plan, result: int = 0) -> Layout:
 
 @lru_cache(maxsize=8192)
 def home_of_free(wanted: Layout, itemsize: int, tiles: int) -> Layout:
-    """The layout of a tensor that may lie wherever its first user wants it.
+    """A layout for a tensor without a layout of its own, for instance an input, near its first
+    user.
 
-    Every element lies once, near the tiles that want it; in linear order if that is impossible.
+    Every element is stored once, on a tile that wants it; in linear order if that is impossible.
     """
     return spread(wanted) or linear_layout(wanted.shape, itemsize, tiles)
 
@@ -267,7 +267,7 @@ def movement_result_layout(shape: tuple[int, ...], plan: Plan) -> Layout:
 
 
 def check_ranks(structure: Structure, plan: Plan) -> None:
-    """Raise ValueError for a plan, or a combine in it, that has other dimensions."""
+    """Raise ValueError for a plan, or a combine in it, with another number of dimensions."""
     dims = [dim.name for dim in structure.space.dims]
     for what, given in (("split", plan.split), ("workers", plan.workers)):
         if len(given) != len(dims) and (given or what == "split"):

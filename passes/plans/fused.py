@@ -1,4 +1,4 @@
-"""The groups of a program as single operations, while plans are made and applied."""
+"""Groups as single operations, for the time in which plans are made and applied."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from .coordinates import Read, can_read, reading
 
 @irdl_op_definition
 class FusedOp(IRDLOperation, Structured):
-    """A group of operations, or one that reads coordinates, within FusedGroups.
+    """A group of operations, or an operation that reads coordinates, while FusedGroups is active.
 
     inputs: the operands of the group, without those that are coordinates. space, body: its
-    structure. key: which group it is. root: the name of its root.
+    structure. key: the number of the group in its FusedGroups. root: the name of its root.
     """
 
     name = "nn.fused"
@@ -67,20 +67,20 @@ class FusedOp(IRDLOperation, Structured):
 
 
 def operator_name(op: Operation) -> str:
-    """The name of an operation; of a group, that of its root."""
+    """The name of an operation; for a group, the name of its root."""
     return op.root.data if isinstance(op, FusedOp) else op.name
 
 
 @dataclass
 class FusedGroups:
-    """Within the block, each group of a module is one FusedOp in the place of its last member.
+    """Within the block, each group of a module is one FusedOp at the place of its last member.
 
-    Each operation that reads an nn.iota as a coordinate is a FusedOp too. An nn.iota that nobody
-    reads as a tensor is left out.
+    Each operation that reads an nn.iota as a coordinate is a FusedOp too. An nn.iota that no
+    operation reads as a tensor is removed for the time of the block.
 
-    Planner and conversion then need not know about groups. After the block, each FusedOp is the
-    members of its group again, and its plan is that of the root. A copy of a FusedOp becomes copies
-    of the members.
+    Planner and conversion therefore need not know groups. After the block, each FusedOp is replaced
+    by the members of its group, and its plan is written on the root. A copy of a FusedOp becomes
+    copies of the members.
     Raises InputError for a plan on a member that is not the root.
     """
 
@@ -97,7 +97,7 @@ class FusedGroups:
         return self
 
     def fuse(self) -> None:
-        """Make each group one operation, for good."""
+        """Replace each group by one operation permanently."""
         every = operations(self.module)
         self._free = nn.free_number(every)
         blocks = dict.fromkeys(op.parent for op in every)
@@ -114,7 +114,7 @@ class FusedGroups:
         self._absorb([op for op in every if isinstance(op, nn.IotaOp)])
 
     def _absorb(self, iotas: Sequence[nn.IotaOp]) -> None:
-        """Make each operation that can read a coordinate one that does."""
+        """Replace each operation that can read a coordinate by a FusedOp that does."""
         for iota in iotas:
             for use in tuple(iota.result.uses):
                 if use.operation.parent is None or not can_read(use.operation):
@@ -135,7 +135,7 @@ class FusedGroups:
         traceback: TracebackType | None,
     ) -> None:
         for iota, after in reversed(self._iotas):
-            # What followed is there still, unless somebody has replaced it.
+            # The next operation is still in the block, unless it has been replaced.
             if after is None or after.parent is None:
                 after = next(op for op in operations(self.module) if isinstance(op, FusedOp))
             assert after.parent is not None
@@ -158,7 +158,7 @@ class FusedGroups:
         hint = group.result.name_hint
         group.result.replace_all_uses_with(made.result)
         made.result.name_hint = hint
-        # Members wait outside of the program, and read arguments of a block of their own.
+        # Detached members read the arguments of a block of their own.
         inputs = Block(arg_types=[v.type for v in read.operands])
         given = iter(inputs.args)
         inner = {op.results[0] for op in group.members}

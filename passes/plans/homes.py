@@ -1,7 +1,7 @@
-"""The homes of a planned program: the layouts in which its inputs, states and constants lie.
+"""The homes of a planned program: the layouts in which its inputs, states and constants are stored.
 
-Operators have plans, which say in which layouts they read their operands. What no operator makes
-lies where the operators that read it want it, as far as they agree.
+The plans of operators decide in which layouts they read their operands. A tensor that no operator
+computes is stored in the layout that its readers want, as far as they agree.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Homes:
     def states(self) -> dict[str, Layout]:
         """The home of each state, by its name.
 
-        Others can copy from the home of a state that an operation stores to.
+        If an operation stores to a state, its home can be the source of a copy.
         """
         loads: dict[str, list[SSAValue]] = {}
         stored: set[str] = set()
@@ -66,15 +66,18 @@ class Homes:
         return self._home(tensor.get_shape(), _itemsize(tensor), [op.result], asked=_asked(op))
 
     def argument(self, value: SSAValue, tensor: TensorType[Attribute]) -> Layout:
-        """The home of an input of the program: near the tiles where its first reader wants it."""
+        """The home of an input of the program: near the tiles on which its first reader wants
+        it."""
         wish = next((w for w in self._wishes(value, spread=True) if w is not None), None)
         if wish is None:
             return self.linear(tensor)
         return home_of_free(wish, _itemsize(tensor), self.target.tiles)
 
     def updated(self, carried: SSAValue, yielded: SSAValue) -> Layout | None:
-        """The home of a value that a loop carries, if a turn yields updates of it at indices: the
-        layout that the updates want it in. None if it yields anything else."""
+        """The home of a carried value that each iteration updates at indices, else None.
+
+        It is the layout in which the update reads the value.
+        """
         found: Layout | None = None
         while yielded != carried:
             op = yielded.owner
@@ -89,11 +92,13 @@ class Homes:
 
     @property
     def turn(self) -> Layout:
-        """The home of a turn's number: every tile, as each runs the control program itself."""
+        """The home of an iteration number: every tile, because each tile runs the control
+        program."""
         return replicated_layout(self.target.tiles)
 
     def linear(self, tensor: TensorType[Attribute]) -> Layout:
-        """The home of what functions take and return, whoever calls them: linear order."""
+        """The home of a function's operands and results: linear order, the same for every
+        caller."""
         return linear_layout(tensor.get_shape(), _itemsize(tensor), self.target.tiles)
 
     def _home(
@@ -106,15 +111,15 @@ class Homes:
     ) -> Layout:
         """The home of a state or constant.
 
-        It is the layout that is asked for. If none is, it is the layout that all users want, else
-        the first wanted one that others can copy from, else linear order. values: the constant, or
-        what is loaded from the state. must_be_source: whether others have to be able to copy from
-        it.
+        It is the requested layout `asked`. Without one, it is the layout that all users want, else
+        the first wanted layout that can be the source of a copy, else linear order. values: the
+        constant, or the values loaded from the state. must_be_source: whether the home has to be
+        able to be the source of a copy.
         """
         wishes = [wish for value in values for wish in self._wishes(value)]
         known = [w for w in wishes if w is not None]
         if asked is not None:
-            # A reader that wants the same placement in other words needs no copy.
+            # A reader that wants the same placement in another form needs no copy.
             return next((w for w in known if placement(w) == placement(asked)), asked)
         if known and not must_be_source and len(known) == len(wishes) and len(set(known)) == 1:
             return known[0]
@@ -126,8 +131,9 @@ class Homes:
     def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
         """The layout that each use of a value wants, in program order.
 
-        None stands for any layout that can be copied from. spread: the value will be copied from a
-        layout near the wanted one.
+        None stands for any layout that can be the source of a copy. spread: whether the value will
+        be copied from a layout near the wanted one. Then a wanted layout counts even if it cannot
+        be the source of a copy.
         """
         wishes: list[Layout | None] = []
         for use in sorted(value.uses, key=lambda u: (self._positions[u.operation], u.index)):
@@ -136,7 +142,7 @@ class Homes:
                 wishes += self._wishes(op.results[0], spread=spread)
             elif isinstance(op, Structured):
                 wish = _wish(op, use.index)
-                # Each step copies its part from the layout of the whole.
+                # Each step copies its part from the layout of the whole tensor.
                 moves_on = takes_steps(plan_of(op)) and not wish.is_partition
                 wishes.append(None if moves_on and not spread else wish)
             else:
@@ -149,7 +155,7 @@ class Homes:
 
 
 def _asked(op: Operation) -> Layout | None:
-    """The layout that a state or constant is asked to lie in."""
+    """The home that a state or constant requests in its attributes, or None."""
     home = home_of(op)
     return None if home is None else home.layout
 
@@ -159,7 +165,7 @@ def _itemsize(tensor: TensorType[Attribute]) -> int:
 
 
 def _wish(op: Operation, operand: int) -> Layout:
-    """The layout that an operation's plan wants an operand in."""
+    """The layout in which an operation's plan reads an operand."""
     assert isinstance(op, Structured)
     try:
         return operand_layouts(op.structure(), plan_of(op))[operand]

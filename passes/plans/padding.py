@@ -1,4 +1,4 @@
-"""Which reduction dimensions may be cut into parts that need padding."""
+"""Whether the parts of a reduction dimension may be padded."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ def can_pad(structure: Structure, dim: int) -> bool:
     """Whether the parts of a reduction dimension may be padded without changing the result.
 
     Every operand that has the dimension is padded with the combiner's identity element, so the
-    body's function must map that element to itself. Indices do not count: those of padding name an
-    element as others do, to which whatever the other operands hold is added. If the body reads a
-    position that has the dimension, it ignores the padding anyway, which is outside.
+    body's function must map that element to itself. Index operands are an exception: padding may
+    name any element, because the identity is merged into it. If the body reads a position that has
+    the dimension, the padding lies outside the position's tensor and contributes nothing.
     """
     combiner, space = structure.body.combiner, structure.space
     touches = [dim in access.dims() for access in space.operands]
@@ -39,12 +39,14 @@ def can_pad(structure: Structure, dim: int) -> bool:
 
 
 def _ignores(structure: Structure, dim: int) -> bool:
-    """Whether points outside a dimension contribute nothing: they are outside a position."""
+    """Whether points past the end of a dimension contribute nothing, because a position excludes
+    them.
+    """
     return any(dim in each.access.dims() for each in structure.space.positions)
 
 
 def _carries_identity(structure: Structure) -> bool:
-    """Whether the function of a body maps what its combiner ignores to itself."""
+    """Whether a body's function maps the combiner's identity element to itself."""
     body = structure.body
     combiner = body.tuple_combiner
     if combiner is None:

@@ -1,4 +1,4 @@
-"""What a planned module says: the target that it is for, and the plan of each operation."""
+"""The decisions on a planned module: its target, and the plan of each operation."""
 
 from __future__ import annotations
 

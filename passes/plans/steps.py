@@ -4,9 +4,10 @@ A dimension may be cut in time as well as in space. Each step over a parallel di
 of the result. Each step over a reduction adds to the sums of the steps before it. A tile needs room
 for the operands of one step at a time.
 
-A reduction may also rotate round the tiles that a parallel dimension (the ring) is cut over. Each
-tile begins with another part, so no two tiles hold the same part at once. An operand of which all
-these tiles would hold a copy is then stored once, and its parts move on by one tile at each step:
+A reduction may also rotate around the tiles over which a parallel dimension (the ring) is cut. Each
+tile begins with a different part, so no two tiles hold the same part at once. An operand of which
+each tile would otherwise hold a copy is stored once, and its parts move on by one tile at each
+step:
 
     k in 3 steps, not rotated:   tile 0: 0 1 2   tile 1: 0 1 2   tile 2: 0 1 2
     k in 3 steps, rotated:       tile 0: 0 1 2   tile 1: 1 2 0   tile 2: 2 0 1
@@ -31,7 +32,7 @@ from ...ir.geometry.space import AccessMap, AxisMap, Dim, Position, Relation, Sp
 ADDS = {"sum": "add", "max": "max", "min": "min", "prod": "mul"}
 """By combiner, the function that merges the result of a step with that of the steps before.
 
-Combiners of several values are not here: a step begins with the members that another has left.
+Combiners of several values are not here: a step begins with the members of the step before.
 """
 
 
@@ -148,7 +149,8 @@ def _part(
 ) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
     """The structure of a step, and the first element of its part of each result.
 
-    rings: pairs of a reduction and the dimension round whose tiles it goes. parts: of each ring.
+    rings: pairs of a reduction and the dimension around whose tiles it rotates. parts: the parts of
+    each ring.
     """
     space = structure.space
     sizes, dims, results = _sizes_of_parts(space, steps)
@@ -252,7 +254,7 @@ def _in_rings(
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
     """An access map in which some dimensions are sums of several.
 
-    more: for a dimension, the further ones, each with the number of elements that it advances by.
+    more: for each such dimension, the dimensions to add, each with its coefficient.
     """
     return replace(
         access,
@@ -270,7 +272,8 @@ def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]])
 def _in_blocks(
     access: AccessMap, r: int, outer: tuple[int, int], dims: tuple[Dim, ...]
 ) -> AccessMap:
-    """A result whose axis along a ring is split into three: rounds, tiles, elements of a tile."""
+    """A result map whose axis along a ring is split into three: rounds, tiles, elements of a
+    tile."""
     axes: list[AxisMap] = []
     for axis in access.axes:
         if axis.terms == ((r, 1),):
@@ -285,10 +288,11 @@ def _axis(size: int, dim: int) -> AxisMap:
 
 
 def adding(structure: Structure, chain: bool) -> Structure:
-    """The structure that adds its result to that of an earlier step.
+    """The structure of a step that adds to the result of an earlier step.
 
-    The earlier result is an operand, after the structure's own; of a combiner of several values,
-    each member is. chain: whether the structure's chain follows, or the results are finished.
+    The earlier result is a further operand, after the structure's own; for a combiner of several
+    values, each member is one. chain: whether this is the last step, which applies the chain or
+    finishes the members.
     """
     own = structure.own_operands
     if structure.body.tuple_combiner is not None:
@@ -302,7 +306,7 @@ def adding(structure: Structure, chain: bool) -> Structure:
     assert body.combiner is not None
     left = AccessMap(space.results[0].axes)
     extras, then = (space.operands[own:], body.then) if chain else ((), ())
-    # What is left comes before the operands of the chain.
+    # The operands from the earlier step come before those of the chain.
     positions = structure.chain_coordinates(structure.own_places + 1) if chain else ()
     return Structure(
         replace(space, operands=(*space.operands[:own], left, *extras), positions=positions),
@@ -331,7 +335,7 @@ def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -
 
 
 def result_over_steps(plan: Plan, step: Step, layout: Layout, result: int = 0) -> Layout:
-    """The layout of a whole result, given the layout of each step's part."""
+    """The layout of a whole result, from the layout of each step's part."""
     axes = step.structure.space.results[result].axes
     cuts = [
         (i, plan.steps[d], axis.size)
@@ -345,7 +349,7 @@ def result_over_steps(plan: Plan, step: Step, layout: Layout, result: int = 0) -
 def home_over_steps(
     structure: Structure, plan: Plan, operand: int, layout: Layout
 ) -> Layout | None:
-    """The layout of a whole operand, given the layout of the first step's part.
+    """The layout of a whole operand, from the layout of the first step's part.
 
     None if parts overlap, or if a tile needs another part at each step of a ring.
     """

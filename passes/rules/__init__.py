@@ -1,1 +1,1 @@
-"""The rules that abele applies itself, and what they may call."""
+"""The rules that abele's own passes apply, and the Python functions that these rules call."""

@@ -47,10 +47,10 @@ def binary(cls: type[Operation]) -> bool:
 
 
 def _made_of(value: SSAValue, needs: Callable[[Operation], Iterable[SSAValue] | None]) -> bool:
-    """Whether operations of one kind alone make a value, all the way back.
+    """Whether a value is computed only by operations of one kind, back to its sources.
 
-    needs: the operands of an operation that such operations have to make too; None for an operation
-    of another kind. Arguments of blocks are of none.
+    needs: returns the operands that must be of the same kind for an operation of the kind, else
+    None. Block arguments are not of the kind.
     """
     pending, seen = [value], set[SSAValue]()
     while pending:
@@ -109,7 +109,7 @@ def only_element(blob: Attribute) -> float:
 
 @guard
 def one_number(blob: Attribute) -> bool:
-    """Whether a constant has several elements, all of the same bits."""
+    """Whether a constant has several elements, all with the same bits."""
     if not isinstance(blob, BlobAttr) or blob.array.size < 2:
         return False
     stored = blob.data.stored
@@ -156,19 +156,21 @@ _KEEP_UNSIGNED = (
 
 @guard
 def unsigned(value: SSAValue) -> bool:
-    """Whether no element can be negative or -0. Some may be no numbers."""
+    """Whether every element is positive, +0 or NaN: none can be negative or -0."""
     return _made_of(value, _read_unsigned)
 
 
 def _read_unsigned(op: Operation) -> Iterable[SSAValue] | None:
-    """The operands that must have no minus sign, so that no result has one; None if one may."""
+    """The operands that must be unsigned for the results to be unsigned; None if that does not
+    suffice.
+    """
     if isinstance(op, nn.ConstantOp):
         return None if np.signbit(op.value.array.astype(np.float64)).any() else ()
     if not isinstance(op, _KEEP_UNSIGNED):
         return () if isinstance(op, _UNSIGNED) else None
     if isinstance(op, ParametrisedOp) and np.signbit(op.parameters).any():
         return None
-    # Of no elements, a sum is 0, and a maximum minus infinity.
+    # Over no elements, a sum is 0, but a maximum is minus infinity.
     if isinstance(op, nn.PoolOp | nn.ReduceOp) and op.combiner.data != "sum":
         return None
     squares = isinstance(op, nn.MulOp) and op.lhs is op.rhs

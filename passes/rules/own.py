@@ -29,9 +29,9 @@ def own_vocabulary() -> Vocabulary:
 
 
 def own_rules(name: str) -> RuleSet:
-    """The rules of passes/rules/NAME.rw. They are checked in tests, not when they are loaded.
+    """The rules of passes/rules/NAME.rw. Tests check them; loading does not.
 
-    They rewrite users' operations too: they are bound once for each set of users' dialects.
+    They rewrite users' operations too, so they are bound once for each set of users' dialects.
     """
     return _rules(name, _users_operations())
 
