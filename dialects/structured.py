@@ -104,8 +104,8 @@ class Stage:
     def arguments(self, values: Sequence[T], further: Sequence[T]) -> list[T]:
         """The operands of the function, in order.
 
-        values: the value that the stages begin with, and the value of each earlier stage. further:
-        the stage's own further operands.
+        values: the value that the stages begin with, and the value of each earlier stage.
+        further: the stage's own further operands.
         """
         if not self.reads:
             given = list(further)

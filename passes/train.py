@@ -98,11 +98,11 @@ class Train(ModulePass, Settings, Numbers):
     one, and their sum is minimised. learning_rate: how far a step goes. schedule: the host gives
     the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
     states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
-    batch_statistics: the weight of a batch's statistics in the update of the running ones. outputs:
-    whether the program also returns its outputs. update: whether the weights are updated; if not,
-    the program computes as it does after training, also returns its loss, and the host sets its
-    weights. micro_batches: how many batches of the program a step takes, one after the other; their
-    gradients are summed, and the weights are updated once.
+    batch_statistics: the weight of a batch's statistics in the update of the running ones.
+    outputs: whether the program also returns its outputs. update: whether the weights are updated;
+    if not, the program computes as it does after training, also returns its loss, and the host sets
+    its weights. micro_batches: how many batches of the program a step takes, one after the other;
+    their gradients are summed, and the weights are updated once.
     batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
     not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
     backward pass of a loop computes the values of an iteration again from its initial values,

@@ -1,4 +1,4 @@
-"""Which boxes of phases, bytes and tiles meet."""
+"""Finds pairs of boxes that meet. A box is a range of phases, of bytes and of tiles."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _not_empty(boxes: Boxes) -> Integers:
 
 
 def _candidates(left: Boxes, right: Boxes, axis: int) -> Integers:
-    """For each left box, the number of right boxes that meet it along an axis."""
+    """The number of right boxes that meet each left box along an axis."""
     low: Integers = left.low[axis]
     high: Integers = left.high[axis]
     begun = np.searchsorted(np.sort(right.low[axis]), high, side="left")
@@ -77,8 +77,11 @@ def _candidates(left: Boxes, right: Boxes, axis: int) -> Integers:
 
 
 def _along(left: Boxes, right: Boxes, axis: int) -> Iterator[tuple[Integers, Integers]]:
-    """The pairs that meet along an axis: the right one begins in the left one, or after all the
-    left one begins inside the right one."""
+    """The pairs that meet along an axis.
+
+    Either the right range begins in the left one, or it begins earlier and the left one begins
+    inside it.
+    """
     for i, j in _begins_in(left.low[axis], left.high[axis], right.low[axis]):
         yield i, j
     for j, i in _begins_in(right.low[axis] + 1, right.high[axis], left.low[axis]):
@@ -88,7 +91,7 @@ def _along(left: Boxes, right: Boxes, axis: int) -> Iterator[tuple[Integers, Int
 def _begins_in(
     low: Integers, high: Integers, begins: Integers
 ) -> Iterator[tuple[Integers, Integers]]:
-    """The pairs of a range and a begin that lies in it, in chunks."""
+    """The pairs of a range and a begin that lies in the range, in chunks."""
     order = np.argsort(begins, kind="stable")
     ordered = begins[order]
     first = np.searchsorted(ordered, low, side="left")

@@ -1,4 +1,4 @@
-"""Where a program reads and writes its variables, and for how long each value is still needed.
+"""The accesses of a program to its variables, and the phases through which each value is needed.
 
 The analysis follows the control program backwards. A function is analysed once, however often it is
 called, and a loop's body once, however often it runs.
@@ -32,8 +32,8 @@ END = -1
 class Access:
     """A read or write of a variable in a phase.
 
-    harmless: for a read by vertices whose result may overwrite the operand at its place. step: the
-    superstep; None for a predicate that the control program reads.
+    harmless: whether this is a read by vertices whose result may overwrite the operand in place.
+    step: the superstep; None for a predicate that the control program reads.
     """
 
     variable: int
@@ -58,7 +58,7 @@ class Life:
 
 @dataclass
 class _Phase:
-    """The accesses of one phase. A predicate is read before the phase that it counts for."""
+    """The accesses of one phase. A predicate counts for the phase before which it is read."""
 
     phase: int
     reads: list[int] = field(default_factory=list[int])
@@ -70,8 +70,8 @@ class _Region:
     """A part of the program whose accesses are summarised: a block, a control operation, a call.
 
     first, end: its phases, end excluded. needs: the values that it reads before it writes them.
-    makes: the variables that it writes in any case. touched: all that it reads or writes. calls:
-    whether it calls functions. steps: its parts in order. op: the operation that it stands for.
+    makes: the variables that it writes in any case. touched: all variables that it reads or writes.
+    calls: whether it calls functions. steps: its parts in order. op: the operation of the region.
     """
 
     first: int
@@ -88,9 +88,9 @@ class _Region:
 class Flow:
     """The accesses and lives of a program.
 
-    names: of the variables, by number; the outputs follow them, as variables without bytes.
-    reads, writes: accesses; those of a function appear once. lives: see Life. unwritten: values
-    that a run needs although nothing has written them. supersteps: how many can be reached.
+    names: the names of the variables, by number; the outputs follow, as variables without bytes.
+    reads, writes: accesses; those in a function appear once. lives: see Life. unwritten: values
+    that a run needs although nothing has written them. supersteps: the number of reachable ones.
     """
 
     names: list[str]
@@ -121,12 +121,12 @@ class _Walk:
         self.phase = 0
         self._number = {name: i for i, name in enumerate(flow.variables)}
         self._output = {name: i for i, name in enumerate(flow.names) if i >= len(flow.variables)}
-        # In the order in which they end: a callee before its callers.
+        # In the order in which they end: a called function before its callers.
         self._bodies: dict[str, _Region] = {}
         self._needed_after: dict[str, Needed] = {}
 
     def run(self, count: int) -> None:
-        """Fill in the flow. count: of the variables that have bytes."""
+        """Fill in the flow. count: the number of variables that have bytes."""
         flow = self.flow
         self._function(flow.functions[ENTRY], (ENTRY,))
         held = [i for i, v in enumerate(flow.variables.values()) if v.is_resident]
@@ -134,7 +134,8 @@ class _Walk:
         for name, body in reversed(self._bodies.items()):
             live = self._lives(body, self._needed_after[name], ())
             if name == ENTRY:
-                # The first read says more than any later one, or than the end.
+                # The first read of a value makes a better message than a later one, or than the
+                # end.
                 flow.unwritten = {
                     i: body.needs.get(i, reader)
                     for i, reader in live.items()
@@ -216,7 +217,7 @@ class _Walk:
         return len(self.flow.writes) - 1
 
     def _is_in_place(self, op: VerticesOp, operand: int) -> bool:
-        """Whether every point reads exactly those bytes of an operand that it writes itself."""
+        """Whether each point reads exactly the bytes of an operand that it writes itself."""
         variables = self.flow.variables
         source, target = variables[op.sources[operand]], variables[op.destination]
         return (
@@ -228,7 +229,7 @@ class _Walk:
     def _call(self, op: func.CallOp, calling: tuple[str, ...]) -> _Region:
         callee = callee_of(op, self.flow.functions, calling)
         name = callee.sym_name.data
-        # The first call is where the phases of the function lie.
+        # The phases of a function are those of its first call.
         first = self.phase
         body = self._bodies.get(name) or self._function(callee, (*calling, name))
         return _Region(first, self.phase, body.needs, body.makes, body.touched, calls=True, op=op)
@@ -298,7 +299,9 @@ class _Walk:
             self.flow.lives.append(Life(variable, first, last, reader))
 
     def _lives_inside(self, region: _Region, after: Needed, around: tuple[Needed, ...]) -> None:
-        """Record the lives of values in a control operation, or what a call needs after it."""
+        """Record the lives of values in a control operation, or the values that are needed after a
+        call.
+        """
         match region.op:
             case func.CallOp():
                 needed = self._needed_after.setdefault(region.op.callee.string_value(), {})

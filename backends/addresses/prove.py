@@ -20,7 +20,7 @@ from .places import check_places
 
 @dataclass(frozen=True)
 class AddressProof:
-    """What has been proved: the numbers of variables and of supersteps."""
+    """The extent of a proof: the numbers of variables and of supersteps."""
 
     variables: int
     supersteps: int
@@ -37,8 +37,10 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
     - each variable is aligned, and inside the memory of the target's tiles;
     - each read finds the value that was last written to the variable: nothing has written to its
       bytes since, and something has written it before;
-    - in a phase, no two operations write to one byte, and none reads a byte that another one
-      writes. A vertex set may overwrite an operand that each point reads where it writes;
+    - in a phase, no two operations write to one byte, and no operation reads a byte that another
+      operation writes. A vertex set may overwrite an operand if each point reads only the element
+      that
+      it writes;
     - states and constants hold their values after the run, and every output has been written.
 
     A variable owns whole words of ALIGNMENT bytes on each of its tiles, also where its block is
@@ -60,7 +62,7 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
 
 @dataclass(frozen=True)
 class _Fault:
-    """A fault. phase: in which it happens. described: makes the exception."""
+    """A fault. phase: the phase in which it happens. described: makes the exception."""
 
     phase: int
     described: Callable[[], MachineFault]
@@ -120,7 +122,7 @@ def _column(numbers: Iterator[int]) -> Integers:
 
 
 def _at_load(placed: _Placed) -> Iterator[_Fault]:
-    """No two states or constants share bytes."""
+    """Faults of this kind: two states or constants share bytes."""
     held = [i for i, v in enumerate(placed.variables) if v.initial is not None]
     number = np.array(held, np.int64)
     boxes = placed.boxes(number, 0 * number, 0 * number)
@@ -130,7 +132,7 @@ def _at_load(placed: _Placed) -> Iterator[_Fault]:
 
 
 def _unwritten(placed: _Placed) -> Iterator[_Fault]:
-    """Every value that is needed has been written."""
+    """Faults of this kind: a value that is needed has never been written."""
     flow = placed.flow
     for variable, reader in flow.unwritten.items():
         if variable < len(placed.variables) and not placed.variables[variable].bytes_per_tile:
@@ -140,7 +142,7 @@ def _unwritten(placed: _Placed) -> Iterator[_Fault]:
 
 
 def _one_writer(placed: _Placed) -> Iterator[_Fault]:
-    """No two operations of a phase write to one byte."""
+    """Faults of this kind: two operations of a phase write to one byte."""
     writes = placed.flow.writes
     for left, right in meetings(placed.writes, placed.writes):
         for i, j in _first(left, right, left < right, placed.writes.low[0, left]):
@@ -151,7 +153,7 @@ def _one_writer(placed: _Placed) -> Iterator[_Fault]:
 
 
 def _reads_settled_bytes(placed: _Placed) -> Iterator[_Fault]:
-    """No operation reads a byte that one of the same phase writes, except in place."""
+    """Faults of this kind: an operation reads a byte that its phase writes, other than in place."""
     writes, reads = placed.flow.writes, placed.phase_reads
     harmless = np.array([read.harmless for read in reads], bool)
     numbers = {each: n for n, each in enumerate({w.op: None for w in writes})}
@@ -165,7 +167,9 @@ def _reads_settled_bytes(placed: _Placed) -> Iterator[_Fault]:
 
 
 def _keeps_values(placed: _Placed) -> Iterator[_Fault]:
-    """No operation writes to bytes of another variable whose value is still needed."""
+    """Faults of this kind: an operation writes to bytes of another variable whose value is still
+    needed.
+    """
     writes, lives = placed.flow.writes, placed.flow.lives
     own = _column(each.variable for each in writes)
     other = _column(each.variable for each in lives)
@@ -180,16 +184,16 @@ _CHECKS: tuple[tuple[Callable[[_Placed], Iterator[_Fault]], ...], ...] = (
     (_at_load, _unwritten),
     (_one_writer, _reads_settled_bytes, _keeps_values),
 )
-"""What is checked, in two groups: values that nothing has written come before all other faults.
+"""The checks, in two groups: values that were never written are reported before all other faults.
 
-Of a group, the first fault in program order is reported; in one phase, that of the first check.
+Within a group, the first fault in program order is reported; in one phase, that of the first check.
 """
 
 
 def _first(
     left: Integers, right: Integers, bad: np.ndarray, phase: Integers
 ) -> Iterator[tuple[int, int]]:
-    """The pair that comes first, of those that are bad; nothing if none is."""
+    """The bad pair with the earliest phase; nothing if no pair is bad."""
     at = np.flatnonzero(bad)
     if len(at):
         best = at[np.lexsort((right[at], left[at], phase[at]))[0]]

@@ -1,1 +1,1 @@
-"""What a vertex runs: numerics over all tiles at once."""
+"""Codelets: the numerics of vertices, over all tiles at once, and their prices."""

@@ -1,4 +1,5 @@
-"""NumPy calls on fixed views of memory and scratch: what a codelet becomes for one shape class.
+"""NumPy calls on fixed views of memory and scratch: the compiled form of a codelet for a shape
+class.
 
 Views are made once, and the calls are repeated on every run, so that a run costs only the
 arithmetic.
@@ -23,17 +24,17 @@ Call = tuple[Callable[..., object], tuple[Any, ...]]
 BYTE = np.dtype(np.uint8)
 
 SCRATCH_BYTES = 2 << 20
-"""Scratch that one call fills for the next one to read: about what stays in a cache."""
+"""The bytes of scratch that one call fills for the next one to read: about the size of a cache."""
 
 KEPT_BYTES = 1 << 30
-"""Bytes that all calls of a program together may keep from one run to the next."""
+"""The most bytes that all calls of a program together may keep from one run to the next."""
 
 
 class Scratch:
     """Memory for intermediate values: one buffer per purpose, and the copies to and from it.
 
-    Whoever takes a buffer may use it until it is taken again. A buffer that is too small is
-    replaced, and earlier users keep the old one.
+    A caller may use a buffer until the next call of `take` for the same purpose. A buffer that is
+    too small is replaced; earlier users keep the old one.
     """
 
     packs_short_runs = True
@@ -55,11 +56,11 @@ class Scratch:
 
     @property
     def buffers(self) -> list[Array]:
-        """The buffers that are handed out now. Their contents matter between two calls only."""
+        """The buffers that are in use. Their contents are valid only from one call to the next."""
         return list(self._buffers.values())
 
     def keep(self, size: int) -> NDArray[np.uint8] | None:
-        """Bytes that are never handed out again; None once too many have been."""
+        """Bytes that are never reused; None once KEPT_BYTES are taken."""
         if size > self._left:
             return None
         self._left -= size
@@ -76,11 +77,11 @@ def address(array: Array) -> int:
 
 
 def owner(array: Array) -> Array:
-    """The array that has the memory of a view."""
+    """The array that owns the memory of a view."""
     while True:
         base: Any = array.base
         if not isinstance(base, np.ndarray):
-            # NumPy's strided views have an object in between.
+            # NumPy's strided views have an extra object between the view and its base.
             base = getattr(base, "base", None)
         if not isinstance(base, np.ndarray):
             return array
@@ -95,8 +96,8 @@ def run_calls(calls: Sequence[Call]) -> None:
 
 
 def coalesced(*arrays: Array) -> list[Array]:
-    """Arrays of one shape, viewed with as few axes as possible, in the order of the last one's
-    bytes.
+    """Arrays of one shape, viewed with as few axes as possible, in the memory order of the last
+    array.
 
     Axes of one element are dropped. Neighbouring axes that have one stride in every array are
     merged.
@@ -119,10 +120,10 @@ def coalesced(*arrays: Array) -> list[Array]:
 
 
 LONGEST_ITEM_BYTES = 1024
-"""Longer runs are copied fast enough element by element."""
+"""The longest run that is copied as one item. Longer runs are fast enough element by element."""
 
 FEW_ELEMENTS = 4
-"""Axes of at most so many elements that are not contiguous are unrolled."""
+"""The most elements of an axis that is unrolled because it is not contiguous."""
 
 
 def copy_calls(target: Array, source: Array) -> list[Call]:
@@ -156,7 +157,9 @@ def _items(array: Array, item: np.dtype[Any]) -> Array:
 
 
 Index = tuple[Any, ...]
-"""Indices of leading axes, perhaps a slice, and an ellipsis, so that the result is an array."""
+"""An index with a number or a slice for some leading axes and an ellipsis, so that it gives an
+array.
+"""
 
 
 def chunks(shape: Sequence[int], largest: int) -> Iterator[Index]:

@@ -1,4 +1,4 @@
-"""What a codelet works on: the cells of one shape class, all at once."""
+"""The arguments of a codelet: the cells of one shape class, all at once."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .stamps import Stamp
 class Cells:
     """All cells of one shape class, as views with one axis per cut and one per dimension.
 
-    body: what is computed at each point. operands: those of the body, then those of its chain.
+    body: the computation at each point. operands: those of the body, then those of its chain.
     operands, result: (parts of the class..., dimensions...), all of one shape; an array has stride
     0 along dimensions that it does not depend on. merged: the axes of the reduction dimensions.
-    stamps: of the operands' variables, where they are known. relations: for each relation of the
-    space, the index that each point reaches, of the shape of the views. axis_sizes: for each
-    relation, the elements of the axis that it reaches along. whole: the axis of the whole dimension
-    of a body that computes along one, else -1. further: the results after the first. positions: for
-    each position that the body reads, that of each point.
+    stamps: the stamps of the operands' variables, where they are known. relations: for each
+    relation of the space, the index that each point reaches, of the shape of the views.
+    axis_sizes: for each relation, the size of the axis of its index. whole: the axis of the
+    dimension that a scan or sort goes along, else -1. further: the results after the first.
+    positions: for each position that the body reads, its value at each point.
     """
 
     body: Body
@@ -51,7 +51,8 @@ class Cells:
         return self.once(self.result)
 
     def once(self, array: Array) -> Array:
-        """An array that does not depend on the reduction dimensions, with one element along each
-        of them."""
+        """An array that does not depend on the reduction dimensions, cut to one element along each
+        of them.
+        """
         shape = [1 if d in self.merged else n for d, n in enumerate(array.shape)]
         return as_strided(array, shape, array.strides)

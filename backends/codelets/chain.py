@@ -1,8 +1,8 @@
 """The stages of a body's chain, applied to every element of its result.
 
 A chain works in the dtype that the machine computes in, and rounds once, into the result. If the
-result has that dtype, the stages work on it in place. If it is narrower, or shares its address with
-an operand of a stage, the values stay in scratch until they are rounded.
+result has that dtype, the stages work in place on it. If the result is narrower, or shares its
+address with an operand of a stage, the values stay in scratch until they are rounded.
 """
 
 from __future__ import annotations
@@ -30,15 +30,18 @@ Stages = Callable[[Cells, Array, Scratch], list[Call]]
 
 
 def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a chain works in, given those of its operands and result: float64 if any of
-    them is, else float32."""
+    """The dtype that a chain computes in: float64 if any of these dtypes is, else float32.
+
+    dtypes: of its operands and its result.
+    """
     return compute_dtype(FLOAT32, *filter(is_floating, dtypes))
 
 
 def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
-    """The calls that apply the stages of cells to values, and put the last one into the result.
+    """The calls that apply the stages of cells to values, and write the last stage's value to the
+    result.
 
-    Values may be overwritten.
+    value: may be overwritten.
     """
     stages, own = cells.body.then, cells.own_operands
     extras = [cells.once(a) for a in cells.operands[own:]]
@@ -72,9 +75,10 @@ def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
 
 
 def places_of(stages: Sequence[Stage]) -> list[int]:
-    """Where the value of each stage is kept, so that values that nobody reads any more make room.
+    """The number of the buffer that holds the value of each stage. Buffers are reused after a last
+    read.
 
-    The value that the stages begin with is kept at 0.
+    Buffer 0 holds the value that the stages begin with.
     """
     last = [0] * (1 + len(stages))
     for i, stage in enumerate(stages, 1):
@@ -123,7 +127,7 @@ def _pieces(cells: Cells, dtype: np.dtype[Any]) -> Iterator[Cells]:
     """Cells in pieces whose values stay in the cache from the function to the chain.
 
     Cells with a combiner are one piece: the order of a sum must not depend on its chain. So are
-    those of a whole dimension.
+    cells with a scan or sort.
     """
     if cells.body.combiner is not None or cells.body.along is not None:
         yield cells

@@ -1,7 +1,7 @@
 """Combiners of several values: the numerics and the price of each, in one record.
 
 A vertex has all of its elements in memory, so it lifts and merges them together: the moments of its
-elements take two passes, which is more exact than one. All sets that it merges are in memory too.
+elements take two passes, which is more exact than one. The same holds for the sets that it merges.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ INDEX = np.dtype(np.int32)
 
 @dataclass(frozen=True)
 class Numerics(ABC):
-    """How a combiner of several values is computed, and what it costs.
+    """The numerics of a combiner of several values, and its price.
 
-    passes: how often a vertex walks its elements, as a reduction does. lifting: the names of the
-    functions that are applied to each element meanwhile, with spaces between them. merging: those
-    applied to each set that is merged. finishing: those applied to each result. All of this is
-    assumed, and decides the price alone.
+    passes: the number of times that a vertex walks its elements, each priced as a reduction.
+    lifting: the names of the functions applied to each element meanwhile, separated by spaces.
+    merging: the functions applied to each merged set. finishing: the functions applied to each
+    result. All of this is assumed, and affects only the price.
     """
 
     passes: int
@@ -48,30 +48,32 @@ class Numerics(ABC):
     def lift(self, values: Array, positions: Array | None) -> Members:
         """The members of each row of values: (sets, elements) -> (sets, 1) each.
 
-        positions: of the values, NO_INDEX for those that do not count.
+        positions: of the values; NO_INDEX for elements that do not count.
         """
 
     @abstractmethod
     def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
-        """The members of no element. dtype: of elements."""
+        """The members of an empty set. dtype: of elements."""
 
     @abstractmethod
     def fold(self, members: Members) -> Members:
-        """The members of all sets of a row: (sets, n) -> (sets, 1) each."""
+        """The merged members of each row: (sets, n) -> (sets, 1) each."""
 
     def merge(self, first: Members, second: Members) -> Members:
-        """The members of the sets of two, row by row."""
+        """The merged members of two sets, row by row."""
         both = zip(first, second, strict=True)
         return self.fold(tuple(np.concatenate(each, axis=1) for each in both))
 
     def finish(self, members: Members) -> Members:
-        """The results of members."""
+        """The results, from the members."""
         return members
 
 
 @dataclass(frozen=True)
 class _Extremes(Numerics):
-    """The largest or smallest element and its position. kind: which, and the rules."""
+    """The largest or smallest element and its position. kind: which of them, and the rules for
+    ties.
+    """
 
     kind: Extreme = field(kw_only=True)
 
@@ -79,7 +81,8 @@ class _Extremes(Numerics):
         return self._lowest(dtype), -1 if self.kind.last else int(np.iinfo(INDEX).max)
 
     def _lowest(self, dtype: np.dtype[Any]) -> Any:
-        """What no element is below, or above of smallest ones."""
+        """The identity of the comparison: no element is lower, or higher if the smallest is
+        wanted."""
         if is_floating(dtype):
             return dtype.type(-np.inf if self.kind.largest else np.inf)
         limits = np.iinfo(dtype)
@@ -215,7 +218,8 @@ def combined(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def _places(positions: Array, kept: int) -> Array:
-    """Positions (kept..., merged...); only (merged...) in a row if all sets have the same ones."""
+    """Positions of shape (sets, merged points); a single row if all sets have the same
+    positions."""
     if any(positions.strides[:kept]):
         return positions
     return positions[(0,) * kept].astype(INDEX).ravel()
@@ -258,16 +262,18 @@ def _combine(
 
 
 def _rows_of_places(positions: Array, sets: int) -> Array:
-    """Positions with a row per set, or one row for all sets."""
+    """Positions with a row per set, or one row that serves all sets."""
     return positions[None] if positions.ndim == 1 else _rows(positions, sets).astype(INDEX)
 
 
 def _computed(array: Array) -> Array:
-    """An array in the dtype that is computed in: float32 for narrower floats."""
+    """An array in the dtype to compute in: float32 for narrower floats."""
     dtype = compute_dtype(array.dtype)
     return array if array.dtype == dtype else array.astype(dtype)
 
 
 def _rows(array: Array, sets: int) -> Array:
-    """An array with one contiguous row per set, so that sums do not depend on where it lies."""
+    """An array as one contiguous row per set, so that the order of sums does not depend on its
+    strides.
+    """
     return np.ascontiguousarray(array).reshape(sets, array.size // max(sets, 1))

@@ -1,10 +1,10 @@
 """Sums of products: convolutions, matrix products, and other sums over two multiplied operands.
 
 Each dimension is in one of four groups: in both operands and the result (batch), in one operand and
-the result (left, right), or in both operands only (inner). Each cell is a matrix product of
-[left, inner] by [inner, right]. Operands with other strides are packed, a few cells at a time; for
-a convolution that is im2col. Products of narrower floats are added in 32 bits, those of integers
-exactly.
+the result (left, right), or in both operands only (inner). Each cell is a matrix product of [left,
+inner] by [inner, right]. Operands whose strides BLAS cannot read are packed, a few cells at a time;
+for a convolution, this is im2col. Products of narrower floats are added in 32 bits, products of
+integers exactly.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ FEW_PRODUCTS = 1024
 costs less than a call of BLAS."""
 
 FEW_TERMS = 64
-"""Sums of more terms are never added one by one."""
+"""The most terms of sums that are added one by one."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The axes of each group without those of one element, in the order of the result's bytes."""
+    """The axes of each group in the order of the result's bytes, without axes of one element."""
 
     batch: tuple[int, ...]
     left: tuple[int, ...]
@@ -89,7 +89,7 @@ def _elements(array: Array) -> int:
 
 
 def adding_dtype(operands: Sequence[np.dtype[Any]], result: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that products are added in.
+    """The dtype in which products are added.
 
     For floats, float64 if any is, else float32. For integers of at most 16 bits, float64, in which
     their sums are exact. For wider integers, int64, modulo 2**64.
@@ -107,7 +107,7 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
     if groups is None:
         return reduction(cells, scratch)
     if not groups.inner:
-        # Every dimension that is added over has one element.
+        # All merged dimensions have one element, so nothing is added.
         return elementwise(Cells(Body("mul"), cells.operands, cells.result, ()), scratch)
     dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
     if is_short(cells, groups, dtype):
@@ -116,7 +116,7 @@ def contraction(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def is_short(cells: Cells, groups: Roles, dtype: np.dtype[Any]) -> bool:
-    """Whether products are multiplied and added term by term."""
+    """Whether products are multiplied and added term by term instead of by BLAS."""
     m, n, k = (
         prod(cells.result.shape[d] for d in group)
         for group in (groups.left, groups.right, groups.inner)
@@ -138,7 +138,7 @@ def terms(cells: Cells, groups: Roles) -> list[Index]:
 
 
 def _term_by_term(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
-    """The calls that assign the first product to the result, and add each other one to it."""
+    """The calls that assign the first product to the result, and add the others to it."""
     factors = [a[term] for term in terms(cells, groups) for a in cells.operands]
     *flat, out = coalesced(*factors, cells.result_once)
     calls: list[Call] = []
@@ -219,7 +219,7 @@ def _matrix_products(
 
 
 def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """The call that multiplies matrices in BLAS's own order: exact sums, or float64."""
+    """The call that multiplies matrices in BLAS's own order, for exact sums and for float64."""
     del scratch
     return [(np.matmul, (x, y, out))]
 
@@ -267,7 +267,7 @@ class _Matrix:
         return _Matrix(points, view([*axes(batch), row, column]), len(batch))
 
     def begins_with(self, other: _Matrix) -> bool:
-        """Whether both are read in place, and begin at one address."""
+        """Whether two matrices are both read in place and begin at the same address."""
         if self.matrix is None or other.matrix is None:
             return False
         return address(self.matrix) == address(other.matrix)
@@ -281,7 +281,10 @@ class _Matrix:
         scratch: Scratch,
         calls: list[Call],
     ) -> Array:
-        """Matrices of a part of the batch, in place or in scratch. Adds the calls that pack."""
+        """Matrices of a part of the batch, in place or packed into scratch.
+
+        Appends the calls that pack to `calls`.
+        """
         if self.matrix is not None:
             return self.matrix[index]
         points = self.points[index]
@@ -298,7 +301,7 @@ class _Matrix:
         scratch: Scratch,
         calls: list[Call],
     ) -> _Matrix:
-        """The matrices, packed into memory of their own whenever their variable was written."""
+        """The matrices, packed into memory of their own each time their variable is written."""
         batch = self.points.shape[: self.batch]
         room = scratch.keep(prod(batch) * prod(shape) * dtype.itemsize)
         if room is None:
@@ -310,7 +313,7 @@ class _Matrix:
 
 
 class _WhenWritten:
-    """Calls that are repeated only if a variable was written since the last time."""
+    """Calls that run only if a variable was written since their last run."""
 
     def __init__(self, stamp: Stamp, calls: Sequence[Call]) -> None:
         self._stamp = stamp
@@ -318,7 +321,7 @@ class _WhenWritten:
         self._seen = -1
 
     def __call__(self) -> None:
-        """Make the calls if the variable was written."""
+        """Run the calls if the variable was written."""
         latest = self._stamp.latest
         if latest != self._seen:
             self._seen = latest
@@ -356,7 +359,7 @@ def _convert(target: Array, source: Array) -> None:
 
 
 def _store(values: Array, out: Array) -> None:
-    """Convert into the result's dtype: floats are rounded, integers taken modulo their width."""
+    """Convert values to the result's dtype: floats are rounded, integers wrap."""
     if is_floating(out.dtype) or not is_floating(values.dtype):
         convert_into(values, out)
     else:

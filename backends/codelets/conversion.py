@@ -27,7 +27,7 @@ BOOL = np.dtype(np.bool_)
 class FloatLimits:
     """The limits of a floating-point dtype.
 
-    roundoff: the largest relative error of rounding to it, 2^-24 for float32.
+    roundoff: the largest relative error of rounding to this dtype, 2^-24 for float32.
     """
 
     roundoff: float
@@ -50,7 +50,7 @@ def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
 
 @lru_cache(maxsize=256)
 def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that a scalar function computes in for operands of some dtypes; int8 for bool."""
+    """The dtype in which a scalar function computes, given those of its operands; int8 for bool."""
     if any(map(is_floating, dtypes)):
         return FLOAT64 if FLOAT64 in dtypes else FLOAT32
     widest = np.result_type(*map(in_whole_bytes, dtypes))
@@ -59,7 +59,7 @@ def compute_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
 
 @lru_cache(maxsize=256)
 def storage_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of a scalar function's result for operands of some dtypes."""
+    """The dtype of a scalar function's result, given those of its operands."""
     first = dtypes[0]
     if all(dtype == first for dtype in dtypes):
         return first
@@ -74,7 +74,7 @@ def convert_into(values: Array, out: Array) -> None:
 
     To a float, values are rounded to nearest. From a float to an integer, they are truncated, NaN
     becomes 0, and values out of range become the nearest limit. From integer to integer, they wrap.
-    To bool, they become whether they are not 0.
+    To bool, a value becomes whether it differs from 0.
     """
     if out.dtype == BOOL:
         np.not_equal(values, 0, out=out)
@@ -91,7 +91,7 @@ def _truncate_into(values: Array, out: Array) -> None:
     if limits.max < 1 << 32:
         _truncate_exactly(values, out, limits)
         return
-    # Each limit is exact or rounds up in float64, so values at the upper one are set separately.
+    # A limit may round up in float64, so values at or beyond the upper limit are set separately.
     wide = np.nan_to_num(values.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     wide = np.broadcast_to(wide, out.shape)
     low, high = wide <= float(limits.min), wide >= float(limits.max)
@@ -101,7 +101,7 @@ def _truncate_into(values: Array, out: Array) -> None:
 
 
 def _truncate_exactly(values: Array, out: Array, limits: WholeLimits) -> None:
-    """As _truncate_into, if the dtype to compute in has both limits exactly."""
+    """Like _truncate_into, for a dtype whose limits the computing dtype holds exactly."""
     computing = FLOAT32 if limits.max < 1 << 16 and values.dtype.itemsize <= 4 else FLOAT64
     kept = np.empty(values.shape, computing)
     np.maximum(values, computing.type(limits.min), out=kept, dtype=computing, casting="unsafe")
@@ -113,7 +113,7 @@ def _truncate_exactly(values: Array, out: Array, limits: WholeLimits) -> None:
 
 
 def converted(values: Array, dtype: np.dtype[Any]) -> Array:
-    """Values in a dtype, as by convert_into; the same array if it has that dtype already."""
+    """Values converted to a dtype as by convert_into; the same array if it already has it."""
     if values.dtype == dtype:
         return values
     out = np.empty(values.shape, dtype)

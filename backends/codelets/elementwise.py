@@ -1,4 +1,4 @@
-"""The scalar function at every point, straight into the result."""
+"""Applies the scalar function at every point, directly into the result."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from .cells import Cells
 from .scalar import apply_into, scalar_function
 
 CHUNK_ELEMENTS = 1 << 20
-"""Elements of one call. It bounds the copies made by functions that convert their operands."""
+"""The most elements of one call. It bounds the copies of functions that convert their operands."""
 
 
 def elementwise(cells: Cells, scratch: Scratch) -> list[Call]:

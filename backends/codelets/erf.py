@@ -80,11 +80,11 @@ The polynomials interpolate at Chebyshev points. They are off by less than 2^-58
 
 def erf(values: NDArray[Any]) -> Doubles:
     """The error function of each value, 2 / sqrt(pi) times the integral of exp(-t * t) to it."""
-    # ascontiguousarray would add an axis to a number.
+    # ascontiguousarray would add an axis to a scalar.
     x = np.asarray(values, np.float64, order="C")
     size = np.abs(x)
     is_near = size < _NEAR
-    # NaN is not less than _FAR; any row will do for it.
+    # NaN is not less than _FAR; it may use any row of coefficients.
     inside = np.where(size < _FAR, size, _FAR - _WIDTH)
     row = np.where(is_near, 0, np.floor((inside - _NEAR) / _WIDTH) + 1).astype(np.intp)
     at = np.where(is_near, inside * inside, inside - (_NEAR - 0.5 * _WIDTH + _WIDTH * row))

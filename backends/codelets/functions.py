@@ -1,4 +1,4 @@
-"""The sequences of exp, log, tanh, erf, sin, cos and what is made of them, for float32.
+"""Fixed sequences for float32: exp, log, tanh, erf, sin, cos, and functions made of them.
 
 Every sequence is computed in float64, where numbers of float32 neither overflow nor lose digits,
 and is rounded to float32 once. Polynomials are good to 2^-37 or better, so that a result is the
@@ -20,8 +20,10 @@ LOG2_E = 1.4426950408889634
 PI = 3.141592653589793
 
 ROUNDER = 6755399441055744.0
-"""1.5 * 2^52. Added and taken away again, it leaves a number's nearest integer, which the lowest
-bits of the sum have too."""
+"""1.5 * 2^52. Adding and subtracting it rounds a number to the nearest integer.
+
+The lowest bits of the sum hold that integer.
+"""
 
 ROUNDER_BITS = 0x4338000000000000
 SIGN = -(1 << 63)
@@ -98,13 +100,15 @@ def _two_over_pi() -> int:
 
 
 FIRST_LARGE = 24
-"""Up to the exponent 24, the multiple of a right angle next to a number has few enough bits."""
+"""The largest exponent at which a multiple of a right angle near a number is short enough to be
+exact.
+"""
 
 
 def _right_angles() -> tuple[tuple[float, ...], ...]:
     """2 / pi without the bits that make multiples of 4, in three pieces, by exponent.
 
-    The first row is for FIRST_LARGE and what is below.
+    The first row is for exponents up to FIRST_LARGE.
 
     A number x of that exponent has 24 bits, so that its products with the first two pieces, of 29
     bits each, are exact. The last entries, for infinities and NaN, are NaN.
@@ -139,7 +143,7 @@ def _polynomial(coefficients: tuple[float, ...], x: Value) -> Value:
 
 
 def _with_sign_of(size: Value, x: Value) -> Value:
-    """A number that is not negative, with the sign of another one."""
+    """A magnitude with the sign of another number."""
     return (size.bits | (x.bits & SIGN)).number
 
 
@@ -161,7 +165,7 @@ def _exp(x: Value) -> Value:
 
 
 def _expm1(x: Value) -> Value:
-    """exp(x) - 1, with all digits of a small x."""
+    """exp(x) - 1 with full precision for a small x."""
     scale, rest = _power_of_two(x)
     return scale * rest + (scale - 1.0)
 
@@ -191,19 +195,21 @@ def _log(x: Value) -> Value:
 
 
 def _not_negative(x: Value) -> Value:
-    """The number itself, which is infinite or NaN."""
+    """The number itself; it is infinite or NaN."""
     return x + 0.0
 
 
 def _log1p(x: Value) -> Value:
-    """log(1 + x), with all digits of a small x."""
+    """log(1 + x) with full precision for a small x."""
     total = x + 1.0
     lost = (x - (total - 1.0)) / total
     return (x < math.inf).choose(_log(total) + lost, _not_negative(x))
 
 
 def _quarter(x: Value) -> tuple[Value, Value, Value]:
-    """The sine and cosine of a number's rest, and the bits of how many right angles it left out."""
+    """The sine and the cosine of x minus the nearest multiple of a right angle, and the bits of the
+    factor.
+    """
     exponent = (x.bits & SIZE) >> EXPONENT
     row = exponent - (1023 + FIRST_LARGE)
     row = row.apply("larger bits", 0).apply("smaller bits", len(RIGHT_ANGLES[0]) - 1)
@@ -219,7 +225,7 @@ def _quarter(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _odd(quarters: Value) -> Value:
-    """Whether a number of right angles is odd."""
+    """Whether a number of right angles is odd. quarters: its bits."""
     return ~((quarters & 1).number.equals(0.0))
 
 
@@ -257,7 +263,7 @@ def _sigmoid(x: Value) -> Value:
 def _softplus(x: Value) -> Value:
     rest = _exp((0.0 - _size(x)).apply("larger", -110.0))
     total = rest + 1.0
-    # log(1 + rest), as the sum may have lost the digits of a small rest.
+    # Use log(1 + rest), because the sum may have lost the digits of a small rest.
     return x.apply("larger", 0.0) + (_log_of_positive(total) + (rest - (total - 1.0)) / total)
 
 
@@ -318,7 +324,7 @@ def _atanh(x: Value) -> Value:
 
 
 def _power(x: Value, y: Value) -> Value:
-    """X to the power of y, as IEEE 754 defines pow."""
+    """The power x^y, as IEEE 754 defines pow."""
     size = _size(x)
     found = _exp((y * _log(size)).limited(-110.0, 110.0))
     # Every float32 beyond 2^30 is even.

@@ -1,4 +1,4 @@
-"""The check of index operands: an index that its axis does not have is a fault.
+"""The check of index operands: an index outside its axis is a fault.
 
 It reads every index once per run, and costs no cycles of the machine: a codelet compares each index
 with the rows of its cell anyway.
@@ -21,7 +21,7 @@ class HeldIndices:
     """The indices that the cells of one shape class hold.
 
     view: the indices, with one element along dimensions that they do not depend on. access: the map
-    of the operand. points: for each dimension of the space, the points that the view is at.
+    of the operand. points: for each dimension of the space, the points of the view.
     """
 
     view: Array
@@ -29,8 +29,11 @@ class HeldIndices:
     points: tuple[Array, ...]
 
     def first_outside(self, size: int) -> tuple[tuple[int, ...], int] | None:
-        """The position, in the operand's tensor, and the value of the first index in row-major
-        order that an axis of some size does not have; None if there is none."""
+        """The first index, in row-major order of the operand's tensor, outside an axis of this
+        size.
+
+        Returns its position and its value, or None.
+        """
         outside = np.nonzero((self.view < -size) | (self.view >= size))
         if not len(outside[0]):
             return None
@@ -47,7 +50,9 @@ class HeldIndices:
 
 
 def check_indices(size: int, held: Iterable[HeldIndices]) -> None:
-    """Raise IndexFault if an index is not in -size..size-1. It names the first one, row-major."""
+    """Raise IndexFault if an index is not in -size..size-1. The fault names the first one,
+    row-major.
+    """
     if all(not h.view.size or (-size <= h.view.min() and h.view.max() < size) for h in held):
         return
     found = (each.first_outside(size) for each in held)

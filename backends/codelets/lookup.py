@@ -1,9 +1,9 @@
-"""Points at which relations hold: rows looked up in a table, and rows that updates go to.
+"""Lookups and updates: bodies at the points where relations hold.
 
 A point contributes only if, for each relation, the index that it reaches equals an element of the
-index operand. The codelet does not walk all points. It reads each index once, and computes where in
-the cell the index points to, so that the work grows with the lookups and not with the table.
-Updates of an operand that the result is written over touch only the rows that indices name.
+index operand. The codelet does not walk all points. It reads each index once, and computes the
+place in the cell that the index names, so the work grows with the lookups and not with the table.
+If the result is written over the updated operand, only the rows that indices name are touched.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from .scalar import ScalarFunction, scalar_function
 from .ufuncs import bits
 
 Places = list[NDArray[np.int64]]
-"""For each axis of the views, where the contributing points are."""
+"""The positions of the contributing points along each axis of the views."""
 
 
 @dataclass(frozen=True)
 class _Lookup:
-    """A lookup on fixed views. along: for each relation, the axis that an index points along.
-    sizes: for each relation, the elements of the axis that negative indices count from the end of.
+    """A lookup on fixed views.
 
-    varying: the axes on which the places of contributing points depend; the points along the other
-    axes contribute together.
+    along: for each relation, the axis along which the index of a point rises, or -1. sizes: for
+    each relation, the size of the indexed axis, which is added to negative indices. varying: the
+    axes on which the positions of contributing points are listed; along the other axes, all points
+    contribute or none does.
     """
 
     cells: Cells
@@ -63,10 +64,10 @@ def lookup(cells: Cells, scratch: Scratch) -> list[Call]:
     for i, index in enumerate(cells.relations):
         others = (*wanted, *cells.relations[:i], *cells.relations[i + 1 :])
         axis = axis_along(index)
-        # Only what does not change along the axis can tell where on it the index is.
+        # The index determines the position along the axis only if nothing else varies along it.
         along.append(-1 if any(axis in varying_axes(each) for each in others) else axis)
     varying = {d for a in (*wanted, *cells.relations) for d in varying_axes(a)}
-    # Points are listed on one axis at least, so that none may contribute.
+    # List points along at least one axis, so that the list may be empty.
     listed = sorted({*varying, *along} - {-1}) or [0]
     task = _Lookup(cells, function, dtype, tuple(along), tuple(listed), cells.axis_sizes)
     return [*begin(cells), (_update, (task,))] if body.updates else [(_run, (task,))]
@@ -79,8 +80,8 @@ def indices_of(cells: Cells) -> tuple[Array, ...]:
 
 
 def begin(cells: Cells) -> list[Call]:
-    """The calls that bring the elements that updates begin with into the result; none if the result
-    is written over them."""
+    """The calls that copy the updated operand to the result; none if the result is written over
+    it."""
     held, result = cells.once(cells.operands[cells.own_operands - 1]), cells.result_once
     if address(held) == address(result) and held.dtype == result.dtype:
         return []
@@ -95,7 +96,7 @@ def varying_axes(array: Array) -> list[int]:
 
 
 def axis_along(index: Array) -> int:
-    """The axis of a cell along which an index rises one by one, up to the end of what it indexes.
+    """The axis of a cell along which an index rises by one from point to point, until it ends.
 
     -1 if there is no such axis.
     """
@@ -110,13 +111,13 @@ def axis_along(index: Array) -> int:
 
 
 def _places(task: _Lookup) -> Places:
-    """Where the points are that contribute, on the varying axes, in row-major order."""
+    """The positions of the contributing points on the varying axes, in row-major order."""
     cells = task.cells
     first = tuple(
         slice(None) if d in task.varying else slice(0, 1) for d in range(cells.result.ndim)
     )
     given = indices_of(cells)
-    # Each index is counted from the front once, however many points read it.
+    # Normalise each index once, however many points read it.
     wanted = [
         np.broadcast_to(_from_front(_distinct(a[first]), n), a[first].shape)
         for a, n in zip(given, task.sizes, strict=True)
@@ -137,7 +138,7 @@ def _places(task: _Lookup) -> Places:
     places = [*np.nonzero(held)]
     for step, axis in zip(steps, task.along, strict=True):
         places[axis] = np.broadcast_to(step, held.shape)[held]
-    # The last points of a part may be padding, which no index points to.
+    # The last points of a part may be padding, which no index reaches.
     inside = np.ones(len(places[0]), bool)
     for reach in reached:
         fixed = (p if n > 1 else 0 for p, n in zip(places, reach.shape, strict=True))
@@ -146,23 +147,24 @@ def _places(task: _Lookup) -> Places:
 
 
 def _distinct(array: Array) -> Array:
-    """A view with one element along the axes on which its elements do not differ."""
+    """A view with one element along axes of stride 0, along which its elements are equal."""
     return array[tuple(slice(None) if step else slice(0, 1) for step in array.strides)]
 
 
 def _from_front(indices: Array, size: int) -> NDArray[np.int64]:
-    """Indices of an axis counted from its front; negative ones are counted from its end."""
+    """Indices counted from the front of an axis; negative ones are counted from its end."""
     wide = indices.astype(np.int64)
     return np.where(wide < 0, wide + size, wide)
 
 
 @dataclass(frozen=True)
 class _Found:
-    """The points that contribute.
+    """The contributing points and their values.
 
-    kept: where they are in the result, on the varying axes, which come first there. values: those
-    of the function, (points, free axes...). merged: the axes of values that are merged. result: the
-    result, with one element along merged axes.
+    kept: their positions in the result, on the varying axes, which come first in `result`.
+    values: the values of the function, (points, free axes...). merged: the axes of values that are
+    merged.
+    result: the result, with one element along merged axes.
     """
 
     kept: tuple[NDArray[np.int64], ...]
@@ -210,7 +212,7 @@ def _run(task: _Lookup) -> None:
 
 
 def _update(task: _Lookup) -> None:
-    """Merge updates into the rows of the result that indices name, and leave the others alone."""
+    """Merge updates into the rows of the result that indices name; other rows stay unchanged."""
     combiner = task.cells.body.combiner
     assert combiner is not None
     with np.errstate(all="ignore"):

@@ -1,4 +1,4 @@
-"""A vertex set, executed: all cells of a split at once, on strided views of the tiles' memory."""
+"""Executes a vertex set: all cells of a split at once, on strided views of the tiles' memory."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def kind_of(body: Body, relations: int = 0) -> Kind:
 
 
 def merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
-    """The calls of a body with a combiner that has no points to merge."""
+    """The calls of a body with a combiner and no points to merge: they write the identity."""
     result = cells.result_once
     if cells.body.updates:
         return begin(cells)
@@ -81,8 +81,8 @@ def merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
 class VertexSet:
     """The cells of a structure that is split by a plan.
 
-    order: the dimensions, as the axes of the grid name them. layouts: of the operands and, last, of
-    the results.
+    order: the dimensions of the space in the order of the grid's axes. layouts: of the operands
+    and, last, of the results.
     """
 
     structure: Structure
@@ -118,7 +118,7 @@ class VertexSet:
         result: Placed,
         further: Sequence[Placed] = (),
     ) -> Cells | None:
-        """The cells of a shape class on these operands and this result; None if they write
+        """The cells of a shape class as views of these operands and results; None if they write
         nothing.
 
         further: the results after the first.
@@ -166,7 +166,7 @@ class VertexSet:
         return tuple(np.broadcast_to(each.indices(points), shape) for each in relations)
 
     def _positions(self, cls: tuple[Run, ...], shape: Sequence[int]) -> tuple[Array, ...]:
-        """For each position that the body reads, that of each point of a shape class."""
+        """For each position that the body reads, its value at each point of a shape class."""
         read = [each for each in self.structure.space.positions if not each.is_coordinate]
         if not read:
             return ()
@@ -180,7 +180,8 @@ class VertexSet:
         cls: tuple[Run, ...],
         shape: Sequence[int],
     ) -> Array:
-        """A coordinate at each point of a shape class: a view of the whole numbers in order."""
+        """A coordinate at each point of a shape class, as a strided view of the integers in
+        order."""
         if 0 in shape:
             return np.zeros(shape, dtype)
         (axis,) = position.access.axes
@@ -196,7 +197,9 @@ class VertexSet:
         return as_strided(numbers[first:], shape, [each * dtype.itemsize for each in strides])
 
     def points(self, cls: tuple[Run, ...]) -> list[Array]:
-        """For each dimension, the points of a shape class's cells. They broadcast to the views."""
+        """The numbers of the points of a shape class along each dimension; they broadcast to the
+        views.
+        """
         rank = len(self.order)
         points: list[Array] = [np.zeros(1, np.int64)] * rank
         for at, (d, run) in enumerate(zip(self.order, cls, strict=True)):
@@ -230,7 +233,7 @@ def bind_vertices(
 
 
 def index_checks(vertices: VertexSet, operands: Sequence[Placed]) -> list[Call]:
-    """The calls that raise IndexFault if a vertex set gets an index that is out of range.
+    """The calls that raise IndexFault if a vertex set reads an index out of range.
 
     Only the first replica of each block of indices is read.
     """

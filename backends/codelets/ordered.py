@@ -5,9 +5,9 @@ treats the last rows and columns differently. The machine's bytes must not depen
 result is a chain of fused multiplications and additions, from zero, over at most TERMS terms. The
 sums of further chains are added to it in turn.
 
-BLAS is called for matrices of sizes for which it adds in this order, which is tried once for each
-size. If it does so for a few rows only, it is called for a few rows at a time. If it never does,
-NumPy computes the chains.
+BLAS is used for sizes of matrices at which it adds in this order; each size is tried once. If BLAS
+does so only for a few rows, it is called with a few rows at a time. If it never does, NumPy
+computes the chains.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TERMS = 128
 """Terms of one chain. BLAS cuts longer sums into pieces, which differ from host to host."""
 
 PIECES = (8, 4, 3, 2)
-"""Numbers of rows to try if BLAS adds all rows together in another order."""
+"""Numbers of rows to try, if BLAS adds in another order for all rows together."""
 
 TRIALS, DISTINCT = 8, 4
 """Pairs of matrices in a trial, and the number of different rows and columns of each."""
@@ -56,7 +56,7 @@ def scratch_elements(rows: int, columns: int, depth: int) -> int:
 
 
 def _at_least_two(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
-    """The calls for vectors, each doubled: BLAS adds vectors in other orders."""
+    """The calls for a single row or column, which is doubled: BLAS adds vectors in other orders."""
     *batch, rows, columns = out.shape
     calls: list[Call] = []
     if rows == 1:
@@ -93,7 +93,7 @@ def _chains(x: Array, y: Array, out: Array) -> list[Call]:
         (np.matmul, (_pieces(x, whole, step), y[..., None, :, :], _pieces(out, whole, step)))
     ]
     if whole < rows:
-        # The last piece overlaps the one before, and writes the same values there.
+        # The last piece overlaps the piece before, and writes the same values to the overlap.
         calls.append((np.matmul, (x[..., rows - step :, :], y, out[..., rows - step :, :])))
     return calls
 
@@ -110,7 +110,8 @@ def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bo
     """Whether BLAS adds float32 products of these sizes one term after another.
 
     The first matrix has contiguous columns. is_row_major: whether the second has contiguous rows.
-    There are few different rows and columns, so that few chains give all expected results.
+    The matrices of a trial have few distinct rows and columns, so that all expected results follow
+    from few chains.
     """
     left, right, expected = _trials(depth)
     row, column = np.arange(rows) % DISTINCT, np.arange(columns) % DISTINCT
@@ -124,7 +125,7 @@ def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bo
 
 @lru_cache(maxsize=TERMS)
 def _trials(depth: int) -> tuple[Array, Array, Array]:
-    """Columns of the first matrices, rows of the second ones, and their products."""
+    """The distinct columns of the first matrices, rows of the second ones, and their products."""
     random = np.random.default_rng(depth)
     left, right = random.standard_normal((2, TRIALS, depth, DISTINCT), np.float32)
     expected = np.empty((TRIALS, DISTINCT, DISTINCT), np.float32)
@@ -133,11 +134,11 @@ def _trials(depth: int) -> tuple[Array, Array, Array]:
 
 
 def fused_matmul(x: Array, y: Array, out: Array) -> None:
-    """Multiply batches of float32 matrices without BLAS; each result is one chain.
+    """Multiply batches of float32 matrices without BLAS; each result is one chain of additions.
 
     Products are exact in float64. A sum is rounded to odd: its last bit is 1 if it is inexact.
-    Rounding it again, to float32, then gives the same as rounding once:
-    Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums", IEEE TC 2008.
+    Rounding it again, to float32, then gives the same as rounding once: Boldo and Melquiond,
+    "Emulation of a FMA and correctly rounded sums", IEEE TC 2008.
     """
     total = np.zeros(out.shape, np.float64)
     for k in range(x.shape[-1]):

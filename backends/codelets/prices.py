@@ -29,14 +29,14 @@ FloatCycles = NDArray[np.float64]
 
 
 def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycles:
-    """Cycles that the chain adds: (candidates,).
+    """The cycles that the chain adds: (candidates,).
 
-    outputs: result elements of a tile. skip: the first stages, which another price includes.
-    The chain runs in the codelet that computes its first value: no further vertex starts, and the
-    value is neither stored nor loaded in between (see cost.following_cycles). It computes in the
-    dtype of partial sums, 32 bits for narrower floats.
+    outputs: result elements of a tile. skip: the number of first stages that another price
+    includes. The chain runs in the codelet that computes its first value: no further vertex starts,
+    and the value is neither stored nor loaded in between (see cost.following_cycles). It computes
+    in the dtype of partial sums, 32 bits for narrower floats.
     """
-    # Stages have few prices per loop, so outputs are divided into loops once for each.
+    # Different numbers of outputs share a price per loop, so compute the loops once per stage.
     counts: Counter[tuple[int, str, str]] = Counter()
     name = partials_dtype(work.begun).name
     counted = {each.operand for each in work.structure.chain_coordinates()}
@@ -49,7 +49,7 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
         function = "cast" if stage.element else stage.function
         read = 1 + stage.extras - coordinates
         types = {*stage.arguments(known[: i + 1], ["?"] * stage.extras)}
-        # A function of truth values costs what it does alone.
+        # A function of truth values costs the same in a chain as alone.
         is_truth = types in ({"i1"}, {"i1", "?"}) and function != "select"
         kind = "bool" if is_truth else name
         counts[read, function, kind] += 1
@@ -59,13 +59,13 @@ def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycle
 
 
 COORDINATE = "shift"
-"""The function that counts a coordinate."""
+"""The function whose price a coordinate has."""
 
 
 def coordinate_cycles(points: Integers, dtype_name: str, target: Target) -> FloatCycles:
-    """The cycles to have a coordinate at points, in a dtype: (candidates,).
+    """The cycles of computing a coordinate at some points, in a dtype: (candidates,).
 
-    Assumed: it is counted in registers, in the type in which it is read, by an addition for each
+    Assumed: it is counted in registers, in the dtype in which it is read, by one addition per
     vector, and never loaded.
     """
     cycles = cost.following_cycles(points, 1, COORDINATE, dtype_name, target)
@@ -81,11 +81,11 @@ def compute_cycles(
     """The cycles of a tile to compute one cell with its workers, and the method that takes them.
 
     cells: sizes of the cells, (candidates, dimensions). method: of a contraction, one of METHODS;
-    the cheapest if "". workers: parts of a cell's dimensions over the workers, for all cells or for
-    each, so that the busiest worker decides; () shares the work evenly. If there are more parts
-    than workers, the workers take turns, and each turn starts anew.
-    The chain is included. A method that the machine lacks costs infinitely much. The methods
-    returned are "" if there is only one.
+    "" for the cheapest. workers: parts of a cell's dimensions over the workers, for all cells or
+    for each, so that the busiest worker decides; () shares the work evenly. If there are more parts
+    than workers, the workers take turns, and each turn is priced as a new start. The chain is
+    included. A method that the machine lacks costs infinitely much. The returned methods are "" if
+    the codelet has only one.
     Raises ValueError for a method that no contraction has.
     """
     shares, threads, turns = _shares(cells, workers, work.target)
@@ -96,7 +96,7 @@ def compute_cycles(
 def _turn_cycles(
     work: Workload, shares: Integers, threads: Integers, method: str
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
-    """As compute_cycles, for cells that consist of equal shares, one per thread."""
+    """Like compute_cycles, for cells that consist of equal shares, one per thread."""
     operand, target = work.operand, work.target
     space, body = work.structure.space, work.structure.body
     outputs = elements(shares, space.of_kind("parallel", "whole")) * threads
@@ -131,14 +131,14 @@ def _turn_cycles(
         return cycles, np.full(len(shares), "")
     depth = elements(shares, space.of_kind("reduction"))
     merging = cost.reduce_cycles(outputs, depth, operand.name, target)
-    # Merging single elements is free, but they are moved to where the result lies.
+    # Merging a single element is free, but the element is still moved to the result.
     plain = (depth > 1) & (body.function == "identity")
     cycles = merging + np.where(plain, 0, each)
     return cycles.astype(np.float64), np.full(len(shares), "")
 
 
 def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
-    """The cycles of a lookup, if indices are spread over the rows as the workload says."""
+    """The cycles of a lookup, with indices distributed over the rows as the workload states."""
     space, body = work.structure.space, work.structure.body
     rows = {d for relation in space.relations for d, _ in relation.axis.terms}
     named = {d for r in space.relations for d in space.operands[r.operand].dims()}
@@ -158,7 +158,7 @@ def _lookup_cycles(work: Workload, shares: Integers, threads: Integers) -> Float
     if body.updates:
         copied = cost.copy_cycles(outputs * work.result.itemsize, work.target)
         return np.asarray(cycles + (0 if work.in_place else copied), np.float64)
-    # Rows that no index names are the identity.
+    # Rows that no index names are filled with the identity.
     filled = cost.fill_cycles(outputs * work.result.itemsize, work.target)
     return np.asarray(cycles + np.where(merges | (share < 1), filled, 0), np.float64)
 
@@ -176,9 +176,9 @@ def _along_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatC
 
 
 def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> FloatCycles:
-    """The cycles of a combiner of several values, made of the loops of reductions and functions.
+    """The cycles of a combiner of several values, summed from loops of reductions and functions.
 
-    Assumed: one vertex reduces its elements as often as the numerics say, and applies their
+    Assumed: a vertex makes the passes over its elements that the numerics state, and applies their
     functions to values in registers.
     """
     space, body, target = work.structure.space, work.structure.body, work.target
@@ -213,10 +213,10 @@ def _combining_cycles(work: Workload, shares: Integers, threads: Integers) -> Fl
 def merging_cycles(
     body: Body, outputs: Integers, depth: Integers, dtype_name: str, target: Target
 ) -> FloatCycles:
-    """The cycles to merge `depth` sets of members into those of each output: (candidates,).
+    """The cycles to merge `depth` sets of members into one set per output: (candidates,).
 
-    Assumed: every member is loaded as an operand of an elementwise function is, and the functions
-    of the numerics follow.
+    Assumed: every member is loaded like an operand of an elementwise function, and the merging
+    functions of the numerics follow.
     """
     assert body.combiner is not None
     first, *rest = NUMERICS[body.combiner].merging.split()
@@ -229,7 +229,7 @@ def merging_cycles(
 
 
 def _is_scaled_add(work: Workload) -> bool:
-    """Whether a chain begins with a scaled tensor plus another of its size, which is one loop."""
+    """Whether a chain begins with scale, then add of a tensor of equal size, which is one loop."""
     space, body = work.structure.space, work.structure.body
     first = body.then[0]
     return (
@@ -248,7 +248,7 @@ def _is_scaled_add(work: Workload) -> bool:
 def method_cycles(work: Workload, cells: Integers, parts: Integers) -> FloatCycles:
     """The cycles of a contraction by every method of METHODS: (2, methods, candidates).
 
-    They are given twice: if the workers share the work evenly, and if they have these parts of each
+    The first axis is the sharing of the work: evenly among the workers, or with these parts of each
     cell. Otherwise as compute_cycles. Infinite for a method that the machine lacks.
     """
     both = (_shares(cells, workers, work.target) for workers in ((), parts))
@@ -280,7 +280,7 @@ def cells_cycles(work: Workload, plan: Plan) -> Integers:
 
 
 def whole_cycles(work: Workload, cells: Integers, method: str, workers: Sequence[int]) -> Integers:
-    """The cycles of compute_cycles, rounded up, and 0 for empty cells: (candidates,).
+    """The cycles of compute_cycles, rounded up; 0 for empty cells: (candidates,).
 
     Raises ValueError if the machine has no such codelet.
     """
@@ -316,7 +316,7 @@ def _contraction_prices(
 
 @lru_cache(maxsize=1024)
 def _stride(structure: Structure) -> int:
-    """The stride of the innermost window of a contraction; 0 if one of its windows is dilated."""
+    """The stride of a contraction's innermost window; 0 if one of its windows is dilated."""
     parts = roles(structure)
     assert parts is not None
     stride = 1
@@ -349,8 +349,8 @@ def _shares(
     """The busiest worker's part of each cell, the number of such parts per turn, and the turns.
 
     Prices divide a cell evenly among the workers, so a part is priced as a cell in which every
-    worker has a part of that size. Each turn is charged in full, which is an upper bound: what a
-    worker saves when it goes on to its next vertex is not published.
+    worker has a part of that size. Each turn is charged in full, which is an upper bound: the
+    saving of a worker that continues with its next vertex is not published.
     """
     one = np.ones(len(cells), np.int64)
     if not len(workers):

@@ -1,7 +1,7 @@
 """Reductions: any scalar function, merged by a combiner. Pooling, sums, extremes.
 
-Windows are walked point by point, each step on all tiles at once. Long reductions with few results
-are left to NumPy. Both orders are fixed, so that two runs agree to the bit.
+Windows are walked point by point, each step on all tiles at once. NumPy's own reductions compute
+long reductions with few results. Both orders are fixed, so that two runs agree to the bit.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ MERGE: dict[str, np.ufunc] = {
 """The ufunc of each combiner that has one. That of pick works on bits."""
 
 WINDOW_POSITIONS = 512
-"""Reductions of at most so many points are walked point by point."""
+"""The most points of reductions that are walked point by point."""
 
 
 def merging_dtype(value: np.dtype[Any], result: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype that values are merged in, before they are converted to the result's.
+    """The dtype in which values are merged, before they are converted to the result's.
 
     Floats narrower than 32 bits are merged in float32, and rounded once at the end; integers in the
     result's dtype, modulo its width; booleans in int64.
@@ -56,7 +56,7 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
     if body.combiner == "pick":
         dtype = value
     if body.combiner in ("max", "min") and not is_floating(value) and not is_floating(dtype):
-        # Extremes are found before conversion to a narrower dtype wraps them.
+        # Find extremes before converting to a narrower dtype, which would wrap them.
         dtype = np.dtype(np.int64) if value.kind == "b" else value
     if walks(cells):
         return _walk(cells, result, dtype, scratch)
@@ -64,12 +64,12 @@ def reduction(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def is_walked(points: int, results: int) -> bool:
-    """Whether so many points are merged one by one, each step on so many results."""
+    """Whether a reduction of this many points is walked point by point, over this many results."""
     return points <= WINDOW_POSITIONS and results >= points
 
 
 def walks(cells: Cells) -> bool:
-    """Whether the points of cells are merged one by one, each step on all results."""
+    """Whether the points of these cells are merged one by one, each step over all results."""
     return is_walked(prod(cells.result.shape[d] for d in cells.merged), cells.result_once.size)
 
 
@@ -80,7 +80,8 @@ def merged_points(cells: Cells) -> list[Index]:
         index = [slice(None)] * cells.result.ndim
         for d, i in zip(cells.merged, at, strict=True):
             index[d] = slice(i, i + 1)
-        # The ellipsis makes arrays of rank 0 views: their values are not there yet.
+        # The ellipsis makes arrays of rank 0 views instead of copies, whose values would be too
+        # old.
         points.append((*index, ...))
     return points
 
@@ -98,7 +99,7 @@ def _walk(cells: Cells, result: Array, dtype: np.dtype[Any], scratch: Scratch) -
     for index in chunks(out.shape, SCRATCH_BYTES // 4 // dtype.itemsize):
         piece = out[index]
         total = piece
-        # A contiguous total stays in the cache; the rows of tiles are pages apart.
+        # A contiguous total stays in the cache, while the rows of different tiles are pages apart.
         if piece.dtype != dtype or (len(steps) > 2 and not piece.flags.c_contiguous):
             total = scratch.take("total", piece.shape, dtype)
         for i, step in enumerate(steps):

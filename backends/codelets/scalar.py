@@ -48,7 +48,8 @@ Sensitivity = Callable[[Parameters, Arrays, Doubles], Doubles]
 
 
 class Opcode(Enum):
-    """Operations of the steps that some functions are computed in, exactly as NumPy does."""
+    """Operations of the steps of a compiled function; each gives exactly the bits that NumPy
+    gives."""
 
     ADD = "add"
     SUB = "sub"
@@ -61,10 +62,10 @@ class Opcode(Enum):
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a function, which changes the value so far.
+    """One step of a function, which changes the running value.
 
     by: the other operand of the step: a constant, the function's other operand, its next parameter,
-    or the value itself. first: whether that is the left operand, as in 1 / value.
+    or the value itself. first: whether `by` is the left operand, as in 1 / value.
     """
 
     opcode: Opcode
@@ -80,18 +81,18 @@ class ScalarFunction(Mathematics):
     gives it here, as keywords.
 
     kernel: how NumPy computes it.
-    ulps: the error in the dtype that it is computed in, in units of the result's roundoff (u |r|).
-    A correctly rounded function has 1, an exact one 0.
+    ulps: the error in the computing dtype, in units of the result's roundoff (u |r|). A correctly
+    rounded function has 1, an exact function 0.
     steps: with more than one, the kernel keeps intermediate values in the array that it writes,
     which must have the computing dtype.
-    sensitivity: what rounding the parameters adds to the error.
-    priced_as: the inner loops that it costs, or the name of another function with its price; ""
-    for a published loop of its own name, or else the assumed one.
-    compiled: the instructions of the host's kernels; None where the host calls NumPy, or a kernel
-    does the function's sequence.
-    sequence: the name of the fixed sequence of operations (functions.py) that float32 results have
-    their bytes from, or that gives the same bytes; "" if there is none.
-    same_as: by parameters, another function that the function is.
+    sensitivity: the error that rounding the parameters adds.
+    priced_as: its inner loops, or the name of another function that has the same price; "" for the
+    published loop of the function's own name, or else the assumed one.
+    compiled: the instructions of the host's kernels; None where the host calls NumPy, or where a
+    kernel runs the function's sequence.
+    sequence: the name of the fixed sequence of operations (functions.py) that defines the bytes of
+    float32 results, or gives the same bytes; "" if there is none.
+    same_as: for certain parameters, an equal function.
     """
 
     kernel: Kernel
@@ -111,12 +112,12 @@ class ScalarFunction(Mathematics):
 
     @property
     def is_rounded_correctly(self) -> bool:
-        """Whether no last bit depends on which vector loop computes it, whatever its parameters."""
+        """Whether the last bit never depends on which vector loop computes the result."""
         return self.ulps <= 1 or bool(self.sequence)
 
     @property
     def loops(self) -> Loops | None:
-        """The inner loops that it costs; None if there is no price."""
+        """The inner loops of the function; None if it has no price."""
         match self.priced_as:
             case Loops():
                 return self.priced_as
@@ -128,11 +129,12 @@ class ScalarFunction(Mathematics):
                 return loops_of(other)
 
     def result_dtype(self, *dtypes: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype of the result for operands of these."""
+        """The dtype of the result, given the dtypes of the operands."""
         return BOOL if self.boolean else storage_dtype(*dtypes[self.values :])
 
     def apply(self, parameters: Parameters, *arrays: Array, out: Array | None = None) -> Array:
-        """The function of arrays that broadcast together, in their dtype or in out's.
+        """Apply the function to arrays that broadcast together, in their dtype or in the dtype of
+        `out`.
 
         out may be an operand, and may have any strides and dtype. float32 into float32 makes no
         copy, except for a select that writes over its own operands, and for a function that is not
@@ -162,8 +164,8 @@ class ScalarFunction(Mathematics):
                 direct = is_floating(out.dtype) == is_floating(computing) and out.dtype != BOOL
             else:
                 direct = out.dtype == computing and not self.boolean
-            # If the result overlaps an operand, NumPy takes a slower loop with other last bits.
-            # Also, the first of several steps may overwrite an operand that a later one reads.
+            # If the result overlaps an operand, NumPy takes a slower loop whose last bits differ.
+            # Also, the first of several steps might overwrite an operand that a later step reads.
             is_rounded = self.is_exact or self.is_rounded_correctly
             is_safe = is_rounded and (self.steps == 1 or self.arity == 1)
             if direct and (is_safe or not any(np.may_share_memory(out, a) for a in arrays)):
@@ -179,8 +181,8 @@ class ScalarFunction(Mathematics):
     ) -> Doubles:
         """The error bound, in units of the roundoff of the dtype that the function computes in.
 
-        The operands count as exact: no error is propagated. result: the function of the arrays, if
-        the caller has it already.
+        The operands count as exact: no error is propagated. result: the function's value, if the
+        caller has it already.
         """
         value = self.apply(parameters, *arrays) if result is None else result
         if self.is_exact:
@@ -195,14 +197,14 @@ class ScalarFunction(Mathematics):
 def apply_into(
     function: ScalarFunction, parameters: tuple[float, ...], inputs: list[Array], out: Array
 ) -> None:
-    """Write a function of arrays into an array."""
+    """Apply a function to arrays, and write the result into another array."""
     _ = function.apply(parameters, *inputs, out=out)
 
 
 def computed_by(expression: Callable[..., Array]) -> Kernel:
-    """A kernel from a NumPy expression of the operands, then the parameters.
+    """A kernel from a NumPy expression of the operands, followed by the parameters.
 
-    The expression gets them in the dtype to compute in; integers go through float64.
+    The expression gets them in the computing dtype; integers go through float64.
 
         ScalarFunction("softsign", 1, computed_by(lambda x: x / (1 + np.abs(x))), ulps=3)
     """
@@ -265,7 +267,7 @@ def _in_floats(ufunc: np.ufunc, *constants: float) -> Kernel:
 def _in_sequence(name: str, otherwise: Kernel) -> Kernel:
     """A kernel that runs abele's own sequence for float32, and another kernel for other dtypes.
 
-    A parameter is a further operand of the sequence.
+    Parameters become further operands of the sequence.
     """
     program = PROGRAMS[name]
 
@@ -315,14 +317,14 @@ def _reciprocal(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
 def _float64_power(
     parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]
 ) -> None:
-    """One operand to the power of the other, as IEEE 754 defines pow."""
+    """The first operand to the power of the second, as IEEE 754 defines pow."""
     x, y = arrays
-    # NumPy has vectors for operands that do not lie among results, and a libm for those that do.
-    # The two differ in the last bit, so results have memory of their own.
+    # NumPy has a vector loop for operands that do not overlap the result, and a libm function for
+    # others. The two differ in the last bit, so the result gets memory of its own.
     np.copyto(out, np.power(x, y, dtype=dtype, casting="unsafe"), casting="unsafe")
     is_root = y == 0.5
     if is_root.any():
-        # NumPy may take the square root, whose results for -infinity and -0.0 are others.
+        # NumPy may take a square root, which differs for -infinity and -0.0.
         np.copyto(out, np.abs(x), casting="unsafe", where=is_root & ((x == -np.inf) | (x == 0)))
 
 
@@ -330,9 +332,9 @@ _power_of_floats = _in_sequence("pow", _float64_power)
 
 
 def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """One operand to the power of the other.
+    """The first operand to the power of the second.
 
-    Integers wrap; a negative power of them is rounded towards zero.
+    Integers wrap; a negative power of an integer is rounded towards zero.
     """
     x, y = arrays
     if is_floating(dtype):
@@ -340,7 +342,7 @@ def _power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
         return
     x, y = x.astype(dtype), y.astype(dtype)
     power = np.power(x, np.maximum(y, 0))
-    # In the dtype: NumPy would compute a mixture of int64 and uint64 in float64.
+    # Convert to the dtype first: NumPy would compute a mixture of int64 and uint64 in float64.
     np.copyto(out, np.where(y < 0, _inverse(x, y).astype(dtype), power), casting="unsafe")
 
 
@@ -362,7 +364,7 @@ def _to_power(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtyp
         _power_of_floats((), (arrays[0], np.asarray(dtype.type(p))), out, dtype)
     elif p.is_integer():
         x = arrays[0].astype(dtype)
-        # The power may be out of the dtype's range. Modulo 2^64 it is right for every width.
+        # The power may exceed the range of the dtype. Modulo 2^64, it is right for every width.
         whole = _inverse(x, int(p)) if p < 0 else np.power(x.astype(np.int64), np.int64(p))
         np.copyto(out, whole, casting="unsafe")
     else:
@@ -402,7 +404,7 @@ def _in_doubles(function: Callable[[Array], Array]) -> Kernel:
     def kernel(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
         # Contiguous, so that NumPy takes one loop. ascontiguousarray would add an axis to a number.
         made = function(np.array(arrays[0], np.float64, order="C"))
-        # Through the dtype to compute in, whatever the dtype of out is.
+        # Convert through the computing dtype, whatever the dtype of out is.
         convert_into(made.astype(dtype) if is_floating(dtype) else made, out)
 
     return kernel
@@ -453,7 +455,7 @@ def _leaky_relu(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dt
 
 
 def _clip(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[Any]) -> None:
-    """Between two limits; the upper one if they are in the wrong order."""
+    """The operand limited to two limits; the upper limit if they are in the wrong order."""
     low, high = parameters
     if is_floating(dtype):
         limits = dtype.type(low), dtype.type(high)
@@ -498,9 +500,10 @@ def _match(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
 
 
 def _kept_where(kept: Array, value: Array, out: Array, dtype: np.dtype[Any]) -> None:
-    """The value where it is kept, to the bit, otherwise 0. kept: truth values of one byte each."""
+    """The value where `kept` is true, to the bit, otherwise 0. kept: truth values of one byte
+    each."""
     if value.dtype == out.dtype == dtype:
-        # The bits times 0 or 1, because a masked copy takes a branch for each element.
+        # Multiply the bits by 0 or 1, because a masked copy branches for each element.
         bits = f"u{dtype.itemsize}"
         np.multiply(value.view(bits), kept, out=out.view(bits))
         return
@@ -510,7 +513,7 @@ def _kept_where(kept: Array, value: Array, out: Array, dtype: np.dtype[Any]) -> 
     np.copyto(out, value.astype(dtype, copy=False), where=kept, casting="unsafe")
 
 
-# What rounding the parameters to float32 adds
+# Errors that rounding the parameters to float32 adds
 
 
 def _rounds(parameter: float) -> bool:
@@ -569,7 +572,9 @@ def _function(
     sequence: str = "",
     same_as: Mapping[Parameters, str] | None = None,
 ) -> ScalarFunction:
-    """The numerics and the price of a function whose mathematics dialects has."""
+    """The numerics and the price of a function whose mathematics are in
+    dialects/scalar_functions.py.
+    """
     facts = {each.name: getattr(FUNCTIONS[name], each.name) for each in fields(Mathematics)}
     return ScalarFunction(
         **facts,
@@ -587,7 +592,7 @@ def _function(
 def _by_sequence(
     name: str, of_doubles: Callable[[Array], Array], priced_as: str | Loops, ulps: float = _ULPS
 ) -> ScalarFunction:
-    """A function that has a sequence for float32, and a function of NumPy for float64.
+    """A function with a sequence for float32, and a NumPy function for float64.
 
     Integers go through float64.
     """
@@ -646,7 +651,7 @@ cycles, for a quotient of two calls of the library."""
 
 SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     _function("identity", _identity, priced_as=_VECTOR, compiled=()),
-    # A copy, which is priced as every other one.
+    # A copy, priced like every other copy.
     _function("bitcast", _same_bits, priced_as=_VECTOR),
     _function(
         "add", _ufunc(np.add), ulps=1, priced_as=_ADDING, compiled=(Step(Opcode.ADD, "operand"),)
@@ -785,7 +790,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         "round",
         _to_whole(np.rint),
         priced_as=_ROUNDING,
-        # The step's operand is not used.
+        # The operand of this step is not used.
         compiled=(Step(Opcode.ROUND, 0.0),),
     ),
     _by_sequence("erf", erf, _ASSUMED),
@@ -812,7 +817,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     ),
     _function("shift_left", _on_bits(np.left_shift), ulps=1, priced_as=_BITS),
     _function("shift_right", _on_bits(np.right_shift), ulps=1, priced_as=_BITS),
-    # Assumed: a comparison and what it keeps cost as much as the comparison alone.
+    # Assumed: a comparison that keeps or drops a value costs as much as the comparison alone.
     _function("gate", _gate, priced_as="less"),
     _function("match", _match, priced_as="equal"),
     _function("random_bits", _random_bits, priced_as=_PHILOX),
@@ -821,7 +826,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
 
 
 def register_scalar_function(function: ScalarFunction, owner: str) -> None:
-    """Let bodies and chains name a user's function, and codelets compute it at its price.
+    """Register a user's function: bodies and chains may name it, and codelets compute and price it.
 
     Raises InputError if its name is taken, or if it is priced as a function without a price.
     """
@@ -836,7 +841,7 @@ def register_scalar_function(function: ScalarFunction, owner: str) -> None:
 
 
 def loops_of(name: str) -> Loops | None:
-    """The inner loops of a function, by its own name or that of poplibs; None if unknown."""
+    """The inner loops of a function, by its own name or by poplibs's; None if they are unknown."""
     function = SCALAR_FUNCTIONS.get(name)
     return PUBLISHED.get(name) if function is None else function.loops
 

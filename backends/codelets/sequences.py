@@ -1,4 +1,4 @@
-"""Fixed sequences of IEEE operations: what programs of a float32 function are made of.
+"""Fixed sequences of IEEE operations, which define the bytes of float32 functions.
 
 A sequence is a straight line of instructions on float64: additions, products, quotients, roots,
 comparisons, and operations on the bits of numbers. Each of them is exact or rounded to nearest by
@@ -27,9 +27,10 @@ NUMBER, BITS, MASK = "number", "bits", "mask"
 
 
 class Operation(NamedTuple):
-    """What an instruction does: the kinds of its operands and of its result, and NumPy's function.
+    """The meaning of an instruction: the kinds of its operands and of its result, and NumPy's
+    function.
 
-    A select, which chooses between two numbers, and a lookup in a table have none.
+    A select, which chooses between two numbers, and a lookup in a table have no NumPy function.
     """
 
     takes: tuple[str, ...]
@@ -43,7 +44,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "multiply": Operation((NUMBER, NUMBER), NUMBER, np.multiply),
     "divide": Operation((NUMBER, NUMBER), NUMBER, np.divide),
     "square root": Operation((NUMBER,), NUMBER, np.sqrt),
-    # A NaN wins, and the second of two equal values.
+    # A NaN wins; of two equal values, the second does.
     "larger": Operation((NUMBER, NUMBER), NUMBER, np.maximum),
     "smaller": Operation((NUMBER, NUMBER), NUMBER, np.minimum),
     "add bits": Operation((BITS, BITS), BITS, np.add),
@@ -52,7 +53,7 @@ OPERATIONS: Mapping[str, Operation] = {
     "or": Operation((BITS, BITS), BITS, np.bitwise_or),
     "exclusive or": Operation((BITS, BITS), BITS, np.bitwise_xor),
     "shift left": Operation((BITS, BITS), BITS, np.left_shift),
-    # Of bits that are not negative.
+    # Of bits that encode a number which is not negative.
     "shift right": Operation((BITS, BITS), BITS, np.right_shift),
     "smaller bits": Operation((BITS, BITS), BITS, np.minimum),
     "larger bits": Operation((BITS, BITS), BITS, np.maximum),
@@ -68,9 +69,10 @@ OPERATIONS: Mapping[str, Operation] = {
 
 
 class Instruction(NamedTuple):
-    """One instruction. operands: the numbers of earlier values, and constants as 1-tuples.
+    """One instruction of a sequence.
 
-    table: what a lookup reads.
+    operands: the numbers of earlier values; constants are 1-tuples. table: the table that a lookup
+    reads.
     """
 
     name: str
@@ -90,9 +92,10 @@ class Sequence:
 
 
 class Value:
-    """A value of a sequence that is being written down; operators append instructions.
+    """A value of a sequence that is being recorded; operators append instructions.
 
-    made: the instructions so far. at: the number of the value. operands: those of the sequence.
+    made: the instructions so far. at: the number of the value. operands: the number of operands of
+    the sequence.
     """
 
     def __init__(self, made: list[Instruction], at: int, kind: str, operands: int) -> None:
@@ -103,7 +106,7 @@ class Value:
         return self._append(name, (self, *others), table)
 
     def reversed(self, name: str, other: Operand) -> Value:
-        """The result of an instruction whose left operand is another one."""
+        """The result of an instruction whose left operand is `other`."""
         return self._append(name, (other, self))
 
     def _append(
@@ -182,7 +185,7 @@ class Value:
         return self.apply("not")
 
     def equals(self, other: Operand) -> Value:
-        """Whether two numbers are equal."""
+        """The mask in which the two numbers are equal."""
         return self.apply("is equal", other)
 
     def choose(self, a: Operand, b: Operand) -> Value:
@@ -202,12 +205,12 @@ Operand = Value | float | int
 
 
 def sequence(function: Callable[..., Value], operands: int) -> Sequence:
-    """The instructions that a Python function of values writes down."""
+    """The sequence that a Python function of values records."""
     made: list[Instruction] = []
     result = function(*(Value(made, i, NUMBER, operands) for i in range(operands)))
     assert result.kind == NUMBER
     if result.at != operands + len(made) - 1 or not made:
-        # The last instruction gives the result.
+        # The last instruction must give the result.
         result = result.bits | 0
     return Sequence(operands, tuple(made))
 
@@ -222,7 +225,7 @@ PADDING = 40
 
 
 class _Scratch(threading.local):
-    """The room of values, and calls that are bound to it; one for each thread."""
+    """Buffers for values, and calls that are bound to them; one per thread."""
 
     def __init__(self) -> None:
         self.values = np.empty((0, CHUNK + PADDING))
@@ -230,7 +233,7 @@ class _Scratch(threading.local):
         self.bound: dict[tuple[Program, int], list[Callable[[], object]]] = {}
 
     def grow(self, values: int, masks: int) -> None:
-        """Make room for at least so many numbers and truth values."""
+        """Make room for at least this many numbers and masks."""
         if len(self.values) < values or len(self.masks) < masks:
             self.bound.clear()
             self.values = np.empty((max(values, len(self.values)), CHUNK + PADDING))
@@ -246,7 +249,8 @@ def _select(mask: Array, a: Array, b: Array, out: Array) -> None:
 
 
 class Program:
-    """A sequence as calls of NumPy. A value's room is used again once nobody reads it any more."""
+    """A sequence as NumPy calls. The buffer of a value is reused after the last read of the
+    value."""
 
     def __init__(self, sequence: Sequence) -> None:
         self.sequence = sequence
@@ -268,7 +272,7 @@ class Program:
             )
             unread = {o for o in each.operands if isinstance(o, int) and last[o] == i}
             kind = MASK if operation.gives == MASK else NUMBER
-            # A function of NumPy reads each element before it writes it. A select writes twice.
+            # A NumPy function reads each element before it writes it. A select writes twice.
             if operation.ufunc is not None:
                 for o in unread:
                     free[kinds[o]].append(places[o])
@@ -284,7 +288,8 @@ class Program:
             self._steps.append((each, operands, (operation.gives, at)))
 
     def run(self, arrays: Iterable[Array], out: Array) -> None:
-        """Write the function of arrays, which broadcast to out, into it. Warns of nothing."""
+        """Write the function of arrays, which broadcast to `out`, into `out`. Raises no
+        warnings."""
         scratch = _SCRATCH
         scratch.grow(self._rooms[NUMBER], self._rooms[MASK])
         arrays = [_apart(np.broadcast_to(a, out.shape), out) for a in arrays]
@@ -299,12 +304,12 @@ class Program:
                     call()
                 found = scratch.values[last][:n].reshape(piece.shape)
                 if piece.dtype != np.float32:
-                    # Through float32, whatever the dtype of out is.
+                    # Convert through float32, whatever the dtype of out is.
                     found = found.astype(np.float32)
                 np.copyto(piece, found, casting="unsafe")
 
     def _calls(self, n: int, scratch: _Scratch) -> list[Callable[[], object]]:
-        """The calls on the first n elements of each room."""
+        """The calls on the first n elements of each buffer."""
         found = scratch.bound.get((self, n))
         if found is not None:
             return found
@@ -331,7 +336,8 @@ class Program:
 
 
 def _apart(array: Array, out: Array) -> Array:
-    """The array, or a copy if pieces of out that are written early may be read late."""
+    """The array, or a copy if it overlaps elements of `out` that are written before they are
+    read."""
     same = (array.strides, array.dtype) == (out.strides, out.dtype)
     if (same and address(array) == address(out)) or not np.may_share_memory(array, out):
         return array

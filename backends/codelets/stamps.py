@@ -1,7 +1,7 @@
-"""When the variables of a running program were last written.
+"""Stamps: the times at which the variables of a running program were last written.
 
-Whoever keeps something that was computed from a variable's bytes compares stamps to find out
-whether it is still good.
+Code that keeps something computed from a variable's bytes compares stamps to find out whether it is
+still valid.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Table = NDArray[np.int64]
 
 
 class History:
-    """When each variable was last written, counted in writes.
+    """The time of the last write of each variable, counted in writes.
 
-    overlaps: for each variable, all that share bytes with it, and itself. states: whether each has
-    a value before the program begins.
+    overlaps: for each variable, all variables that share bytes with it, including itself.
+    states: whether each variable has a value before the program begins.
     """
 
     def __init__(self, overlaps: Sequence[Table], states: Sequence[bool]) -> None:
@@ -38,7 +38,7 @@ class History:
         return self._now
 
     def set_apart(self, indices: Collection[int]) -> None:
-        """Record that some variables share no bytes with any other after all."""
+        """Record that some variables share no bytes with any other variable after all."""
         for stamp in self.stamps:
             stamp.forget(indices)
 
@@ -48,14 +48,16 @@ class History:
         self._written = [self._now] * len(self._written)
 
     def latest(self, chosen: Callable[[list[int]], tuple[int, ...]]) -> int:
-        """The time of the last write of any of some variables. chosen: selects their times."""
+        """The time of the latest write of some variables. chosen: selects their times from the
+        list.
+        """
         return max(chosen(self._written))
 
 
 class Stamp:
-    """What is known of a variable's bytes while a program runs.
+    """The write times of one variable while a program runs.
 
-    is_state: whether the variable has a value before the program begins, and probably keeps it.
+    is_state: whether the variable has a value before the program begins, which it probably keeps.
     """
 
     __slots__ = ("_history", "_index", "_others", "_overlapping", "_whole", "is_state")
@@ -69,25 +71,25 @@ class Stamp:
         self.forget(())
 
     def forget(self, separate: Collection[int]) -> None:
-        """Forget overlaps with some variables, which share no bytes with any other."""
+        """Forget overlaps with some variables, because they share no bytes with any other."""
         own = self._index
         self._others = {own} if own in separate else self._others.difference(separate) | {own}
-        # With one argument, itemgetter returns no tuple.
+        # With a single argument, itemgetter returns no tuple.
         self._overlapping = itemgetter(*self._others, own)
 
     def write(self, is_whole: bool) -> None:
-        """Record a write. is_whole: of all blocks, with equal replicas."""
+        """Record a write. is_whole: whether it wrote all blocks, with equal replicas."""
         now = self._history.write(self._index)
         self._whole = now if is_whole else -1
 
     @property
     def index(self) -> int:
-        """Which variable it is of."""
+        """The number of the variable."""
         return self._index
 
     @property
     def others(self) -> frozenset[int]:
-        """All variables that share bytes with it, and itself."""
+        """All variables that share bytes with this one, including itself."""
         return frozenset(self._others)
 
     @property
@@ -97,11 +99,13 @@ class Stamp:
 
     @property
     def latest(self) -> int:
-        """The last time that any of its bytes may have changed."""
+        """The latest time at which any of its bytes may have changed."""
         return self._history.latest(self._overlapping)
 
     @property
     def whole(self) -> int | None:
-        """The time when all of its blocks were written, with equal replicas; None if any byte may
-        have changed since."""
+        """The time at which all blocks were last written, with equal replicas.
+
+        None if any byte may have changed since.
+        """
         return self._whole if self._whole == self.latest else None

@@ -1,4 +1,4 @@
-"""What calls do with NumPy's ufuncs."""
+"""Operations of calls that NumPy's ufuncs perform."""
 
 from __future__ import annotations
 

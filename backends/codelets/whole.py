@@ -1,4 +1,4 @@
-"""Scans and sorts: what a body computes along a whole dimension.
+"""Scans and sorts, along the whole dimension of a space.
 
 Each row is computed from its first element to its last, so that two runs agree to the bit. A row is
 read before any of it is written.
@@ -20,7 +20,7 @@ from .reduction import MERGE, merging_dtype
 
 
 def whole(cells: Cells, scratch: Scratch) -> list[Call]:
-    """The calls that compute a body along the whole dimension of its space."""
+    """The calls that compute a scan or sort along the whole dimension."""
     del scratch
     along = cells.body.along
     assert along is not None
@@ -36,7 +36,7 @@ def _run(along: Along, operand: Array, result: Array) -> None:
 
 
 def sequence(along: Along, values: Array, dtype: np.dtype[Any]) -> Array:
-    """What is computed along the last axis of values. dtype: that a scan merges elements in.
+    """The scan or sort of values along their last axis. dtype: in which a scan merges elements.
 
     A sort returns elements of the values' own dtype and bits, and indices int64.
     """
@@ -74,7 +74,7 @@ def _comparable(values: Array) -> Array:
 
 
 def _order(values: Array) -> Array:
-    """The index of each element in order."""
+    """The index of each element of the sorted order."""
     return np.argsort(_comparable(values), axis=-1, kind="stable")
 
 

@@ -1,4 +1,4 @@
-"""What a codelet computes, as its price needs it: everything but the sizes of the cells."""
+"""The workload of a codelet: everything that its price depends on, except the sizes of cells."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..target import Target
 
 @dataclass(frozen=True)
 class Workload:
-    """One operator in given types on a target. Together with the sizes of a cell it has a price.
+    """One operator with given dtypes on a target. With the sizes of a cell, it has a price.
 
     operand: the dtype of the first operand that is a number. result: the dtype of the first result.
     lookups: whether indices are spread evenly over the rows of a table, or all name rows of the
-    cell that is priced. in_place: whether updates are written over the operand that they begin
-    with, which is copied otherwise.
+    priced cell. in_place: whether updates are written over the operand that they begin with;
+    otherwise that is copied.
     """
 
     structure: Structure
@@ -45,7 +45,7 @@ class Workload:
 
     @property
     def partials(self) -> np.dtype[Any]:
-        """The dtype in which a contraction adds up."""
+        """The dtype in which a contraction accumulates."""
         return partials_dtype(self.result, self.structure.body)
 
     @property
@@ -55,18 +55,19 @@ class Workload:
 
     @property
     def begun(self) -> np.dtype[Any]:
-        """The dtype of the result before the chain: float32 if the chain makes integers of it."""
+        """The dtype of the result before the chain: float32 if the chain converts it to
+        integers."""
         made = self.structure.body.then and not is_floating(self.result)
         return np.dtype(np.float32) if made else self.result
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The dimensions of a contraction by the role that they have in its prices.
+    """The dimensions of a contraction by their role in its prices.
 
     field: in the first operand and the result. out_channels: in the second operand and the result.
-    groups: in both operands and the result. in_channels: merged, and in both operands. kernel:
-    merged, and sliding over an axis of the first operand.
+    groups: in both operands and the result. in_channels: merged, and in both operands.
+    kernel: merged, and sliding over an axis of the first operand.
     """
 
     field: tuple[int, ...]
@@ -105,10 +106,10 @@ def roles(structure: Structure) -> Roles | None:
 
 
 def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[Any]:
-    """The dtype in which a contraction adds up.
+    """The dtype in which a contraction accumulates.
 
     It is float32 for narrower floats, unless the body allows narrow sums, and for integers that a
-    chain makes of floats.
+    chain computes from floats.
     """
     if body is not None and body.then and not is_floating(result):
         return np.dtype(np.float32)
@@ -120,7 +121,7 @@ def partials_dtype(result: np.dtype[Any], body: Body | None = None) -> np.dtype[
 def member_dtypes(
     structure: Structure, operands: Sequence[np.dtype[Any]]
 ) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of the members that a structure leaves for another one; () without members.
+    """The dtypes of the members that a structure leaves as partials; () without members.
 
     operands: the dtypes of its operands.
     """
@@ -140,7 +141,7 @@ def member_dtypes(
 def left_dtypes(
     structure: Structure, operands: Sequence[np.dtype[Any]], result: np.dtype[Any]
 ) -> tuple[np.dtype[Any], ...]:
-    """The dtypes of partials: of the members, or that of sums of a result."""
+    """The dtypes of the partials: one per member, or that of a result's sums."""
     return member_dtypes(structure, operands) or (partials_dtype(result, structure.body),)
 
 

@@ -1,1 +1,1 @@
-"""Run a module of any level below the reference."""
+"""Executes modules of partition, tile and exchange."""

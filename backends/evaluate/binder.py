@@ -1,7 +1,7 @@
-"""The binder: what makes the calls of a program's operations when a machine loads it.
+"""The binder makes the calls of a program's operations when a machine loads the program.
 
-This one makes the NumPy calls that define every byte. Another one may keep variables elsewhere and
-make other calls, as long as it leaves the same results.
+This one makes the NumPy calls that define every byte. Another binder may keep variables elsewhere
+and make other calls, as long as it leaves the same results.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from .bind import calls_of_copy, calls_of_vertices
 from .blocks import Blocks, read_blocks, write_blocks
 
 Give = Callable[[tile.InputOp], Array]
-"""The tensor that the host gives an input."""
+"""Returns the tensor that the host gives for an input."""
 
 Take = Callable[[tile.OutputOp, Array], None]
-"""Hands the host the values of an output, in its variable's viewed shape."""
+"""Gives the values of an output to the host, in its variable's viewed shape."""
 
 
 class Binder:
     """Makes the calls of a program's operations, once per machine.
 
-    blocks: where each variable is. hidden: the variables whose values cannot be read, as they are
-    not whole. keeps_all_bytes: whether the memory of the tiles holds what the program says.
+    blocks: where each variable is stored. hidden: the variables whose values cannot be read,
+    because they are not complete. keeps_all_bytes: whether the memory of the tiles holds all bytes
+    that the program defines.
     """
 
     keeps_all_bytes = True
@@ -61,7 +62,7 @@ class Binder:
     def bind(
         self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
-        """The calls of each operation of the supersteps, which come in the program's order.
+        """The calls of each operation of the supersteps. steps: in program order.
 
         Raises VerifyException for an operation that does not suit its variables.
         """
@@ -87,7 +88,7 @@ class Binder:
         return found
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that write what the host gives."""
+        """The calls that write the host's tensor for an input into its variable."""
 
         def write(blocks: Blocks) -> None:
             write_blocks(give(op), blocks)
@@ -95,7 +96,7 @@ class Binder:
         return [(write, (self.blocks[op.writes.string_value()],))]
 
     def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that hand the host what a variable holds."""
+        """The calls that give the value of an output's variable to the host."""
 
         def read(blocks: Blocks) -> None:
             take(op, read_blocks(blocks))

@@ -36,7 +36,7 @@ SHORT_RUN_BYTES = 128
 
 @dataclass(frozen=True)
 class Blocks:
-    """A variable in the memory of all tiles: where its blocks begin, and their layout."""
+    """A variable in the memory of all tiles: the address of its blocks, and their layout."""
 
     placed: Placed
     layout: Layout
@@ -51,7 +51,7 @@ class Blocks:
 
 
 def dense_blocks(values: Array) -> Blocks:
-    """A contiguous array, as the only block of one tile."""
+    """A contiguous array as the only block of a single tile."""
     axes = tuple(range(values.ndim))
     layout = Layout(tuple(Cut(n) for n in values.shape), identity_map(axes, values.shape))
     return Blocks(Placed(values.reshape(-1).view(np.uint8)[None], 0, values.dtype), layout)
@@ -64,10 +64,9 @@ def write_blocks(values: Array, blocks: Blocks) -> None:
 
 
 def filling(values: Array, blocks: Blocks, with_replicas: bool = True) -> list[tuple[Array, Array]]:
-    """Pairs of a target and a source whose copies fill blocks, padding included, from a dense
-    tensor.
+    """Pairs of a target and a source array: copying each fills the blocks from a dense tensor.
 
-    with_replicas: False for the blocks of the first replica alone.
+    with_replicas: whether to include all replicas; if not, only the first.
     """
     layout, placed = blocks.layout, blocks.placed
     if 0 in (cut.size for cut in layout.grid):
@@ -98,7 +97,7 @@ def holds_all(layout: Layout) -> bool:
     """Whether blocks hold all elements of a tensor."""
     if 0 in layout.shape or 0 in (cut.size for cut in layout.grid):
         return 0 in layout.shape
-    # Ascending elements are all of them if there are as many, and then they are slices.
+    # If there are as many ascending elements as the tensor has, they are all of them, and slices.
     elements = _held(layout)[2]
     return all(
         isinstance(each, slice) and each == slice(0, n)
@@ -122,11 +121,14 @@ def holds_once(layout: Layout) -> bool:
 _Index: TypeAlias = tuple[slice | Array, ...]
 
 
-# Training reads all weights after each step.
+# Cached: training reads all weights after each step.
 @lru_cache(maxsize=1024)
 def _held(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], _Index, _Index]:
-    """What blocks hold of a tensor: the least numerators, how many there are, the elements, and the
-    numerators that they are at."""
+    """The elements of a tensor that blocks hold, along each axis.
+
+    Returns the smallest numerators, the numbers of numerators, the index of the elements, and the
+    index of their numerators.
+    """
     spans = [layout.reachable(i) for i in range(len(layout.shape))]
     low = tuple(lo for lo, _ in spans)
     sizes = tuple(hi - lo + 1 for lo, hi in spans)
@@ -137,8 +139,7 @@ def _held(layout: Layout) -> tuple[tuple[int, ...], tuple[int, ...], _Index, _In
 
 
 def only_element(blocks: Blocks) -> Array | None:
-    """A view of the only element of a variable; None if it has another number of elements, or if
-    its blocks hold more than that."""
+    """A view of a variable's single element; None if the tensor or its blocks have more."""
     layout, p = blocks.layout, blocks.placed
     if prod(layout.shape) != 1 or layout.block_elements != 1 or not layout.is_partition:
         return None
@@ -147,7 +148,7 @@ def only_element(blocks: Blocks) -> Array | None:
 
 
 def _chosen(index: Sequence[Array]) -> _Index:
-    """The index that selects these ascending elements: slices, which are quicker, if possible."""
+    """The index that selects these ascending elements: slices, which are faster, where possible."""
     ranges = [
         slice(int(each[0]), int(each[-1]) + 1)
         for each in index
@@ -161,7 +162,9 @@ def _chosen_elements(into: Array, elements: _Index, spread: Array, numerators: _
 
 
 def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Array, Array]]:
-    """For each shape class, windows in an array of numerators and the first replicas' blocks."""
+    """For each shape class, pairs of windows in an array of numerators and the first replicas'
+    blocks.
+    """
     layout, p = blocks.layout, blocks.placed
     return [
         (
@@ -173,7 +176,7 @@ def _owned(blocks: Blocks, spread: Array, low: tuple[int, ...]) -> list[tuple[Ar
 
 
 def copy_blocks(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> None:
-    """Copy once. Arguments as for bind_copy."""
+    """Copy once. The arguments are those of bind_copy."""
     run_calls(bind_copy(sources, moves, target, Scratch()))
 
 
@@ -189,7 +192,7 @@ def bind_copy(
     if 0 in sizes:
         return []
     if 0 in layout.shape:
-        # There are no elements to copy, but cells that read beyond the ends find padding.
+        # There are no elements to copy, but cells beyond the ends get padding.
         fill = fill_of(layout.access.fill, dtype)
         return [(fill_with, (block, fill)) for block in target.views()]
     order = _staging_order(layout)
@@ -203,7 +206,7 @@ def bind_copy(
 
 
 def _staging_order(layout: Layout) -> list[int]:
-    """The axes of a dense tensor in an order in which blocks have long contiguous runs.
+    """An order of a dense tensor's axes in which blocks have long contiguous runs.
 
     Axes along which a block has one element come first.
     """
@@ -217,9 +220,8 @@ def _staging_order(layout: Layout) -> list[int]:
 class _Spread:
     """A dense tensor that is spread over numerators.
 
-    dense: where to put the tensor, of its own shape. before: the calls to make before it is put
-    there. after: the calls that spread it then. array: the numerators, the first of which is
-    origins.
+    dense: the array to write the tensor to. before: the calls to run before the tensor is written.
+    after: the calls that spread it then. array: the numerators, of which the first is `origins`.
     """
 
     dense: Array
@@ -275,8 +277,8 @@ class _Spread:
 
 
 def _regular(index: Array) -> tuple[slice, slice] | None:
-    """The slice of elements and the slice of numerators that reach them; None if they are no
-    slices."""
+    """A slice of elements and the slice of numerators that reach them; None if either is no
+    slice."""
     where = np.flatnonzero(index >= 0)
     if len(where) == 0:
         return slice(0, 0), slice(0, 0)
@@ -288,8 +290,9 @@ def _regular(index: Array) -> tuple[slice, slice] | None:
 
 
 def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]:
-    """The calls that fill an array outside of a region: by slabs, or everywhere if the region has
-    holes."""
+    """The calls that fill an array outside a region: slab by slab, or everywhere if the region has
+    holes.
+    """
     if any((s.step or 1) > 1 for s in into) or 0 in array[(*into, ...)].shape:
         return [(fill_with, (array, fill))]
     calls: list[Call] = []
@@ -304,7 +307,7 @@ def _fill_around(array: Array, into: tuple[slice, ...], fill: Any) -> list[Call]
 
 def _take(source: Array, index: Array, axis: int, fill: Any, out: Array) -> None:
     if source.size == 0:
-        # NumPy takes nothing from an empty axis, not even where every index is replaced.
+        # NumPy takes nothing from an empty axis, even if every index is replaced.
         out.fill(fill)
         return
     np.take(source, np.maximum(index, 0), axis, out, "clip")
@@ -333,7 +336,8 @@ def _bind_gather(source: Blocks, dense: Array, scratch: Scratch) -> list[Call]:
     low, sizes, elements, numerators = _held(layout)
     spread = into
     if not holds_in_order(layout):
-        # Blocks may begin anywhere, and go on from the last element with the first.
+        # A wrapped axis: a block may begin anywhere, and continues with the first element after the
+        # last.
         spread = scratch.take("gather spread", sizes, dtype)
         if all(isinstance(each, slice) for each in (*elements, *numerators)):
             found = scratch.copy_calls(into[elements], spread[numerators])
@@ -409,7 +413,7 @@ def _bind_windows(spread: _Spread, target: Blocks, scratch: Scratch) -> list[Cal
 
 
 def _run_bytes(window: Array, block: Array) -> int:
-    """Bytes of the runs that are contiguous in both of two coalesced arrays."""
+    """The bytes of a run that is contiguous in both of two coalesced arrays."""
     if window.ndim == 0:
         return window.itemsize
     if window.strides[-1] != window.itemsize or block.strides[-1] != block.itemsize:
@@ -418,5 +422,5 @@ def _run_bytes(window: Array, block: Array) -> int:
 
 
 def tensor_of(values: Array, shape: Sequence[int]) -> Array:
-    """A copy of the elements in a tensor's own shape."""
+    """A copy of an array in the tensor's own shape."""
     return np.array(values.reshape(shape) if prod(shape) else np.empty(shape, values.dtype))

@@ -1,4 +1,4 @@
-"""One walk through functions, calls and control flow, whatever the level."""
+"""One interpreter of functions, calls and control flow, shared by all levels."""
 
 from __future__ import annotations
 
@@ -18,18 +18,19 @@ from ..turns import Turns
 Value = TypeVar("Value")
 
 _Do = Callable[[Any, list[Value]], Sequence[Value]]
-"""An operation and the values of its operands to the values of its results."""
+"""Maps an operation and the values of its operands to the values of its results."""
 
 _Step = tuple[
     _Do[Value] | None, Operation, tuple[SSAValue, ...], tuple[SSAValue, ...], list[SSAValue]
 ]
-"""The function that executes an operation (None for one that ends its block), the operation, its
-operands, its results, and the values that nothing needs after it."""
+"""The function that executes an operation (None for a terminator), the operation, its operands, its
+results, and the values that are dead after it.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class _Prepared(Generic[Value]):
-    """A block that is ready to run. needless: the arguments that nothing needs."""
+    """A block that is ready to run. needless: the arguments that are never read."""
 
     arguments: tuple[SSAValue, ...]
     needless: list[SSAValue]
@@ -39,11 +40,12 @@ class _Prepared(Generic[Value]):
 class Walker(Generic[Value]):
     """Runs the functions of a module; a level provides the meaning of its own operations.
 
-    execute: an operation and the values of its operands to the values of its results. truth: a
-    predicate's value to a bool. number: a loop that numbers its turns, and the number of the turn
-    that begins, to what its body takes for it; at program levels it writes a variable, and the body
-    takes nothing. At program levels only predicates are values. A value is dropped after its last
-    use. iteration_limit: the most turns; None for what the limit allows.
+    execute: maps an operation and the values of its operands to the values of its results.
+    truth: maps a predicate's value to a bool. number: maps a loop that numbers its iterations, and
+    the number of the iteration that begins, to the arguments that the body takes for it; at program
+    levels, it writes a variable, and the body takes nothing. At program levels only predicates are
+    values. A value is dropped after its last use. iteration_limit: the most iterations; None for
+    the configured limit.
     """
 
     def __init__(
@@ -70,9 +72,9 @@ class Walker(Generic[Value]):
         }
 
     def call(self, name: str, arguments: Sequence[Value] = ()) -> list[Value]:
-        """The results of a function, with all turns for it.
+        """Call a function with the full budget of iterations; returns its results.
 
-        Raises InputError if there is none of that name, and IterationLimit as Turns.
+        Raises InputError if there is no such function, and IterationLimit as Turns.
         """
         function = self._function(name)
         self.turns.begin()
@@ -85,7 +87,7 @@ class Walker(Generic[Value]):
         return self.functions[name]
 
     def _body(self, function: FuncOp, arguments: Sequence[Value]) -> list[Value]:
-        # A function that calls itself finds its own values untouched when it goes on.
+        # A function that calls itself must find its own values unchanged when it continues.
         saved, self._values = self._values, {}
         try:
             return self._run(self._prepared(function.body.block), arguments)
@@ -162,8 +164,9 @@ class Walker(Generic[Value]):
 
 
 def _deaths(block: Block) -> dict[Operation | None, list[SSAValue]]:
-    """The values that nothing needs after each operation of a block; under None, those that nothing
-    needs at all."""
+    """The values that are dead after each operation of a block; under None, values that are never
+    read.
+    """
     last: dict[SSAValue, Operation | None] = dict.fromkeys(block.args)
     for op in block.ops:
         last.update(dict.fromkeys(op.results, op))

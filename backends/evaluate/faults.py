@@ -19,7 +19,7 @@ AFTER_LOAD = "after load"
 
 @dataclass(frozen=True)
 class FlipByte:
-    """Flip the bits of mask in a byte of a variable's block on a tile, once.
+    """Flip the bits of `mask` in one byte of a variable's block on a tile, once.
 
     when: "after load", or the name of a superstep: the fault happens at its first end in each run.
     """
@@ -33,7 +33,7 @@ class FlipByte:
 
 @dataclass(frozen=True)
 class DropMessage:
-    """Data that one tile sends another in a superstep never arrive, and the old bytes stay."""
+    """Lose the data that one tile sends to another in a superstep; the old bytes stay."""
 
     superstep: str
     source_tile: int
@@ -44,7 +44,7 @@ class DropMessage:
 class Lost:
     """The bytes of one tile that a dropped message would have written.
 
-    row: the block that they are in, in the machine's memory. mask: which of its bytes they are.
+    row: the block that contains them, in the machine's memory. mask: selects them in the block.
     """
 
     row: NDArray[np.uint8]
@@ -52,7 +52,7 @@ class Lost:
 
 
 def lost_bytes(drop: DropMessage, step: SuperstepOp, blocks: Mapping[str, Blocks]) -> list[Lost]:
-    """The bytes that a superstep's moves bring from one tile to the other."""
+    """The bytes that the moves of a superstep bring from one tile to another."""
     lost: list[Lost] = []
     if drop.source_tile == drop.destination_tile:
         return lost
@@ -77,7 +77,7 @@ def _sending_tiles(
 ) -> NDArray[np.int32]:
     """The tile that each element of every receiving block comes from, plus one: (cells, elements).
 
-    It is found by a copy of blocks that hold only their tile's number. Padding is -1.
+    Found by copying blocks whose elements are all their tile's number. Padding is -1.
     """
 
     def numbered(layout: Layout) -> Blocks:

@@ -26,5 +26,5 @@ class Run:
 def host_tensor(
     given: Mapping[str, Array], name: str, tensor: TensorType, what: str = "input"
 ) -> Array:
-    """The array given under a name. Raises InputError if it is missing or of another type."""
+    """The array given under a name. Raises InputError if it is missing or has another type."""
     return host_array(given, name, numpy_dtype(tensor.element_type), tensor.get_shape(), what)

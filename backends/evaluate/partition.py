@@ -28,9 +28,10 @@ from .host import Array, Run, host_tensor
 
 @dataclass(frozen=True)
 class Stacked:
-    """A tensor as the blocks of its cells: row c of the memory is cell c, wherever it lives.
+    """A tensor as the blocks of its cells: row c of the memory is cell c, on whichever tile it
+    lives.
 
-    It is not written again once it is made.
+    Its memory is not written again once it is complete.
     """
 
     tensor: TensorType

@@ -1,10 +1,10 @@
-"""Strict mode: which variable each byte was written as, and whether a phase may touch it.
+"""Strict mode: tracks the variable that each byte was last written as, to check each phase.
 
-Reading a byte that was last written as another variable is reading something undefined or
-overwritten. A variable is always written as a whole. So its bytes are its own as long as nothing
-that may share bytes with it has been written since. Only where something has, bytes are compared:
-all variables there are painted into a shadow of the memory, in the order in which they were
-written.
+Reading a byte that was last written as another variable is an error: the byte is undefined or
+overwritten. A variable is always written as a whole. So its bytes are its own as long as no
+variable that may share bytes with it has been written since. Only otherwise are single bytes
+compared: all variables that may share them are painted into a shadow of the memory, in the order in
+which they were written.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ class Shadow:
         self._number = {name: i + 1 for i, name in enumerate(self._names)}
         if len(self._names) >= MOST_MARKS:
             raise ValueError(f"{len(self._names)} variables; at most {MOST_MARKS - 1}")
-        # The variable, plus 1, that each byte was last written as; 0: never. Only what is painted
-        # is true, and only that takes memory.
+        # For each byte, 1 plus the number of the variable as which it was last written; 0: never.
+        # Only painted bytes are up to date, and only they take memory.
         self._owner: Marks = np.zeros(shape, np.uint16)
-        # The operation that last wrote each byte, numbered through the phases, of those operations
-        # that may share bytes with others of their phase.
+        # For each byte, the operation that last wrote it, numbered across phases; only of
+        # operations that may share bytes with others of their phase.
         self._writer: Marks = np.zeros(shape, np.uint16)
         self._clock = 0
-        # When each variable was last written, by number; 0: never.
+        # The time at which each variable was last written, by number; 0: never.
         self._written = np.zeros(len(self._names) + 1, np.int64)
         self._boxes = np.array(
             [
@@ -63,7 +63,7 @@ class Shadow:
         self._held: set[str] = set()
 
     def define(self, name: str) -> None:
-        """A variable has been written, padding included."""
+        """Record that a variable has been written, padding included."""
         self._written[self._number[name]] = self._written.max() + 1
         if self._variables[name].is_resident:
             self._held.add(name)
@@ -80,8 +80,11 @@ class Shadow:
         self._check_defined(None, op, name, every=False)
 
     def check_phase(self, step: SuperstepOp, ops: Sequence[Operation]) -> None:
-        """Raise MachineFault if operations of a phase read bytes that are undefined or written in
-        the same phase, or write a byte twice."""
+        """Check the accesses of a phase.
+
+        Raises MachineFault if operations read bytes that are undefined or written in the same
+        phase, or write a byte twice.
+        """
         base = self._tick(len(ops))
         writes = [(number, op, name) for number, op in enumerate(ops) for name in written_by(op)]
         reads = [
@@ -124,13 +127,13 @@ class Shadow:
                     )
 
     def end_phase(self, ops: Sequence[Operation]) -> None:
-        """Record that the operations have written their results."""
+        """Record the writes of the operations of a phase."""
         for op in ops:
             for name in written_by(op):
                 self.define(name)
 
     def _meeting(self, name: str) -> Numbers:
-        """The numbers of the variables that may share bytes with one, and its own."""
+        """The numbers of the variables that may share bytes with this one, including its own."""
         if name not in self._known:
             own = self._number[name]
             low, high, first, last = self._boxes.T
@@ -140,7 +143,7 @@ class Shadow:
         return self._known[name]
 
     def _paint(self, name: str) -> None:
-        """Note as which variable each byte of this one was last written."""
+        """Paint a variable into the shadow: its bytes were last written as this variable."""
         numbers = np.array([*self._meeting(name)], np.int64)
         when = self._written[numbers]
         for _, marks in self._marks(self._owner, name, every=True):
@@ -151,7 +154,9 @@ class Shadow:
                 marks[...] = number
 
     def _tick(self, count: int) -> int:
-        """The number of a phase's first operation; those of earlier phases are smaller."""
+        """Reserve numbers for the operations of a phase; returns the first. They exceed all earlier
+        ones.
+        """
         if self._clock + count + 1 > MOST_MARKS:
             self._writer.fill(0)
             self._clock = 0
@@ -162,7 +167,7 @@ class Shadow:
     def _marks(self, shadow: Marks, name: str, every: bool) -> list[tuple[tuple[Run, ...], Marks]]:
         """A variable's bytes in a shadow, by shape class: (parts..., axes..., bytes of an element).
 
-        every: all replicas, not only the first.
+        every: whether to include all replicas; if not, only the first.
         """
         variable = self._variables[name]
         layout = variable.placed
@@ -254,7 +259,7 @@ def _read(op: Operation) -> list[str]:
 
 
 def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
-    """Whether every point reads exactly those bytes of an operand that it writes itself."""
+    """Whether each point reads exactly the bytes of an operand that it writes itself."""
     if not isinstance(op, VerticesOp) or not op.structure().reads_in_place(operand):
         return False
     source, target = variables[op.sources[operand]], variables[op.destination]

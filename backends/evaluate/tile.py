@@ -21,10 +21,10 @@ from .host import Array, Run, host_tensor
 from .partition import stacked_blocks
 
 Read = Callable[[str], Array]
-"""The tensor that a variable holds now."""
+"""Returns the current value of a variable as a tensor."""
 
 Observer = Callable[[Operation, Read], None]
-"""Called after an operation of the level that moves, computes or talks to the host."""
+"""Called after an operation that moves, computes or exchanges data with the host."""
 
 
 def run_tile(
@@ -104,7 +104,7 @@ class _Evaluator:
     def vertices(self, op: tile.VerticesOp) -> Sequence[bool]:
         calls = self.bound.get(op)
         if calls is None:
-            # Each variable has an array of its own, which begins with its first cell.
+            # Each variable has an array of its own, whose first row is its first cell.
             calls = self.bound[op] = calls_of_vertices(
                 op, self.variables, self.blocks, self.scratch, first_tile=0
             )

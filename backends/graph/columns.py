@@ -28,7 +28,7 @@ SUPERVISOR = -1
 """The worker of a vertex that a tile's supervisor runs with all its workers."""
 
 LEAST_INNER = 64
-"""Vertices in the inner of the two short columns whose product makes a column, at least.
+"""The least number of vertices in the inner of the two short columns whose product makes a column.
 
 Chosen by trial on all columns of ResNet-50 on mk2 with 100 vertices per tile (4.4 million vertices,
 least processor time of 24 runs): 29 ms; with 16: 29 ms; with 256: 36 ms; with 1: 38 ms; from 4096
@@ -37,7 +37,7 @@ agree.
 """
 
 MOST = 1 << 20
-"""Vertices that are written at once at most.
+"""The most vertices that are written at once.
 
 It bounds the temporaries, of 20 bytes per vertex, to 21 MB. Chosen by trial on an addition cut into
 8.4 million vertices: half and double take the same time; double needs 42 MB.
@@ -46,10 +46,11 @@ It bounds the temporaries, of 20 bytes per vertex, to 21 MB. Chosen by trial on 
 
 @dataclass(frozen=True, eq=False)
 class _Numbers:
-    """Numbers of the parts along some dimensions, row-major: (parts,) each.
+    """Parts along some dimensions, row-major: (parts,) each.
 
-    tile, shape: what a part adds to the tile number and to the number of the vertex's shape.
-    thread: the number of the part in its cell. threads: parts in that cell.
+    tile, shape: the part's contributions to the tile number and to the number of the vertex's
+    shape.
+    thread: the number of the part in its cell. threads: the number of parts in that cell.
     """
 
     tile: Integers
@@ -61,7 +62,7 @@ class _Numbers:
         return len(self.tile)
 
     def times(self, inner: _Numbers) -> _Numbers:
-        """Every part of these dimensions with every part of others, the others varying faster."""
+        """Every combination of these parts with the inner parts, which vary faster."""
         return _Numbers(
             np.add.outer(self.tile, inner.tile).ravel(),
             np.add.outer(self.shape, inner.shape).ravel(),
@@ -76,9 +77,10 @@ _ONE = _Numbers(*(np.array([n], np.int64) for n in (0, 0, 0, 1)))
 class SetColumns:
     """The columns of the vertices of one set, which are computed piece by piece.
 
-    tile: where the vertex runs. worker: the worker that runs it; the workers of a tile take its
-    vertices in turns; SUPERVISOR for a codelet that starts the workers itself. cycles: of the
-    tile's clock, as if all workers ran such vertices at the same time. bytes: that it writes.
+    tile: the tile that the vertex runs on. worker: the worker that runs it; the workers of a tile
+    take its vertices in turns; SUPERVISOR for a codelet that starts the workers itself. cycles: of
+    the tile's clock, as if all workers ran such vertices at the same time. bytes: the bytes that it
+    writes.
     """
 
     def __init__(self, op: VerticesOp, variables: Mapping[str, Variable], target: Target) -> None:
@@ -90,7 +92,7 @@ class SetColumns:
         self._sizes = [distinct(part.last - part.first) for part in self._parts]
         grid = np.meshgrid(*self._sizes, indexing="ij")
         sizes = np.stack([g.ravel() for g in grid], axis=1) if grid else np.zeros((1, 0), np.int64)
-        # A part of a cell is priced as one turn of the workers.
+        # Each part of a cell is priced as one turn of the workers.
         workers = (1,) * sizes.shape[1] if plan.workers else ()
         work = Workload.of(structure, dtypes, target)
         work = replace(work, in_place=updates_in_place(op, variables))
@@ -102,7 +104,7 @@ class SetColumns:
         self._outer, self._inner = self._numbers(plan.split, plan.order)
 
     def _numbers(self, split: Sequence[int], order: tuple[int, ...]) -> tuple[_Numbers, _Numbers]:
-        """The numbers of the outer and of the inner dimensions."""
+        """The parts along the outer dimensions, and those along the inner dimensions."""
         placed = placement_order(len(split), order)
         tiles = {d: prod(split[e] for e in placed[k + 1 :]) for k, d in enumerate(placed)}
         dims = [
@@ -136,13 +138,13 @@ class SetColumns:
                 out=column["tile"],
             )
             kind = np.add.outer(outer.shape[rows], inner.shape[columns])
-            # Every index is valid. mode="clip" only saves the copy that NumPy checks on.
+            # Every index is valid. mode="clip" only avoids the copy that NumPy makes to check them.
             for name, of_kind in (("cycles", self._cycles), ("bytes", self._bytes)):
                 np.take(of_kind, kind, out=column[name], mode="clip")
             if not self._workers:
                 column["worker"][:] = SUPERVISOR
                 continue
-            # Worker numbers are computed modulo the workers, so that 16-bit integers hold them.
+            # Reduce worker numbers modulo the workers, so that 16-bit integers hold them.
             thread = np.multiply.outer(
                 (outer.thread[rows] % self._workers).astype(np.int16),
                 (inner.threads[columns] % self._workers).astype(np.int16),

@@ -1,7 +1,8 @@
-"""What variables may hold, as a graph: each value is described once, however many paths reach it.
+"""The possible contents of variables as a graph: each is described once, however many paths reach
+it.
 
-A chain of concatenations of slices has a number of paths that doubles with each link. So a content
-names those that it is made of, and the paths are listed only where they are few.
+In a chain of concatenations of slices, the number of paths doubles with each link. So a content
+refers to its parts, and the paths are listed only where they are few.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NO_LOOPS: Loops = frozenset()
 NO_PRODUCERS: Producers = frozenset()
 
 MANY = 1 << 30
-"""Paths, or moves along them, that are not counted further."""
+"""The limit up to which paths, or moves along them, are counted."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,8 @@ class Way:
     """One way in which a value reaches a variable.
 
     producer: the vertex set, host input or variable that the value comes from. moves: of the copies
-    that it passed through, in order. rounds: the numbers of the loops that carried it round.
-    result: which result of the vertex set it is.
+    that it passed through, in order. rounds: the numbers of the loops that carried it around.
+    result: the index of the vertex set's result.
     """
 
     producer: Operation
@@ -39,10 +40,10 @@ class Way:
 
 @dataclass(frozen=True)
 class Extent:
-    """How much there is behind a content.
+    """The number of paths behind a content.
 
-    paths: from it to producers. moves: along all paths together. joined: whether an element may
-    come from several places. loops: those that carried some of it round.
+    paths: from the content to producers. moves: along all paths together. joined: whether an
+    element may come from several places. loops: the loops that carried a part of it around.
     """
 
     paths: int = 1
@@ -52,7 +53,7 @@ class Extent:
 
     @staticmethod
     def of(parts: Sequence[Content], spaces: Sequence[Space] = ()) -> Extent:
-        """The extent of some contents together. spaces: of a copy that moves them."""
+        """The extent of several contents together. spaces: of a copy that moves them."""
         extents = [part.extent for part in parts]
         paths = sum(each.paths for each in extents)
         moves = sum(each.moves for each in extents) + (paths if spaces else 0)
@@ -63,7 +64,7 @@ class Extent:
 
 @dataclass(frozen=True, eq=False)
 class Content:
-    """What a variable may hold. Equal contents are one object.
+    """A possible content of a variable. Equal contents are one object.
 
     number: contents are numbered in the order in which they are made, so parts come first.
     parts: the contents that it is made of.
@@ -84,21 +85,21 @@ class Made(Content):
 
 @dataclass(frozen=True, eq=False)
 class Moved(Content):
-    """What a copy makes: one move for each part, which writes elements of its own."""
+    """The result of a copy: one move per part, each of which writes its own elements."""
 
     spaces: tuple[Space, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Either(Content):
-    """One of several contents: that of either branch, or of either turn of a loop."""
+    """One of several contents: from either branch, or from any iteration of a loop."""
 
 
 @dataclass(frozen=True, eq=False)
 class Around(Content):
-    """A content that a loop has carried round, or that has left the loop.
+    """A content that a loop has carried around, or that has left the loop.
 
-    loop: its number. carried: whether the loop has carried it round, or it has left the loop.
+    loop: the loop's number. carried: true if the loop has carried it around, false if it has left.
     """
 
     loop: int
@@ -107,17 +108,17 @@ class Around(Content):
 
 @dataclass(frozen=True, eq=False)
 class Without(Content):
-    """A content without the values of some producers."""
+    """A content without the values that some producers made."""
 
     producers: Producers
 
 
 @dataclass(frozen=True)
 class Path:
-    """How a content is reached from another one without a copy, or with the moves of copies.
+    """A path from a content to one of its parts: without copies, or with the moves of copies.
 
-    added: the loops that carried it round on the way. left: the loops that it has left, so that
-    they no longer count. without: the producers that do not count.
+    added: the loops that carried the value around on the way. left: the loops that it has left,
+    which no longer count. without: the producers whose values do not count.
     """
 
     end: Content
@@ -127,7 +128,7 @@ class Path:
     without: Producers = NO_PRODUCERS
 
     def to(self, part: Content) -> Path:
-        """The path that goes on from its end to a part of that."""
+        """The path extended from its end to a part of the content there."""
         end, added, left, without = self.end, self.added, self.left, self.without
         match end:
             case Around(carried=True) if end.loop not in left:
@@ -141,18 +142,18 @@ class Path:
         return Path(part, self.moves, added, left, without)
 
     def moved_by(self, space: Space, part: Content) -> Path:
-        """The path that goes on through a copy. Moves are listed from the producer on."""
+        """The path extended through a copy. Moves are listed from the producer on."""
         return Path(part, (space, *self.moves), self.added, self.left, self.without)
 
     @property
     def exists(self) -> bool:
-        """Whether a value comes along it."""
+        """Whether a value can come along the path."""
         return not (isinstance(self.end, Made) and self.end.producer in self.without)
 
 
 @dataclass
 class Contents:
-    """Makes contents, and finds what they are made of."""
+    """Makes contents, and finds their producers."""
 
     _known: dict[tuple[object, ...], Content] = field(
         default_factory=dict[tuple[object, ...], Content]
@@ -162,11 +163,13 @@ class Contents:
     )
 
     def made(self, producer: Operation, result: int = 0) -> Content:
-        """What a vertex set, a host input or the initial value of a variable makes."""
+        """The content that a vertex set, a host input or a variable's initial value makes."""
         return self._one((producer, result), lambda n: Made(n, (), Extent(), producer, result))
 
     def moved(self, parts: Sequence[Content | None], spaces: Sequence[Space]) -> Content | None:
-        """What a copy makes of contents; a part that holds nothing is left out."""
+        """The content that a copy makes of its parts; parts without content are left out. None
+        without any.
+        """
         some = [(part, space) for part, space in zip(parts, spaces, strict=True) if part]
         if not some:
             return None
@@ -174,7 +177,7 @@ class Contents:
         return self._one((of, by), lambda n: Moved(n, of, Extent.of(of, by), by))
 
     def either(self, parts: Iterable[Content | None]) -> Content | None:
-        """One of some contents; None if none of them holds anything."""
+        """One of several contents; None if none of them has any content."""
         some = dict.fromkeys(part for part in parts if part)
         of = tuple(sorted(some, key=lambda each: each.number))
         if len(of) < 2:
@@ -182,12 +185,12 @@ class Contents:
         return self._one((of,), lambda n: Either(n, of, Extent.of(of)))
 
     def carried(self, part: Content, loop: int) -> Content:
-        """The content, carried round by a loop."""
+        """The content after a loop has carried it around."""
         extent = replace(part.extent, loops=part.extent.loops | {loop})
         return self._one((part, loop, True), lambda n: Around(n, (part,), extent, loop, True))
 
     def left(self, part: Content, loop: int) -> Content:
-        """The content after a loop, which no longer says that this loop carried it round."""
+        """The content after a loop; that the loop carried it around is forgotten."""
         if loop not in part.extent.loops:
             return part
         extent = replace(part.extent, loops=part.extent.loops - {loop})
@@ -200,7 +203,7 @@ class Contents:
         return self._one((part, producers), lambda n: Without(n, (part,), part.extent, producers))
 
     def _one(self, key: tuple[object, ...], make: Callable[[int], Content]) -> Content:
-        """The one content with a key."""
+        """The only content with this key, which is made on the first call."""
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = make(len(self._known))
@@ -220,7 +223,7 @@ class Contents:
         return self._origins[content]
 
     def _origins_of(self, content: Content) -> frozenset[tuple[Operation, Loops]]:
-        """The origins of a content, if those of its parts are known."""
+        """The origins of a content whose parts' origins are known."""
         found = [self._origins[part] for part in content.parts]
         match content:
             case Made():
@@ -237,7 +240,9 @@ class Contents:
                 return found[0].union(*found[1:]) if len(set(found)) > 1 else found[0]
 
     def choices(self, content: Content | None) -> list[Path]:
-        """The contents of which a content is one, up to the last copies: paths without moves."""
+        """The paths without moves from a content to the alternatives that it may be, up to the last
+        copies.
+        """
         found: dict[Path, None] = {}
         todo = [Path(content)] if content else []
         while todo:
@@ -245,14 +250,14 @@ class Contents:
             if path.end.parts and not isinstance(path.end, Moved):
                 todo.extend(path.to(part) for part in reversed(path.end.parts))
             elif path.exists:
-                # Loops that nothing of it has gone round make no difference.
+                # Forget loops that carried no part of it around, because they make no difference.
                 left = path.left & path.end.extent.loops
                 without = path.without if path.end.parts else NO_PRODUCERS
                 found[Path(path.end, (), path.added, left, without)] = None
         return list(found)
 
     def along(self, path: Path) -> Content:
-        """What comes along a path without moves."""
+        """The content that comes along a path without moves."""
         content = self.without(path.end, path.without)
         for loop in sorted(path.left):
             content = self.left(content, loop)

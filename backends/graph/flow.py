@@ -1,4 +1,4 @@
-"""What each operand of a program may hold, through copies, branches and loops."""
+"""The possible contents of each operand of a program, through copies, branches and loops."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
 from .contents import NO_PRODUCERS, Content, Contents, Producers
 
 State = dict[str, Content | None]
-"""What each variable may hold. A variable that nothing has written holds nothing."""
+"""The possible content of each variable; None for a variable that nothing has written."""
 
 Reads = dict[tuple[VerticesOp, int], dict[Content, None]]
-"""What each operand of each vertex set may hold, whenever it is reached."""
+"""The possible contents of each operand of each vertex set, over all times that it is reached."""
 
 Called = tuple[State, Reads]
-"""What the variables of a function hold after a call, and what its operands hold during it."""
+"""The contents of a function's variables after a call, and those of its operands during it."""
 
 
 @dataclass
 class Flow:
-    """Follows the program and records what each operand of each vertex set may hold.
+    """Follows a program, and records the possible contents of each operand of each vertex set.
 
-    contents: makes them. loops: their numbers. depth: how many loops are being followed. calls: by
-    function and what its variables hold before. names: the variables of a block and of all that it
-    calls.
+    contents: makes them. loops: the numbers of loops. depth: how many loops are being followed.
+    calls: results of calls, by function and contents of its variables before. names: the variables
+    that a block and the functions called in it use.
     """
 
     variables: Mapping[str, Variable]
@@ -60,7 +60,7 @@ class Flow:
         self._block(self.functions[ENTRY].body.block, state, (ENTRY,))
 
     def _block(self, block: Block, state: State, calling: tuple[str, ...]) -> None:
-        """Follow a block, and change the state to what holds after it."""
+        """Follow a block, and change `state` to the contents after it."""
         for op in block.ops:
             self._operation(op, state, calling)
 
@@ -115,7 +115,7 @@ class Flow:
         return after
 
     def _part(self, state: State, *blocks: Block) -> State:
-        """What the variables hold that some blocks read or write."""
+        """The contents of the variables that some blocks read or write."""
         return {name: state.get(name) for block in blocks for name in sorted(self._names(block))}
 
     def _record(self, reads: Reads) -> None:
@@ -125,7 +125,7 @@ class Flow:
     def _call(self, op: func.CallOp, state: State, calling: tuple[str, ...]) -> None:
         callee = callee_of(op, self.functions, calling)
         name = callee.sym_name.data
-        # A call that begins in the same state finds the same contents again.
+        # A call with the same contents before gives the same contents after.
         own = self._part(state, callee.body.block)
         key = name, frozenset(own.items())
         if key not in self.calls:
@@ -141,7 +141,8 @@ class Flow:
         """The variables that a block and the functions it calls read or write."""
         known = self.names.get(block)
         if known is None:
-            # This ends a recursion, which callee_of refuses later.
+            # This entry ends the recursion of a function that calls itself, which callee_of refuses
+            # later.
             self.names[block] = frozenset()
             found: set[str] = set()
             for op in block.walk():
@@ -165,11 +166,11 @@ class Flow:
         state: State,
         calling: tuple[str, ...],
     ) -> None:
-        """Follow a loop, which ends after its test if it has one, else after its body."""
+        """Follow a loop. It ends after its test if it has one, else after its body."""
         number = self.loops.setdefault(op, len(self.loops))
         self.depth += 1
         if self.depth > NESTED_LOOPS.most:
-            # Each loop is followed twice or more in each pass through the loop around it.
+            # A nested loop is followed at least twice for each time its outer loop is followed.
             raise InputError(NESTED_LOOPS.refusal(f"{op.name} at {place(op)}: nested too deeply"))
         before = self._part(state, body, *([test] if test else []))
         entering = before
@@ -192,10 +193,11 @@ class Flow:
     def _entering(
         self, after: Content | None, before: Content | None, entering: Content | None, loop: int
     ) -> Content | None:
-        """What a variable may hold before the next turn: as before this turn, or as after it.
+        """The possible content of a variable before the next iteration.
 
-        before: what it holds before the loop. entering: before this turn. A producer's value is
-        followed round the loop once; its moves in later turns are not.
+        after: the content after this iteration. before: before the loop. entering: before this
+        iteration. The value of a producer is followed around the loop once; its moves in later
+        iterations are not.
         """
         if after is None or after is before:
             return entering

@@ -28,11 +28,11 @@ MOST_IDS = 2**31 - 1
 """Vertices that a graph can have: their ids are 32-bit integers."""
 
 VERTEX_BYTES = 32
-"""Bytes of a vertex in memory: its columns, and temporaries.
+"""Bytes per vertex in memory: its columns, and temporaries.
 
 The columns take 23 bytes, or 25 with more than 2**15 tiles. The temporaries take up to 20 bytes
 for each of at most `columns.MOST` vertices. Measured: 23.5 bytes per vertex of ResNet-50 on mk2
-(4.4 million vertices), 25.3 for a single set of 8.4 million, and 35.0 for one of a million, which
+(4.4 million vertices), 25.3 for a single set of 8.4 million, and 35.0 for a set of a million, which
 is 3 MB more than this number allows for.
 """
 
@@ -42,9 +42,9 @@ class VertexSet:
     """The vertices of one operation: one codelet on every cell and worker part of a split.
 
     Their ids are [first, first + count). compute_set: the number of the superstep or compute set,
-    in program order. name: its name. origin: the node that it came from. layer: that node without
-    the steps of its lowering, for pictures. phase: of a step of training; forward in any other
-    program. connections: operands and results of all its vertices.
+    in program order. name: its name. origin: the name of the node that it came from. layer: that
+    name without the steps of its lowering, for pictures. phase: of a step of training; forward in
+    any other program. connections: the number of operands and results of all its vertices.
     """
 
     index: int
@@ -63,8 +63,8 @@ class VertexSet:
 class Link:
     """The edges from one vertex set to one operand of another.
 
-    producer, consumer: indices of vertex sets. loop: whether the edges exist only round a loop.
-    bytes: that all edges carry.
+    producer, consumer: indices of vertex sets. loop: whether the edges exist only around a loop.
+    bytes: the bytes of all edges together.
     """
 
     producer: int
@@ -80,7 +80,7 @@ class EdgeBlock:
     """Some edges of one link: (n,) each.
 
     link: the index in the graph's links. bytes: of the elements that the consuming vertex reads
-    from the producing one.
+    from the producing vertex.
     """
 
     link: int
@@ -111,17 +111,17 @@ class Graph:
 
     @property
     def edge_count(self) -> int:
-        """The number of edges, without those that exist only round a loop."""
+        """The number of edges, without edges that exist only around a loop."""
         return sum(link.count for link in self.links if not link.loop)
 
     @property
     def loop_edge_count(self) -> int:
-        """The number of edges that exist only round a loop."""
+        """The number of edges that exist only around a loop."""
         return sum(link.count for link in self.links if link.loop)
 
     @property
     def connection_count(self) -> int:
-        """The number of connections."""
+        """The number of connections: the operands and results of all vertices."""
         return sum(each.connections for each in self.sets)
 
     @property
@@ -140,7 +140,7 @@ class Graph:
         id: int32. tile: int16, or int32 on machines with more than 2**15 tiles. worker: int8, -1
         for a codelet that the supervisor runs with all workers. set, compute_set: int32, indices of
         vertex sets and compute sets. cycles: int32, as if all workers ran such vertices at the same
-        time. bytes: int32, that it writes.
+        time. bytes: int32, the bytes that it writes.
         Raises InputError for ids that do not exist, and for more vertices than fit in memory.
         """
         last = self.vertex_count if last is None else last
@@ -174,7 +174,8 @@ class Graph:
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
         """The edges, link by link, in blocks of at most `most` edges.
 
-        loops: also those that exist only round a loop. The caller may keep and change the blocks.
+        loops: whether to include edges that exist only around a loop. The caller may keep and
+        change the blocks.
         """
         for index, link in enumerate(self.links):
             if loops or not link.loop:

@@ -1,4 +1,4 @@
-"""The framework nodes that operations came from, by short names."""
+"""Short names of the framework nodes that operations came from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from ...ir.provenance import origin_names
 
 
 def layers_of(ops: Sequence[Operation]) -> list[str]:
-    """The framework node of each operation; the first one if several nodes were fused.
+    """The name of each operation's framework node; of the first one if several nodes were fused.
 
-    The steps of a node's lowering have names below it ("conv1/partials"), but a framework may also
-    name its nodes so ("fire2/squeeze"). A name is cut where the rest is itself an origin, or before
-    a step that is never a node. "" if the node is not known.
+    The steps of a node's lowering have names below the node's ("conv1/partials"), but a framework
+    may also use such names for nodes ("fire2/squeeze"). A name is cut where the rest is itself an
+    origin, or before a step that is never a node. "" if the node is not known.
 
         conv1/conv+conv1+relu1/partials: conv1        fire2/squeeze: fire2/squeeze
     """

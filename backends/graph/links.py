@@ -1,4 +1,4 @@
-"""The pairs of vertices of which one reads a value of the other."""
+"""The pairs of vertices in which one vertex reads a value of the other."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from .owners import NOBODY, VERTEX, Owners
 from .parts import vertex_parts
 
 MOST_PATHS = 64
-"""Paths to one operand that are followed one by one, at most."""
+"""The most paths to one operand that are followed one by one."""
 
 MOST_MOVES = 64
-"""Moves along all of these paths together, at most.
+"""The most moves along all of these paths together.
 
-On more paths, owners are moved element by element (`owners`). Either way gives the same edges.
+With more, owners are moved element by element (`owners`). Both ways give the same edges.
 """
 
 
@@ -34,8 +34,8 @@ On more paths, owners are moved element by element (`owners`). Either way gives 
 class Reach:
     """The values of one producer that reach one operand of a vertex set.
 
-    producer: a vertex set, host input or variable. loop: whether only the pairs count that exist
-    round a loop. pairs: each pair of a producing and a consuming vertex once, with the elements
+    producer: a vertex set, host input or variable. loop: whether only pairs count that exist around
+    a loop. pairs: each pair of a producing and a consuming vertex once, with the number of elements
     that they share.
     """
 
@@ -47,7 +47,7 @@ class Reach:
 
 
 def reaches(flow: Flow) -> Iterator[Reach]:
-    """All reaches of a program; those round loops are separate."""
+    """All reaches of a program; reaches around loops are separate."""
     every = Owners(flow.variables)
     moved: dict[Content, list[tuple[VerticesOp, int]]] = {}
     for (op, operand), held in flow.reads.items():
@@ -85,7 +85,7 @@ def _reaches_of(content: Content, op: VerticesOp, operand: int) -> list[Reach] |
 
 
 def _read(every: Owners, owners: Integers, op: VerticesOp, operand: int) -> Iterator[Reach]:
-    """The reaches of an operand of which the owners of each element are known."""
+    """The reaches of an operand, from the owners of each of its elements."""
     side = Side(op.space.data.operands[operand], vertex_parts(op.space.data, op.plan.data))
     cell, element = touched(side)
     read = every.read(owners, element)
@@ -122,10 +122,10 @@ Chain = tuple[int, Moves]
 
 
 def followed(producer: Operation, op: VerticesOp, operand: int, chains: Sequence[Chain]) -> Pairs:
-    """The pairs over several chains of moves, which share different elements.
+    """The pairs over several chains of moves that share different elements.
 
-    A producer that is not a vertex set is one source. The pairs of one chain stay a product; those
-    of several are listed, and the elements that they share are added up.
+    A producer that is not a vertex set is one source. The pairs of a single chain stay a product;
+    those of several chains are listed, and the elements that they share are added up.
     """
     taken = (op.space.data, _cut(op.plan.data), operand)
 
@@ -149,14 +149,14 @@ def followed(producer: Operation, op: VerticesOp, operand: int, chains: Sequence
 
 
 def _listed(products: Sequence[Pairs]) -> list[Factor]:
-    """The pairs of some products as lists. Raises InputError if memory is too small for them."""
+    """The pairs of several products as lists. Raises InputError if memory is too small for them."""
     count = sum(each.count for each in products)
     check_memory(count * PAIR_BYTES, f"{count:,} edges that reach one operand on several ways")
     return [each.listed() for each in products]
 
 
 def _cut(plan: Plan) -> Plan:
-    """The part of a plan that decides its vertices, so that equal layers share a cache entry."""
+    """The fields of a plan that decide its vertices, so that equal layers share a cache entry."""
     return Plan(plan.split, workers=plan.workers)
 
 

@@ -1,4 +1,4 @@
-"""The vertices that may have made each element of a content, found once for each content.
+"""The vertices that may have made each element of a content, found once per content.
 
 They are found by moving the numbers of vertices as copies move elements. So the time grows with the
 elements that copies move, however many paths lead through the copies.
@@ -27,19 +27,19 @@ from .parts import vertex_parts
 Integers = NDArray[np.int64]
 
 NOBODY = -1
-"""Stands where an element has no further owner."""
+"""Fills the rows of elements that have fewer owners than others."""
 
 LOOPS_FROM = 40
-"""The lowest bit of an owner that numbers its loops. The bits below number its vertex."""
+"""The lowest bit of the number of an owner's set of loops. The bits below are its vertex."""
 
 VERTEX = (1 << LOOPS_FROM) - 1
 """The bits of an owner that number its vertex."""
 
 ANY_LOOP: Loops = frozenset({-1})
-"""Stands for any loops, where it only matters whether there are some."""
+"""Stands for any non-empty set of loops."""
 
 OWNER_BYTES = 24
-"""Bytes of an owner while owners are moved: before, after, and sorted."""
+"""Bytes per owner while owners are moved: before, after, and sorted."""
 
 
 @dataclass
@@ -47,8 +47,8 @@ class Owners:
     """Finds the owners of elements: the vertices that may have made them, and the loops since.
 
     variables: of the program, by name. first: the number of the first vertex of each producer; a
-    producer that is not a vertex set is one vertex. count: of numbers. loops: sets of loops, by
-    number.
+    producer that is not a vertex set counts as one vertex. count: of numbers given out. loops: sets
+    of loops, by number.
     """
 
     variables: Mapping[str, Variable]
@@ -59,8 +59,8 @@ class Owners:
     def of(self, wanted: Iterable[Content]) -> Iterator[tuple[Content, Integers]]:
         """The owners of the elements of each wanted content: (owners of an element, elements) each.
 
-        They are kept only as long as other contents are made of them. Raises InputError if memory
-        is too small for them.
+        They are kept only until no other content needs them. Raises InputError if memory is too
+        small for them.
         """
         wanted = set(wanted)
         order = _parts_first(wanted)
@@ -76,7 +76,8 @@ class Owners:
                     known.pop(each, None)
 
     def producers(self, owners: Integers) -> Iterator[tuple[Operation, slice]]:
-        """The producers of sorted owners that no loop has carried, each with its range of them."""
+        """The producers of sorted owners that no loop has carried, each with its range of
+        owners."""
         operations, edges = list(self.first), [*self.first.values(), self.count]
         places = np.searchsorted(owners, edges).tolist()
         for operation, (start, stop) in zip(operations, pairwise(places), strict=True):
@@ -84,7 +85,8 @@ class Owners:
                 yield operation, slice(start, stop)
 
     def read(self, owners: Integers, elements: Integers) -> Integers:
-        """The owners of some elements, with all loops as one: (owners of an element, elements)."""
+        """The owners of some elements, with all non-empty sets of loops as one: (owners,
+        elements)."""
         _check(len(owners) * len(elements))
         owners = owners[:, elements]
         if len(self.loops) == 1:
@@ -92,7 +94,7 @@ class Owners:
         return _distinct(self._with_loops(owners, lambda loops: ANY_LOOP if loops else loops))
 
     def _owners(self, content: Content, known: Mapping[Content, Integers]) -> Integers:
-        """The owners of a content, if those of its parts are known. Some may be listed twice."""
+        """The owners of a content whose parts' owners are known. An owner may be listed twice."""
         parts = [known[part] for part in content.parts]
         match content:
             case Made():
@@ -125,7 +127,7 @@ class Owners:
         first = self._number(producer, prod(counts))
         weights = [prod(counts[d + 1 :]) for d in range(len(counts))]
         access = space.results[content.result]
-        # Several vertices own an element if they differ along dimensions that it does not have.
+        # Vertices that differ only along dimensions without a result axis own the same element.
         others = [d for d in range(len(counts)) if d not in access.dims()]
         owners = np.full(1, first, np.int64)
         for d in others:
@@ -160,7 +162,7 @@ class Owners:
         return self.first[producer]
 
     def _with_loops(self, owners: Integers, change: Callable[[Loops], Loops]) -> Integers:
-        """The owners with other loops."""
+        """The owners with their sets of loops changed."""
         had, place = np.unique(owners >> LOOPS_FROM, return_inverse=True)
         numbered: list[int] = had.tolist()
         sets = list(self.loops)
@@ -170,7 +172,7 @@ class Owners:
         return np.where(owners == NOBODY, NOBODY, loops | (owners & VERTEX))
 
     def _without(self, owners: Integers, producers: Producers) -> Integers:
-        """The owners that are no vertices of some producers."""
+        """The owners without the vertices of some producers."""
         firsts = np.array([*self.first.values()], np.int64)
         number = np.searchsorted(firsts, owners & VERTEX, "right") - 1
         dropped = np.array([each in producers for each in self.first])
@@ -178,7 +180,7 @@ class Owners:
 
 
 def _parts_first(wanted: Iterable[Content]) -> list[Content]:
-    """The contents that some contents are made of, and these, each after its parts."""
+    """Some contents and all their parts, each after its own parts."""
     found: set[Content] = set()
     todo = list(wanted)
     while todo:
@@ -205,7 +207,7 @@ def _moved(content: Moved, parts: Sequence[Integers]) -> Integers:
             if (here == NOBODY).all():
                 here[...] = piece
             else:
-                # Some part wrote there before, or the padding of this one.
+                # Another part, or the padding of this one, has written there already.
                 more = np.full(shape, NOBODY, np.int64)
                 more[region] = piece
                 further.append(more)
@@ -216,7 +218,7 @@ def _moved(content: Moved, parts: Sequence[Integers]) -> Integers:
 
 
 def _distinct(owners: Integers) -> Integers:
-    """The owners of each element once, in as few rows as possible."""
+    """The distinct owners of each element, in as few rows as possible."""
     if len(owners) == 1:
         return owners
     owners = np.sort(owners, axis=0)

@@ -23,7 +23,7 @@ class DimParts:
     """The non-empty parts of one dimension that vertices work on: (parts,) each.
 
     first, last: the elements [first, last). cell: the number of the cell. thread: the number of the
-    part in its cell. threads: parts in that cell.
+    part in its cell. threads: the number of parts in that cell.
     """
 
     first: Integers
@@ -47,7 +47,7 @@ def dim_parts(space: Space, plan: Plan) -> tuple[DimParts, ...]:
 
 
 def vertex_parts(space: Space, plan: Plan) -> Bounds:
-    """The first element of the parts of each dimension, and one past their last."""
+    """The first element of each part along each dimension, and one past its last."""
     return tuple((part.first, part.last) for part in dim_parts(space, plan))
 
 

@@ -1,9 +1,9 @@
-"""Variables that only operations read, close together in the host's memory.
+"""An arena: temporary variables close together in the host's memory.
 
 On the tiles, the blocks of a variable are a tile's memory apart, on pages and cache lines that the
-next variable does not reuse. Nobody can look at a value that one operation leaves to another in the
-same run. Here such variables are kept in an arena, whose bytes are reused while they are still in
-the host's caches.
+next variable does not reuse. But no observer can see a value that one operation leaves to another
+in the same run. So such variables are kept in an arena, whose bytes are reused while they are still
+in the host's caches.
 
     tiles:  0: ..aa..bb..   1: ..aa..bb..   2: ..aa..bb..        arena:  aaaaaabbbbbb
 """
@@ -27,11 +27,12 @@ from ..codelets.calls import address
 from ..evaluate.blocks import Blocks
 
 LINE_BYTES = 64
-"""Variables begin at multiples of this."""
+"""Variables begin at multiples of this, in bytes."""
 
 SAME_SET_BYTES = 512
 """Blocks whose size is a multiple of this get one more cache line between them. Copies read one
-word from each of many tiles at a time, and words at such multiples share few cache sets."""
+word from each of many tiles at a time, and words at such distances share few cache sets.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,12 @@ class Life:
 
     @property
     def before(self) -> int:
-        """Bytes that the tiles before its first tile would take."""
+        """Bytes that the tiles before the variable's first tile would take."""
         return self.pitch * self.variable.placed.first_tile
 
 
 def lives_of(module: ModuleOp, variables: Mapping[str, Variable]) -> dict[str, Life]:
-    """The lives of the variables that only operations read.
+    """The lives of the temporary variables, which may be moved to an arena.
 
     Such a variable is not kept from run to run. One move or vertex set writes it and others read
     it, all in the same superstep, or in later ones with only supersteps in between.
@@ -80,9 +81,9 @@ def lives_of(module: ModuleOp, variables: Mapping[str, Variable]) -> dict[str, L
 def prolonged(
     lives: Mapping[str, Life], read_later: Mapping[str, Sequence[str]]
 ) -> dict[str, Life]:
-    """Lives that last as long as those of variables whose readers read others instead.
+    """The lives, each extended to that of every unwritten variable whose readers read it instead.
 
-    read_later: of each such variable the others, in the order of the program.
+    read_later: for each unwritten variable, the variables that are read instead, in program order.
     """
     found = dict(lives)
     for name, others in reversed([*read_later.items()]):
@@ -93,12 +94,12 @@ def prolonged(
 
 
 def arena_blocks(lives: Sequence[Life], blocks: Mapping[str, Blocks]) -> dict[str, Blocks]:
-    """The blocks of variables with these lives, in an arena."""
+    """The blocks of variables with these lives, in a new arena."""
     places = _packed(lives)
     # A variable's memory is viewed from tile 0 on, whatever its first tile is.
     margin = _aligned(max((life.before for life in lives), default=0))
     end = max((at + life.size for life, at in zip(lives, places, strict=True)), default=0)
-    # A word may be read at the last byte.
+    # Kernels may read a whole word at the last byte.
     arena = np.zeros(margin + end + 2 * LINE_BYTES, np.uint8)
     arena = arena[-address(arena) % LINE_BYTES :]
     found: dict[str, Blocks] = {}
@@ -116,7 +117,7 @@ def _aligned(size: int) -> int:
 
 
 def _bodies(module: ModuleOp) -> Iterator[Block]:
-    """The blocks that supersteps may stand in."""
+    """The blocks that may contain supersteps."""
     for op in module.walk():
         if not isinstance(op, tile.SuperstepOp):
             for region in op.regions:
@@ -124,13 +125,15 @@ def _bodies(module: ModuleOp) -> Iterator[Block]:
 
 
 def times_named(module: ModuleOp) -> Counter[str]:
-    """How often operations name each variable, to write it or to read it."""
+    """The number of times that operations name each variable, to write or to read it."""
     return Counter(name for op in module.walk() for name in referenced_symbols(op))
 
 
 def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[Life, int]]:
-    """The lives of variables that one operation of a block writes and others read, each with how
-    often these operations name it."""
+    """The lives of variables that one operation of a block writes and others read.
+
+    Yields each life with the number of times that these operations name the variable.
+    """
     now = 0
     for steps in _runs(body):
         lives: dict[str, list[int]] = {}
@@ -142,7 +145,8 @@ def _lives(body: Block, variables: Mapping[str, Variable]) -> Iterator[tuple[Lif
                         lives[name].append(now)
                 for name in op.destinations:
                     if name in variables:
-                        # A variable that is written twice is named too often to be used.
+                        # A variable that is written twice is named more often than this life
+                        # explains, so it is dropped.
                         lives[name] = [now]
         for name, times in lives.items():
             if len(times) > 1:
@@ -164,7 +168,7 @@ def _in_order(step: tile.SuperstepOp) -> Iterator[tile.CopyOp | tile.VerticesOp]
 
 
 def _packed(lives: Sequence[Life]) -> list[int]:
-    """Where each variable begins: the lowest place that is free throughout its life."""
+    """The offset of each variable: the lowest that is free throughout its life."""
     order = sorted(range(len(lives)), key=lambda i: lives[i].first)
     places = [0] * len(lives)
     live: list[int] = []

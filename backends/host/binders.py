@@ -1,4 +1,4 @@
-"""The choice of a binder."""
+"""Chooses a binder."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from .switch import is_wanted
 
 
 def best_binder(is_watched: bool = False) -> type[Binder]:
-    """The quickest binder of this host. is_watched: whether the machine has observers, which may
-    look at every byte between supersteps."""
-    # No kernel runs without those that share its work.
+    """The fastest binder of this host.
+
+    is_watched: whether the machine has observers, which may read every byte between supersteps.
+    """
+    # Kernels need those that share work among threads.
     if not is_wanted() or not has_kernels("sharing"):
         return Binder
     return FastBinder if is_watched else FusedBinder

@@ -1,6 +1,6 @@
 """Calls of sums of products, bound to memory: their tables, and operands that stay packed.
 
-A kept run makes these calls without what they were bound from, so nothing here knows a program.
+A kept run makes these calls without the operations they came from, so this file knows no program.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ from .load import kernels
 ALIGNMENT = 64
 
 MACS_PER_NANOSECOND = 50.0
-"""Of one thread: a rough estimate."""
+"""Multiplications with additions per nanosecond of one thread: a rough estimate."""
 
 NANOSECONDS_PER_PACKED = 0.3
-"""Of an element that is packed: a rough estimate."""
+"""Nanoseconds to pack one element: a rough estimate."""
 
 LEAST_PANELS, FEW_UNITS, ROOM_BYTES = 6, 40, 1 << 25
 """If there are fewer units than FEW_UNITS, or the packed rows of one take more than ROOM_BYTES,
@@ -78,7 +78,9 @@ SHORTEST_RUN = 4
 
 @dataclass(frozen=True)
 class Groups:
-    """The axes of a batch of products, slowest first, as (size, stride of each array)."""
+    """The axes of a batch of products by group, slowest first. Each axis is (size, stride of each
+    array).
+    """
 
     batch: Sequence[int]
     left: Sequence[int]
@@ -92,11 +94,11 @@ View = tuple[Groups, Sequence[Array]]
 
 @dataclass(frozen=True)
 class Partials:
-    """Where blocks of partial sums are, each on a tile of its own.
+    """The places of blocks of partial sums, each on a tile of its own.
 
-    begin: the address of the first block. tile: bytes to the next cell. dims: the dimensions along
-    which there are several blocks of the same elements, in the order in which these are added up:
-    cells from one block to the next, and how many blocks.
+    begin: the address of the first block. tile: bytes from one cell to the next. dims: the
+    dimensions along which there are several blocks of the same elements, in the order of
+    addition: the distance in cells from one block to the next, and the number of blocks.
     """
 
     begin: int
@@ -104,7 +106,9 @@ class Partials:
     dims: tuple[tuple[int, int], ...]
 
     def places(self, addresses: Table) -> tuple[Table, Table]:
-        """For addresses within blocks: the number of the partial, and its offset from the first."""
+        """For addresses in blocks: the number of the partial, and the distance from the first
+        partial.
+        """
         cells = (addresses - self.begin) // self.tile
         rank, on = np.zeros_like(cells), np.zeros_like(cells)
         for weight, count in self.dims:
@@ -114,7 +118,8 @@ class Partials:
 
 
 class Products:
-    """Computes a batch of products; those of equal operands once, while they are known to be equal.
+    """Computes a batch of products. Products with equal operands are computed once while they are
+    equal.
 
     each: groups of axes and arrays (left operand, right operand, result), where each tile reads its
     own. once: the same with stride 0 along the tiles on which an operand is equal. stamps: of the
@@ -148,7 +153,8 @@ class Products:
         partials: Partials | None,
         scratch: Scratch,
     ) -> Products:
-        """A call whose parts have been bound before. stamps: of both operands, or fewer."""
+        """A call from parts that were bound before. stamps: of the operands; () for unknown
+        ones."""
         call = cls.__new__(cls)
         call._separate, call._scratch = list(separate), scratch
         call._stamps = list(stamps)
@@ -158,8 +164,10 @@ class Products:
         return call
 
     def join(self, other: Products) -> bool:
-        """Compute the products of another call too; False, without a change, if the two cannot be
-        one. Neither call has been made, and nothing else happens between them."""
+        """Take over the products of another call, if both can be one call; else return False.
+
+        Neither call has been made yet, and no other call is between them.
+        """
         if self._once is None or other._once is None or self._stamps != other._stamps:
             return False
         offsets = self._once.offsets.joined(other._once.offsets)
@@ -170,16 +178,18 @@ class Products:
         return True
 
     def bind_next(self) -> None:
-        """Bind now what the next call would bind, if it is made with the stamps as they are."""
+        """Do now the binding that the next call would do, if the stamps do not change until
+        then."""
         if self._once is None or None in [stamp.whole for stamp in self._stamps]:
             _ = self._bound_each()
 
     def can_add_up(self, partials: Partials) -> bool:
-        """Whether the partials can be computed one after another, in the first one's block."""
+        """Whether the partials can be computed one after another, into the block of the first
+        one."""
         return self._once is not None and self._once.can_add_up(partials)
 
     def add_up(self, partials: Partials) -> None:
-        """From now on, add each block of partial sums to the first one."""
+        """From now on, add each block of partial sums to the first block."""
         assert self._once is not None
         self._partials = partials
         self._once.add_up(partials)
@@ -202,7 +212,7 @@ class Products:
         once(known)
 
     def _bound_each(self) -> Sequence[BoundProducts]:
-        """The calls where each tile reads its own operands."""
+        """The calls in which each tile reads its own operands."""
         if self._each is None:
             self._each = [BoundProducts(Offsets.of(*view)) for view in self._separate]
             if self._partials is not None:
@@ -220,18 +230,19 @@ class Products:
         Sequence[Stamp],
         Partials | None,
     ]:
-        """What `kept` takes, without the scratch."""
+        """The arguments of `kept`, without the scratch."""
         return self._separate, self._once, self._each, self._stamps, self._partials
 
 
 @dataclass(frozen=True)
 class Offsets:
-    """Where a batch of products reads its operands and writes its results.
+    """The places at which a batch of products reads its operands and writes its results.
 
-    arrays: what holds them. begin, sizes: addresses of the left operand, the right operand and the
-    result, and bytes of an element of each. batch: the offsets of each product in the three:
-    (products, 3). rows: the offsets of rows in the left operand and in the result. columns: those
-    of columns in the right operand and in the result. terms: those of terms in both operands.
+    arrays: the arrays behind the addresses. begin, sizes: the addresses of the left operand, the
+    right operand and the result, and the bytes of an element of each. batch: the offsets of each
+    product in the three, (products, 3). rows: the offsets of rows in the left operand and in the
+    result. columns: those of columns in the right operand and in the result. terms: those of terms
+    in both operands.
     """
 
     arrays: Sequence[Array]
@@ -244,8 +255,7 @@ class Offsets:
 
     @classmethod
     def of(cls, groups: Groups, arrays: Sequence[Array]) -> Offsets:
-        """The offsets of a batch whose arrays are the left operand, the right one and the
-        result."""
+        """The offsets of a batch. arrays: the left operand, the right operand and the result."""
         left, right, result = arrays
         return cls(
             arrays,
@@ -258,10 +268,11 @@ class Offsets:
         )
 
     def joined(self, other: Offsets) -> Offsets | None:
-        """The products of both as one batch: with the columns of both if their left operands are
-        the same, or with the rows of both if their right operands are. None if neither is so.
+        """The products of both as one batch; None if they cannot be one.
 
-        What is joined must be as far from the first in all products of the batch.
+        If their left operands are the same, the batch has the columns of both; if their right
+        operands are, the rows of both. The joined operands must have the same distance in all
+        products of the batch.
         """
         if self.sizes != other.sizes or len(self.batch) != len(other.batch):
             return None
@@ -288,10 +299,10 @@ TABLES = (
     *(ROW_OFFSETS, RESULT_ROWS, RUNS_OF_COLUMNS, SPANS, COLUMN_OFFSETS),
     *(RESULT_RUNS, RESULT_SPANS, RESULT_COLUMNS, LEFT_TERMS, RIGHT_TERMS),
 )
-"""Those that are addresses of tables of rows, columns and terms."""
+"""The fields of a head that are addresses of tables of rows, columns and terms."""
 
 ADDRESSES = (*CODES, *TABLES, LEFT, RIGHT, RESULT, BATCH, GROUPS, PACKED_ROWS, PACKED_COLUMNS)
-"""All that are addresses."""
+"""All fields of a head that are addresses."""
 
 FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
 """The flags of the left and the right operand."""
@@ -300,7 +311,8 @@ FLAGS = (ROWS_KEPT, ROWS_PACKED), (COLUMNS_KEPT, COLUMNS_PACKED)
 class BoundProducts:
     """A call of products: its tables, and the memory for packed operands.
 
-    Each product of the batch overwrites what the one before it packed, unless that is kept.
+    Each product of the batch overwrites the packed operands of the one before, unless they are
+    kept.
     """
 
     def __init__(self, offsets: Offsets) -> None:
@@ -323,8 +335,10 @@ class BoundProducts:
     def kept(
         cls, head: Table, sizes: Sequence[int], calls: tuple[KernelCall, KernelCall, KernelCall]
     ) -> BoundProducts:
-        """A call from the parts of another one, whose addresses hold here. It can no longer be made
-        to add up partials."""
+        """A call from the parts of an earlier one, whose addresses are valid in this process.
+
+        It cannot be changed to add up partials any more.
+        """
         call = cls.__new__(cls)
         call._head, call._sizes, call._calls = head, list(sizes), calls
         call._rooms = cast("list[Array | None]", [None, None])
@@ -333,14 +347,15 @@ class BoundProducts:
 
     @property
     def parts(self) -> tuple[Table, Sequence[int], tuple[KernelCall, KernelCall, KernelCall]]:
-        """What `kept` takes."""
+        """The arguments of `kept`."""
         if self._calls is None:
             self._calls = self._bound()
         return self._head, self._sizes, self._calls
 
     def can_add_up(self, partials: Partials) -> bool:
-        """Whether each product of the batch belongs to one partial, and the first partial is
-        computed for all of them."""
+        """Whether each product of the batch belongs to a single partial, and each has a first
+        partial.
+        """
         begin = self.offsets.begin[2] + self._batch[:, 2]
         which, on = partials.places(begin)
         firsts = np.isin(begin - on, begin[which == 0]).all()
@@ -359,12 +374,12 @@ class BoundProducts:
         self._calls = None
 
     def __call__(self, known: int) -> None:
-        """Multiply. known: flags for operands that stay packed or are packed already."""
+        """Multiply. known: flags of the operands that stay packed or are already packed."""
         if self._calls is None:
             self._calls = self._bound()
         *packing, multiply = self._calls
         for pack, (kept, packed) in zip(packing, FLAGS, strict=True):
-            # Several threads use one packed panel.
+            # Several threads use each packed panel.
             if known & kept and not known & packed:
                 pack()
         self._head[KNOWN] = known
@@ -402,7 +417,7 @@ class BoundProducts:
         return rows, columns, multiply
 
     def _tables(self) -> list[Table]:
-        """The tables of rows, columns and terms, whose addresses the head gets."""
+        """The tables of rows, columns and terms. Their addresses are written into the head."""
         compiled, head, found = kernels("products"), self._head, self.offsets
         (rows, row_results), (columns, column_results) = found.rows, found.columns
         depth, depths = found.terms
@@ -420,7 +435,7 @@ class BoundProducts:
         return tables
 
     def keep(self, side: int, scratch: Scratch) -> int:
-        """Keep an operand packed, if there is room; returns its flags."""
+        """Keep an operand packed, if there is memory for it; returns its flags."""
         kept, packed = FLAGS[side]
         if self._is_kept[side]:
             return kept | packed
@@ -441,8 +456,8 @@ class BoundProducts:
 def block_panels(panels: int, across: int, panel_bytes: int) -> int:
     """The number of panels of rows in a block.
 
-    panels: of all rows. across: panels of columns, of all groups. panel_bytes: of a packed panel of
-    rows.
+    panels: the number of panels of all rows. across: the number of panels of columns of all groups.
+    panel_bytes: the bytes of a packed panel of rows.
     """
     found = panels
     while found >= 2 * LEAST_PANELS and (
@@ -453,10 +468,10 @@ def block_panels(panels: int, across: int, panel_bytes: int) -> int:
 
 
 def join_products(calls: Sequence[Call]) -> list[Call]:
-    """Calls in which neighbouring sums of products are one, where they can be.
+    """Calls in which neighbouring sums of products are joined where possible.
 
-    They are of the shape classes of a vertex set: with the same weights for another part of an
-    image, or with the same image for other channels.
+    Such neighbours come from the shape classes of a vertex set: with the same weights for another
+    part of an image, or with the same image for other channels.
     """
     found: list[Call] = []
     for call in calls:
@@ -479,7 +494,7 @@ def _are_same(some: tuple[Table, Table], others: tuple[Table, Table]) -> bool:
 def _one_after_other(
     some: tuple[Table, Table], others: tuple[Table, Table], apart: tuple[int, int]
 ) -> tuple[Table, Table]:
-    """Pairs of tables, each continued by the other's at a distance."""
+    """Two tables, each followed by the corresponding other table shifted by a distance."""
     first, second = (
         np.concatenate([a, b + d]) for a, b, d in zip(some, others, apart, strict=True)
     )
@@ -496,16 +511,17 @@ def _offsets(array: Array, axes: Sequence[int]) -> Table:
 
 
 def _runs(offsets: Table, itemsize: int, width: int) -> tuple[Table, Table]:
-    """The runs of columns in which panels are read or written: contiguous ones, and scattered ones.
+    """The runs of columns in which panels are read or written: contiguous runs and scattered runs.
 
-    Returns a table of runs, and the first run of each panel of `width` columns with the end.
+    Returns a table of runs, and the first run of each panel of `width` columns, followed by the
+    end.
     """
     at = np.arange(len(offsets))
     begins = at % width == 0
     begins[1:] |= np.diff(offsets) != itemsize
     within = at - np.flatnonzero(begins)[np.cumsum(begins) - 1]
     begins |= within % LANES == 0
-    # A vector that consists of short runs is copied element by element.
+    # A vector made of short runs is copied element by element.
     vector = at // LANES
     scattered = (np.bincount(vector[begins], minlength=vector[-1] + 1) > LANES // SHORTEST_RUN)[
         vector

@@ -1,4 +1,4 @@
-"""How much of their error bounds the errors of results take, by a compiled kernel.
+"""The ratio of errors to error bounds, computed by a kernel.
 
 The kernel does the arithmetic of reference/merged.py, stages.py and compare.py in one pass over the
 results, without arrays of bounds.
@@ -86,17 +86,17 @@ JUDGED = (FLOAT32, FLOAT64)
 """The dtypes of results whose bounds the kernel computes."""
 
 MERGED: Mapping[str | None, int] = {"sum": SUMMED, "prod": MULTIPLIED}
-"""How the kernel takes merged values, by combiner; those of all others are selected."""
+"""How the kernel treats merged values, by combiner; values of all other combiners are selected."""
 
 
 BY: Mapping[float | str, int] = {"operand": BY_OPERAND, "itself": BY_ITSELF}
-"""What the other operand of a step is, unless it is a constant or a parameter."""
+"""The code of a step's other operand, if that is neither a constant nor a parameter."""
 
 
 def largest_ratio(merged: Merged, actual: Array) -> float | None:
-    """The largest ratio of error to bound of actual results; None if the kernel cannot tell.
+    """The largest ratio of error to bound of actual results; None if the kernel cannot compute it.
 
-    It is that of worst_of, on the value and the bound that the result has.
+    It equals that of worst_of, for the result's value and bound.
     """
     roles, parts = merged.roles, merged.parts
     if parts.size is None or parts.error is None or roles.function.boolean:
@@ -141,7 +141,7 @@ def _flat(array: Array) -> Doubles:
 
 
 def _numbers(merged: Merged, merging: Merging, dtype: np.dtype[Any]) -> Doubles:
-    """The numbers of a bound's table. dtype: of the actual results."""
+    """The numeric fields of a bound's table. dtype: of the actual results."""
     roles, limits = merged.roles, float_limits(merged.roles.result_dtype)
     numbers = np.zeros(BOUND_NUMBERS)
     numbers[[ROUNDOFF, TINY, GROWTH, LOST]] = merging.u, merging.tiny, merging.growth, merging.lost
@@ -158,8 +158,10 @@ def _numbers(merged: Merged, merging: Merging, dtype: np.dtype[Any]) -> Doubles:
 
 @lru_cache(maxsize=1024)
 def _stages(chain: tuple[Stage, ...]) -> tuple[Table, Table] | None:
-    """The tables of the stages of a chain, and of the steps of their functions; None if the kernel
-    does not have all of these."""
+    """The tables of a chain's stages, and of the steps of their functions.
+
+    None if the kernel lacks one of the functions.
+    """
     stages: list[list[int]] = []
     steps: list[tuple[int, int, int]] = []
     further = 0
@@ -192,19 +194,20 @@ def _stages(chain: tuple[Stage, ...]) -> tuple[Table, Table] | None:
 
 
 def _bits(number: float) -> int:
-    """The bits of a number of float64, as an integer with a sign."""
+    """The bits of a float64 number as a signed integer."""
     return int(np.float64(number).view(np.int64))
 
 
 def _further(arrays: Sequence[Array], shape: tuple[int, ...]) -> tuple[Table, list[Doubles]]:
-    """The table of further operands, which broadcast to a shape, and the arrays of its elements."""
+    """The table of further operands, which broadcast to a shape, and the arrays of their
+    elements."""
     more = np.zeros((len(arrays), MORE_FIELDS), np.int64)
     kept: list[Doubles] = []
     for line, array in zip(more, arrays, strict=True):
         varying = [d for d, n in enumerate(array.shape) if n > 1]
         begin, end = (varying[0], varying[-1] + 1) if varying else (0, 0)
         if array.shape[begin:end] != shape[begin:end]:
-            # It repeats along an axis between others.
+            # The operand repeats along an axis between others, so it must be copied.
             array = np.broadcast_to(array, shape)
             begin, end = 0, len(shape)
         elements = _flat(array)

@@ -1,8 +1,8 @@
-"""Gathered rows that are consecutive in the source, as bundles that are copied by transposing.
+"""Bundles: gathered rows whose pieces are neighbours in the source, copied by transposing.
 
-A gathered row reads one piece from here and one from there. If other rows read the neighbours of
-the same pieces, a vector holds one piece of each row. As many vectors are read, transposed in
-registers, and written as vectors of the rows. No offset is looked up per piece and row.
+A gathered row reads pieces from many places. If other rows read the neighbours of the same pieces,
+a vector holds one piece of each row. As many vectors are read, transposed in registers, and written
+as vectors of the rows. No offset is looked up per piece and row.
 
     source:  a0 b0 c0 d0 .. a1 b1 c1 d1 .. a2 b2 c2 d2     rows:  a0 a1 a2   b0 b1 b2   ...
 """
@@ -29,24 +29,26 @@ from .kernels.tables import (
 
 ROWS_AT_ONCE = 16
 """Rows of a bundle of several cells, which has less than twice as many. Each row is on another
-tile, and the lines that are written stay in the first-level cache until the next bundle of these
-cells."""
+tile, and the written lines stay in the first-level cache until the next bundle of these cells.
+"""
 
 CELLS_AT_ONCE = 64
-"""Cells whose runs are made kind by kind, before their replicas are."""
+"""Cells whose runs are made kind by kind before their replicas are made."""
 
 FEWEST_GROUPS = 16
-"""Cells are made in at least so many groups, which several threads may share."""
+"""The least number of groups into which cells are divided, so that several threads may share
+them."""
 
 GATHERED_WORDS, GATHERED_LONGS = GATHERED + 2, GATHERED + 3
 
 BUNDLES: Mapping[int, int] = {GATHERED_WORDS: TRANSPOSED, GATHERED_LONGS: TRANSPOSED + 1}
-"""How bundles are made, by how their runs would be."""
+"""The kind of a bundle, by the kind of its runs without bundling."""
 
 
 class Runs(NamedTuple):
-    """Runs of a copy: their table, how each is made, the first and the last cell of each, and the
-    offsets that the table lists."""
+    """Runs of a copy: their table, the kind of each, its first and last cell, and the listed
+    offsets.
+    """
 
     table: Table
     kind: Table
@@ -58,8 +60,8 @@ class Runs(NamedTuple):
 def with_bundles(table: Table, kind: Table, cell: Table, entries: Table, step: int) -> Runs:
     """The runs of a copy, with bundles instead of the gathered runs that can be bundled.
 
-    table, kind, cell, entries: the runs, how each is made, its cell, and the offsets of rows. step:
-    bytes from a row of a run to the next.
+    table, kind, cell, entries: the runs, the kind of each, its cell, and the offsets of rows.
+    step: bytes from a row of a run to the next.
     """
     found = Runs(table, kind, cell, cell, entries)
     for gathered in BUNDLES:
@@ -70,12 +72,12 @@ def with_bundles(table: Table, kind: Table, cell: Table, entries: Table, step: i
 
 
 def _candidates(runs: Runs, gathered: int) -> Table:
-    """The runs that are gathered in such pieces and have enough of them."""
+    """The runs that are gathered in pieces of this kind and have enough pieces."""
     return np.flatnonzero((runs.kind == gathered) & (runs.table[:, RUN_LENGTH] >= LEAST_SIDE))
 
 
 def _replaced(runs: Runs, which: Table, others: Runs) -> Runs:
-    """The runs with others instead of some, whose offsets are listed at the end."""
+    """The runs with some of them replaced by others, whose offsets are appended to the list."""
     kept = np.ones(len(runs.kind), bool)
     kept[which] = False
     return Runs(
@@ -88,8 +90,10 @@ def _replaced(runs: Runs, which: Table, others: Runs) -> Runs:
 
 
 def _along(runs: Runs, gathered: int, step: int) -> Runs:
-    """Bundles of the rows of one run each, where most rows of a run follow the one before it in the
-    source."""
+    """Bundles of the rows of one run each.
+
+    Only runs in which most rows are neighbours in the source of the row before.
+    """
     table, entries = runs.table, runs.entries
     follows = np.r_[False, np.diff(entries) == 1 << (gathered - GATHERED)]
     stretches = np.cumsum(~follows)
@@ -116,7 +120,7 @@ def _along(runs: Runs, gathered: int, step: int) -> Runs:
 
 
 def _across(runs: Runs, gathered: int, step: int) -> Runs:
-    """Bundles of rows that several cells have each one of."""
+    """Bundles of rows from several cells, one row per cell."""
     which = _candidates(runs, gathered)
     if len(which) < LEAST_SIDE:
         return runs
@@ -126,7 +130,7 @@ def _across(runs: Runs, gathered: int, step: int) -> Runs:
     which, key, source = which[order], key[order], source[order]
     is_new = np.r_[True, (np.diff(key, axis=0) != 0).any(axis=1)]
     number = np.cumsum(is_new)
-    # Cells that read the same are in different bundles.
+    # Cells that read the same elements are in different bundles.
     at = np.arange(len(which))
     differs = is_new | np.r_[True, np.diff(source) != 0]
     rank = at - np.maximum.accumulate(np.where(differs, at, 0))
@@ -159,19 +163,19 @@ def _across(runs: Runs, gathered: int, step: int) -> Runs:
 
 
 def entries_of(counts: Table) -> tuple[Table, Table]:
-    """For parts of these lengths: the part of each element, and its index within the part."""
+    """For parts of these lengths, the part of each element, and the element's index in the part."""
     part = np.repeat(np.arange(len(counts)), counts)
     return part, np.arange(len(part)) - np.repeat(np.cumsum(counts) - counts, counts)
 
 
 def groups(first: Table, last: Table) -> Table:
-    """The group of cells that each run is made in. No run has cells of several groups.
+    """The group of cells of each run. No run has cells of several groups.
 
     first, last: the first and the last cell of each run.
     """
     cells = int(last.max(initial=-1)) + 1
     at_once = min(CELLS_AT_ONCE, cells // FEWEST_GROUPS) or cells
-    # How many runs have cells on both sides of the place before each cell.
+    # The number of runs with cells on both sides of each boundary between cells.
     across = np.cumsum(np.bincount(first + 1, minlength=cells + 2))
     across -= np.cumsum(np.bincount(last + 1, minlength=cells + 2))
     free = np.flatnonzero(across[: cells + 1] == 0)

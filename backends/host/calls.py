@@ -1,4 +1,4 @@
-"""Calls of compiled kernels, which several threads may do together."""
+"""Calls of compiled kernels, whose work several threads may share."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from .kernels.tables import CALL_CODE, CALL_TABLE
 from .threads import THREADS
 
 SMALL_NANOSECONDS = 12_000.0
-"""Calls that take less are not shared. Sharing takes one or two microseconds, and the lines of
-cache that two threads write go back and forth."""
+"""Calls that take less are not shared. Sharing takes one or two microseconds, and cache lines that
+two threads write travel back and forth.
+"""
 
 MOST_UNITS = 64
-"""Units that a call is cut into, at most."""
+"""The most units that a call is cut into."""
 
 LEAST_NANOSECONDS = 3_000.0
-"""Nanoseconds of a unit, at least, if there are enough."""
+"""The least nanoseconds of a unit, if the call is long enough."""
 
 
 class KernelCall:
@@ -30,10 +31,10 @@ class KernelCall:
     parts of the work, their end, and the address of room. cuts: the first part of each unit, and
     the end of the last one. kept: objects that must live as long as the call, such as the arrays
     that its table holds the addresses of. room: bytes that each thread needs. pointers: views of
-    the tables, of exactly those elements that are addresses, of memory or of code, or 0. Whoever
-    writes an address into a table notes it here: a kept run writes another one there (keep_run).
+    exactly those elements of the tables that are addresses, of memory or of code, or 0. Code that
+    writes an address into a table must add it here, because a kept run replaces it (keep_run).
 
-    No two parts write the same byte, and none reads what another one writes.
+    No two parts write the same byte, and no part reads a byte that another part writes.
     """
 
     __slots__ = ("_arguments", "_kept", "_pointers")
@@ -56,24 +57,25 @@ class KernelCall:
 
     @classmethod
     def kept(cls, arguments: tuple[int, int, int, int, int, int], kept: object) -> KernelCall:
-        """A call from the arguments of another one, whose addresses hold here. kept: as above."""
+        """A call from the arguments of an earlier one, whose addresses are valid in this
+        process."""
         call = cls.__new__(cls)
         call._arguments, call._kept, call._pointers = arguments, kept, ()
         return call
 
     @property
     def arguments(self) -> tuple[int, int, int, int, int, int]:
-        """What Threads.run is called with: code, table, cuts, units, whole and room."""
+        """The arguments of Threads.run: code, table, cuts, units, whole and room."""
         return self._arguments
 
     @property
     def memory(self) -> object:
-        """What the addresses of the call point into: arrays, in tuples, lists and objects."""
+        """The memory that the call's addresses point into: arrays, in tuples, lists and objects."""
         return self._kept
 
     @property
     def pointers(self) -> Sequence[Table]:
-        """Views of all elements of its tables that are addresses."""
+        """Views of all elements of the call's tables that are addresses."""
         return self._pointers
 
     def __call__(self) -> None:
@@ -83,7 +85,8 @@ class KernelCall:
 
 class WhileEqual:
     """One of two calls: `once` while the replicas of some variables are known to be equal, else
-    `each`."""
+    `each`.
+    """
 
     __slots__ = ("each", "once", "stamps")
 
@@ -101,10 +104,10 @@ class WhileEqual:
 
 
 def unit_cuts(nanoseconds: NDArray[np.float64], ends: Table | None = None) -> Table:
-    """Where to cut parts of a call, which take these times, into units that take about equally
-    long; a single unit if all take little time.
+    """Where to cut the parts of a call into units that take about equally long.
 
-    ends: the numbers of parts after which a cut may be; after any, if it is None.
+    nanoseconds: the time of each part. A single unit if all parts together take little time.
+    ends: the numbers of parts after which a cut is allowed; None allows any.
     """
     total = np.r_[0.0, np.cumsum(nanoseconds)]
     if ends is None:
@@ -118,8 +121,9 @@ def unit_cuts(nanoseconds: NDArray[np.float64], ends: Table | None = None) -> Ta
 
 
 def even_cuts(parts: int, nanoseconds: float, step: int = 1) -> Table:
-    """As unit_cuts, for parts that all take as long, and together so long. Cuts are at multiples of
-    the step."""
+    """Like unit_cuts, for parts that take equally long, with a total time. Cuts are multiples of
+    `step`.
+    """
     units = max(1, int(min(MOST_UNITS, nanoseconds // LEAST_NANOSECONDS)))
     if nanoseconds < SMALL_NANOSECONDS:
         units = 1
@@ -130,12 +134,12 @@ def even_cuts(parts: int, nanoseconds: float, step: int = 1) -> Table:
 
 
 def elements(table: Table, *which: int) -> list[Table]:
-    """A view of each of some elements of a table, such as those that hold addresses."""
+    """A view of each of some elements of a table, for instance of addresses."""
     return [table[i : i + 1] for i in which]
 
 
 def table_address(table: Table) -> int:
-    """The address of a table for a kernel that reads it there."""
+    """The address of a table, for a kernel that reads the table there."""
     assert table.dtype == np.int64
     assert table.flags.c_contiguous
     return address(table)

@@ -1,4 +1,4 @@
-"""Cells whose operands are read in their first replicas alone, while all replicas are equal."""
+"""Cells whose operands are read in their first replicas only, while all replicas are equal."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .calls import WhileEqual
 
 @dataclass(frozen=True)
 class HostCells(Cells):
-    """Cells that know the first replicas of their operands.
+    """Cells that also know the first replicas of their operands.
 
-    first_replicas: the operands with every replica replaced by the first one; an operand that
-    shares bytes with the result is left as it is. equal: the operands whose replicas are equal
-    whenever cells are computed. read_once: those of them whose first replica alone is read; calls
-    add to it while they are bound.
+    first_replicas: the operands with every replica replaced by the first; an operand that shares
+    bytes with the result is left unchanged. equal: the operands whose replicas are equal whenever
+    cells are computed. read_once: the operands among them of which only the first replica is read;
+    calls add to it while they are bound.
     """
 
     first_replicas: tuple[Array, ...] = ()
@@ -27,7 +27,7 @@ class HostCells(Cells):
 
     @property
     def operands_read(self) -> tuple[Array, ...]:
-        """The operands as they are read: in the first replica if replicas are equal."""
+        """The operands as they are read: in the first replica if replicas are always equal."""
         return tuple(
             self.first_replicas[i] if i in self.equal else a for i, a in enumerate(self.operands)
         )
@@ -36,11 +36,10 @@ class HostCells(Cells):
 def replica_calls(
     cells: Cells, which: Sequence[int], bind: Callable[[Sequence[Array]], Call | None]
 ) -> list[Call]:
-    """A call that reads the first replicas of some operands: of those whose replicas are equal, and
-    of the others while their replicas are known to be equal.
+    """A call that reads the first replicas of some operands as long as their replicas are equal.
 
-    bind: makes the call on operands, viewed in either way; None if it cannot, and then there are no
-    calls.
+    bind: makes the call on operands, viewed either way; it returns None if it cannot, and then no
+    call is returned.
     """
     if not isinstance(cells, HostCells):
         call = bind(cells.operands)

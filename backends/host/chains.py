@@ -1,5 +1,4 @@
-"""Elementwise chains and short reductions as one compiled call, which does all steps on vectors in
-registers.
+"""Compiled calls of elementwise chains and short reductions: all steps on vectors in registers.
 
 A chain has the same steps in the same order as the NumPy calls that define it.
 """
@@ -106,28 +105,31 @@ MERGES: Mapping[str, int] = {"sum": ADD, "prod": MUL, "max": MAX, "min": MIN}
 """The operation that merges two values, by combiner."""
 
 SPAN_OF_UNIT = LANES * CHAIN_VECTORS
-"""Elements of a row that a thread does at a time, if there are few rows."""
+"""Elements of a row that a thread handles at a time, if there are few rows."""
 
 FEW_ROWS = 128
 """Threads share the elements of rows if there are fewer rows than this."""
 
 NANOSECONDS_TO_BEGIN, NANOSECONDS_PER_STEP = 25.0, 15.0
 NANOSECONDS_IF_STRIDED, NANOSECONDS_OF_FUNCTION = 90.0, 250.0
-"""Rough estimates for CHAIN_VECTORS vectors: of each step, and what it takes in addition."""
+"""Rough estimates for CHAIN_VECTORS vectors, in nanoseconds: the additional time of a strided step,
+and of a function.
+"""
 
 MERGED_SPAN = 1024
 """Elements of rows that a thread merges at a time, if there are few rows."""
 
 NEAR_BYTES = 1 << 13
-"""Elements of one row are closer than this, if possible."""
+"""If possible, elements of one row are closer together than this, in bytes."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """One step. op: as in tables. arrays: the operand in memory, and perhaps its factor.
+    """One step of a chain. op: the operation's code in tables. arrays: the operand in memory, and
+    optionally its factor.
 
-    kind, bits: what the operand is if it is not in memory, and the bits of a constant or the place
-    of a saved total. function: the name of the sequence that a step applies.
+    kind, bits: the operand if it is not in memory: its kind, and the bits of a constant or the
+    place of a saved total. function: the name of the sequence that a step applies.
     """
 
     op: int
@@ -138,22 +140,24 @@ class _Step:
 
 
 Input = Array | int | None
-"""What a step works on: memory, the total that is saved at a place, or the total itself."""
+"""The input of a step: memory, the place of a saved total, or None for the total."""
 
 
 @dataclass
 class Steps:
-    """The steps of a chain while it is made."""
+    """The steps of a chain under construction."""
 
     made: list[_Step] = field(default_factory=list[_Step])
 
     def add(self, op: int, *memory: Array, is_left: bool = False) -> None:
-        """Add a step on memory, or on products of two arrays. is_left: they are the left operand,
-        not the total."""
+        """Add a step on memory, or on products of two arrays.
+
+        is_left: whether the memory is the left operand and the total the right one.
+        """
         self.made.append(_Step(op + REVERSED * is_left, memory))
 
     def add_register(self, op: int, kind: int, is_left: bool = False, place: int = 0) -> None:
-        """Add a step on the TOTAL itself, or on the one SAVED at a place."""
+        """Add a step on the total itself, or on the total saved at a place."""
         self.made.append(_Step(op + REVERSED * is_left, kind=kind, bits=place))
 
     def add_input(self, op: int, given: Input, is_left: bool = False) -> None:
@@ -175,7 +179,7 @@ class Steps:
         self.made.append(_Step(SAVE, bits=place))
 
     def apply(self, function: str, parameters: Sequence[float], inputs: Sequence[Input]) -> bool:
-        """Add the steps of a scalar function; False for one that kernels do not have."""
+        """Add the steps of a scalar function; returns False if kernels lack it."""
         known = SCALAR_FUNCTIONS.get(function)
         known = known and SCALAR_FUNCTIONS.get(known.same_as.get(tuple(parameters), ""), known)
         if known is not None and known.sequence:
@@ -210,7 +214,8 @@ class Steps:
     def _apply_sequence(
         self, function: ScalarFunction, parameters: Sequence[float], inputs: Sequence[Input]
     ) -> None:
-        """Add the step that applies a function's sequence. A parameter is its second operand."""
+        """Add the step that applies a function's sequence. A parameter becomes its second
+        operand."""
         first, *others = inputs
         is_reversed = bool(others) and others[0] is None and first is not None
         if is_reversed:
@@ -227,10 +232,13 @@ class Steps:
         self.made[-1] = replace(self.made[-1], function=function.sequence)
 
     def stages(self, stages: Sequence[Stage], extras: Sequence[Array]) -> bool:
-        """Add the steps of a chain on the total; False if kernels do not have one of them."""
+        """Add the steps of a chain's stages on the total; returns False if kernels lack one of
+        them.
+        """
         rest = list(extras)
         kept, later = places_of(stages), _read_later(stages)
-        # Value i is the total until stage i + 1 is done, and saved if a later one reads it.
+        # Value i is the total until stage i + 1 is computed, and is saved if a later stage reads
+        # it.
         saved: list[Input] = []
         for i, stage in enumerate(stages):
             place = kept[i - 1] if i else 0
@@ -252,7 +260,7 @@ class Steps:
         return [a for step in self.made for a in step.arrays]
 
     def call(self, result: Array) -> Call:
-        """The call that does the steps for every element of a result, and stores the total."""
+        """The call that runs the steps for every element of a result, and stores the total."""
         steps = [*self.made, _Step(STORE, (result,))]
         arrays = coalesced(*(a for step in steps for a in step.arrays))
         order = _row_order(arrays)
@@ -284,7 +292,7 @@ class Steps:
         }
         head[list(tables)] = [table_address(each) for each in tables.values()]
         rows, spans = prod(sizes[:-1].tolist()), -(-int(sizes[-1]) // SPAN_OF_UNIT)
-        # Eight vectors are done at a time, however short their rows are.
+        # Eight vectors are handled at a time, however short the rows are.
         vectors = -(-int(sizes[-1]) // LANES)
         total = min(rows * -(-vectors // CHAIN_VECTORS), -(-rows // CHAIN_VECTORS) * vectors)
         total *= _nanoseconds(table)
@@ -309,7 +317,7 @@ def _nanoseconds(table: Table) -> float:
 
 
 def _read_later(stages: Sequence[Stage]) -> frozenset[int]:
-    """The values that stages read after the stage that comes right after them."""
+    """The values that are read after the next stage, so that they must be saved."""
     return frozenset(
         k for i, stage in enumerate(stages) for k in stage.reads if k not in (FURTHER, i)
     )
@@ -327,12 +335,11 @@ STEP_ADDRESSES = PLACES, FACTOR_PLACES, FUNCTION_CODE
 
 
 def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
-    """The table of steps, the array of each column of the address table, and the offsets that
-    steps look up.
+    """The table of steps, the array of each column of the address table, and the listed offsets.
 
     Consecutive steps that do the same with memory of one kind become one step with several places.
-    Arrays with equal strides share a column, if they are in the same block of memory: then offsets
-    from one to the other hold wherever the block is.
+    Arrays with equal strides in the same block of memory share a column: the offsets from one to
+    the other are valid wherever the block is.
     """
     groups = [list(group) for _, group in groupby(steps, _key)]
     table = np.zeros((len(groups), STEP_FIELDS), np.int64)
@@ -352,7 +359,7 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
             which = list(columns).index(key)
             row[list(fields)] = len(places), _kind(memory[0]), _stride(memory[0]), which
             places += [address(a) - address(column) for a in memory]
-    # A step without memory has no places, but may look some up.
+    # A step without memory has no places, but the table may still refer to a list.
     looked_up = np.zeros(max(len(places), int(table[:, COUNT].max())), np.int64)
     looked_up[: len(places)] = places
     for which in (PLACES, FACTOR_PLACES):
@@ -361,7 +368,7 @@ def _tables(steps: Sequence[_Step]) -> tuple[Table, list[Array], Table]:
 
 
 def _key(step: _Step) -> tuple[object, ...]:
-    """Equal for steps that differ in their places only."""
+    """A key that is equal for steps that differ only in their places."""
     return (
         step.op,
         step.kind,
@@ -372,7 +379,7 @@ def _key(step: _Step) -> tuple[object, ...]:
 
 
 def _kind(array: Array) -> int:
-    """The kind of operand that the elements of a row are."""
+    """The kind of operand that the elements of an array's rows form."""
     return EVENLY_SPACED[array.itemsize].get(_stride(array), STRIDED[array.itemsize])
 
 
@@ -384,7 +391,7 @@ EVENLY_SPACED: Mapping[int, Mapping[int, int]] = {
     4: {4: FLOATS, 0: FLOAT, 8: EVERY_SECOND_FLOAT},
     2: {2: HALVES, 0: HALF},
 }
-"""Kinds of operands by bytes of an element, and bytes from one element to the next."""
+"""Kinds of operands, by bytes of an element, then by bytes from one element to the next."""
 
 STRIDED = {4: STRIDED_FLOATS, 2: STRIDED_HALVES}
 """The kind of operands with other strides."""
@@ -394,26 +401,27 @@ PRICES = {
     EVERY_SECOND_FLOAT: (1.5, 0.0),
     **dict.fromkeys((STRIDED_FLOATS, STRIDED_HALVES), (0.5, 0.25)),
 }
-"""Nanoseconds to read a vector, and for each of its elements: a rough estimate."""
+"""Nanoseconds to read a vector, and additional nanoseconds per element: rough estimates."""
 
 PRICE_OF_ROW = 2.0
 
 SPAN_ELEMENTS = 64
-"""Elements of a row that are done before other rows are, if some are strided: rows share cache
-lines."""
+"""Elements of a row that are handled before other rows, if some operands are strided, because rows
+share cache lines.
+"""
 
 
 def _row_order(arrays: Sequence[Array]) -> list[int]:
-    """The dimensions in an order whose last one makes the cheapest rows."""
+    """The dimensions in an order whose last dimension gives the cheapest rows."""
     result = arrays[-1]
     if result.ndim < 2:
         return list(range(result.ndim))
     kinds = Counter((a.itemsize, a.strides) for a in arrays)
-    # Large strides are walked least often: the elements of a tile come last.
+    # Large strides are walked least often, so the elements of a tile come last.
     near = [d for d in range(result.ndim) if abs(result.strides[d]) < NEAR_BYTES]
 
     def price(d: int) -> float:
-        """Nanoseconds per element if this dimension makes the rows."""
+        """Nanoseconds per element if this dimension gives the rows."""
         n = result.shape[d]
         total = PRICE_OF_ROW
         for (size, strides), count in kinds.items():
@@ -430,9 +438,9 @@ def merge_call(
 ) -> Call:
     """The call that merges rows of n floats, one after another, into result rows.
 
-    op: what merges two of them. starts: the address of the first row to merge into each result.
-    offsets: the offsets of all rows to merge, from the first one on. results: the addresses of the
-    result rows. memory: the arrays that these addresses are in.
+    op: merges two values. starts: the address of the first row to merge into each result.
+    offsets: the offsets of all rows to merge, relative to the first. results: the addresses of the
+    result rows. memory: the arrays that contain these addresses.
     """
     compiled = kernels("chains")
     places = table_address(offsets)
@@ -473,13 +481,13 @@ def points_call(
     extras: Sequence[Array],
     result: Array,
 ) -> Call | None:
-    """The call of a body at points that are merged, with its chain; None if kernels do not have it.
+    """The call that computes a body at merged points, and its chain; None if kernels lack it.
 
     points: the operands at each point, in the order of merging, of the result's shape. then,
     extras: the chain and its operands.
     """
     if len(points) == 1 and body.function == "identity" and not then:
-        # Nothing is computed, and the bits of a narrow NaN would not survive widening.
+        # A mere copy: the bits of a narrow NaN would not survive widening.
         return None
     merge = TAKE
     if body.combiner is not None:
@@ -503,7 +511,7 @@ def points_call(
 
 
 def host_stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
-    """As codelets.chain.stage_calls, as one compiled call if kernels have all stages."""
+    """Like codelets.chain.stage_calls, as one compiled call if kernels have all stages."""
     stages, own, result = cells.body.then, cells.own_operands, cells.result_once
 
     def call(operands: Sequence[Array]) -> Call | None:

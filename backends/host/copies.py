@@ -19,24 +19,26 @@ from .load import has_kernels, kernels
 from .routes import bind_routes, has_routes
 
 UNITS = (1, 2, 4, 8)
-"""Bytes of elements that can be copied one by one."""
+"""Sizes of elements, in bytes, that can be copied one by one."""
 
 LONGEST_VECTOR_BYTES = 64
-"""Longer runs are copied as bytes."""
+"""The longest run that is copied as a vector. Longer runs are copied as bytes."""
 
 SHARED_BYTES, MOST_PIECES = 1 << 17, 32
-"""A copy of at least so many bytes is cut into pieces, at most so many."""
+"""A copy of at least SHARED_BYTES is cut into at most MOST_PIECES pieces."""
 
 BYTES_PER_NANOSECOND = 4.0
 """A rough estimate of how fast an array is copied."""
 
 MOST_ROUTED = 1 << 24
-"""Elements of the largest tensor whose runs are listed. The lists for a larger one may take several
-times the bytes that are moved, and minutes. It is staged instead, in as many bytes as it has."""
+"""Elements of the largest tensor whose runs are listed. For a larger tensor, the lists may take
+several times the bytes that are moved, and minutes to make. It is staged instead, which takes as
+many bytes as the tensor.
+"""
 
 
 class HostScratch(Scratch):
-    """Scratch whose copies are compiled calls, where there is a kernel for them."""
+    """Scratch whose copies are compiled calls, where the kernel can make them."""
 
     packs_short_runs = False
 
@@ -57,7 +59,7 @@ def bind_copy(
     scratch: Scratch,
     with_replicas: bool = True,
 ) -> list[Call]:
-    """As evaluate.blocks.bind_copy, along routes where they exist.
+    """Like evaluate.blocks.bind_copy, along routes where they exist.
 
     with_replicas: False if only the first replicas are ever read.
     """
@@ -74,26 +76,24 @@ def bind_copy(
 
 
 def is_routed(sources: Sequence[Blocks], moves: Sequence[Space] | None, target: Blocks) -> bool:
-    """Whether a copy goes along routes."""
+    """Whether a copy takes routes."""
     return _may_be_routed(target.layout) and has_routes(
         [(s.placed, s.layout) for s in sources], moves, (target.placed, target.layout)
     )
 
 
 def _may_be_routed(layout: Layout) -> bool:
-    """Whether there are kernels, and a target is not empty, and not so large that lists of routes
-    are larger still."""
+    """Whether there are kernels, and a target is neither empty nor too large to list its runs."""
     is_empty = 0 in layout.shape or 0 in (cut.size for cut in layout.grid)
     return not is_empty and prod(layout.shape) <= MOST_ROUTED and has_kernels("routes")
 
 
 def copy_call(target: Array, source: Array) -> KernelCall | None:
-    """The call that copies an array into another of its shape and dtype; None if its elements have
-    a size that the kernel does not know.
+    """The call that copies an array into another of its shape and dtype.
 
-    Both are coalesced, in the order of the target's bytes. Dimensions along which the source
-    repeats are replicas: a block is assembled once and copied to all of them while it is in the
-    cache.
+    None if the kernel does not know the size of an element. Both arrays are coalesced, in the order
+    of the target's bytes. Dimensions along which the source repeats are replicas: a block is
+    assembled once and copied to all of them while it is in the cache.
     """
     unit = target.itemsize
     dims = [(n, s, t) for n, s, t in zip(target.shape, source.strides, target.strides, strict=True)]
@@ -139,7 +139,9 @@ def copy_call(target: Array, source: Array) -> KernelCall | None:
 
 
 def _pieces(sizes: Sequence[int], size: int) -> Table:
-    """The stretches of the slowest dimension that threads may copy: the first index and the end."""
+    """The pieces of the slowest dimension that threads may copy: the first index and the end of
+    each.
+    """
     if not sizes or size < SHARED_BYTES:
         return np.array([[0, sizes[0] if sizes else 1]], np.int64)
     count = min(MOST_PIECES, sizes[0])

@@ -1,4 +1,5 @@
-"""How many threads a run may use: all cores of this process, unless the user says otherwise."""
+"""The number of threads of a run: all cores of this process, unless the user sets another
+number."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ from pathlib import Path
 from ...ir.support.errors import InputError
 
 VARIABLE = "ABELE_THREADS"
-"""The environment variable that says how many threads a run uses."""
+"""The environment variable that sets the number of threads of a run."""
 
 LONGEST = 9
-"""Digits of a number of threads. Python takes long to read more."""
+"""The most digits of a number of threads, because Python parses long numbers slowly."""
 
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
-"""Of this process's control group: microseconds of processor time, or `max`, per period."""
+"""The file with the limit of this process's control group: microseconds of processor time per
+period, or `max`.
+"""
 
 UNLIMITED = 1 << 20
 """More processors than any host has."""
@@ -24,9 +27,9 @@ UNLIMITED = 1 << 20
 
 @cache
 def cores() -> int:
-    """The processors that this process may use, at least one.
+    """The number of processors that this process may use, at least one.
 
-    A control group may allow fewer than the system has, such as two and a half: that is three.
+    A control group may allow fewer than the system has, for instance 2.5, which counts as three.
     """
     if hasattr(os, "sched_getaffinity"):
         count = len(os.sched_getaffinity(0))
@@ -36,7 +39,7 @@ def cores() -> int:
 
 
 def allowed(path: Path) -> int:
-    """The processors that a control group allows; UNLIMITED if it has no limit."""
+    """The number of processors that a control group allows; UNLIMITED if it has no limit."""
     try:
         quota, period = path.read_text().split()
         return math.ceil(int(quota) / int(period)) if quota != "max" else UNLIMITED
@@ -45,7 +48,7 @@ def allowed(path: Path) -> int:
 
 
 def thread_count(text: str, name: str) -> int:
-    """The number of threads that an option or a variable of this name says, at most the cores.
+    """The number of threads in the text of an option or variable, but at most the number of cores.
 
     Raises InputError unless it is a whole number from 1 on.
     """
@@ -56,7 +59,7 @@ def thread_count(text: str, name: str) -> int:
 
 
 def default_threads() -> int:
-    """The number of threads that ABELE_THREADS says; without it, or if it is empty, all cores.
+    """The number of threads that ABELE_THREADS sets; all cores if it is missing or empty.
 
     Raises InputError.
     """

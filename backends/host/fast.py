@@ -19,7 +19,7 @@ from .vertices import BoundVertices, bind_vertices
 
 
 class FastBinder(Binder):
-    """Makes compiled calls, which write the bytes that NumPy calls would write. Needs numba."""
+    """Makes compiled calls, which write the same bytes as NumPy calls. Needs numba."""
 
     def __init__(
         self,
@@ -60,7 +60,9 @@ class FastBinder(Binder):
         )
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that copy what the host gives, by way of an array of its own."""
+        """The calls that copy the host's tensor for an input into its variable, through a separate
+        array.
+        """
         blocks = self.blocks[op.writes.string_value()]
         held = np.empty(blocks.layout.shape, blocks.placed.dtype)
 
@@ -70,7 +72,7 @@ class FastBinder(Binder):
         return [(fill, (held,)), *bind_copy([dense_blocks(held)], None, blocks, self.scratch)]
 
     def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that copy what a variable holds into an array, and hand it to the host."""
+        """The calls that copy a variable's value into an array, and give that to the host."""
         blocks = self.blocks[op.reads.string_value()]
         if not blocks.layout.is_partition:
             return super().output(op, take)

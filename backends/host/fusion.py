@@ -1,15 +1,15 @@
-"""The binder for a machine that nobody watches: it does not write bytes that no result depends on.
+"""The binder for a machine without observers: it writes no byte that no result depends on.
 
-A value that one operation writes and one other reads could be seen only by an observer in between.
-If the reader does not need all of it, less is written:
+Only an observer could see a value between the operation that writes it and the one that reads it.
+If the reader does not need all of the value, less is written:
 
 - partials are merged in place, and only their totals are gathered (see reduce_scatter);
-- of an operand that is brought to many tiles, kernels read the first replica alone;
-- a copy of a copy reads what the first one read (see passed_on).
+- of an operand that is copied to many tiles, kernels read the first replica only;
+- a copy of a copy reads the source of the first copy (see passed_on).
 
-Such variables are kept where the host accesses them fastest (see arena). Weights are there from the
-start and never written. Kernels read their first replica alone, and if nothing else reads them, the
-other replicas are not written.
+Such variables are stored where the host accesses them fastest (see arena). Weights are loaded
+before the program starts and never written. Kernels read their first replica only, and if nothing
+else reads them, the other replicas are not written.
 
 Results, and all values that outlive the superstep that reads them, are equal to the bit.
 """
@@ -41,7 +41,7 @@ from .reduce_scatter import bind_reduce_scatter
 from .tile_memory import copy_all, copying, tile_memory
 
 EARLY_BYTES = 1 << 20
-"""Weights of at least so many bytes are written while calls are bound."""
+"""Weights of at least this many bytes are written while calls are bound."""
 
 
 class FusedBinder(FastBinder):
@@ -73,7 +73,8 @@ class FusedBinder(FastBinder):
             for name, variable in own.items()
             if variable.initial is not None and name not in changed and _is_alone(blocks[name])
         }
-        # The weights whose first replicas are enough. More drop out as calls are bound.
+        # The weights of which the first replica suffices. Weights are removed from it as calls are
+        # bound.
         self._in_part = set(self._weights)
         self._written_early: set[str] = set()
         self._writers: dict[str, list[Call]] = {}
@@ -81,13 +82,14 @@ class FusedBinder(FastBinder):
     def unseen(
         self, module: ModuleOp, variables: Mapping[str, exchange.VariableOp]
     ) -> Mapping[str, exchange.VariableOp]:
-        """The variables of which only the bytes that fused calls read need be written: all."""
+        """The variables of which only the bytes that fused calls read must be written: all of
+        them."""
         del module
         return variables
 
     @staticmethod
     def memory(tiles: int, bytes_per_tile: int) -> Memory:
-        """Zeroed memory of all tiles, of which little is touched: uint8[tiles, row].
+        """Zeroed memory of all tiles, uint8[tiles, row]. Untouched pages take no memory.
 
         Raises MemoryError if the host has too little.
         """
@@ -96,10 +98,10 @@ class FusedBinder(FastBinder):
     def bind(
         self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
-        """The calls of each operation of the supersteps, which come in the program's order.
+        """The calls of each operation of the supersteps. steps: in program order.
 
-        Meanwhile the first replicas of large weights are written in another thread: nothing shares
-        bytes with them, so that they can be written in any order.
+        Meanwhile, another thread writes the first replicas of large weights. No other variable
+        shares bytes with them, so the order does not matter.
         Raises VerifyException for an operation that does not suit its variables.
         """
         early = {
@@ -115,7 +117,7 @@ class FusedBinder(FastBinder):
         return calls
 
     def load(self, name: str, values: NDArray[np.generic]) -> None:
-        """Write a variable's initial value; of a weight, the replicas that are read."""
+        """Write a variable's initial value; of a weight, only the replicas that are read."""
         if name in self._written_early:
             self._written_early.discard(name)
             if name in self._in_part:
@@ -123,11 +125,11 @@ class FusedBinder(FastBinder):
         copy_all(self.writing(name, values))
 
     def writing(self, name: str, values: NDArray[np.generic]) -> list[tuple[Array, Array]]:
-        """Pairs of a target and a source whose copies write a variable's initial value."""
+        """Pairs of a target and a source array: copying each writes a variable's initial value."""
         return filling(values, self.blocks[name], with_replicas=name not in self._in_part)
 
     def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
-        """The calls of a move; none if what it writes is passed on."""
+        """The calls of a move; none if its destination is passed on."""
         verify_use(op, self.variables)
         if op.destination in self._passed:
             return []
@@ -140,13 +142,13 @@ class FusedBinder(FastBinder):
     def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices.
 
-        Supersteps come in the order of the program, each once.
+        Must be called for the supersteps in program order, once each.
         Raises VerifyException for an operation that does not suit its variables.
         """
         return self.fused(list(step.body.block.ops))
 
     def fused(self, ops: Sequence[Operation]) -> dict[Operation, list[Call]]:
-        """The calls of those operations of a superstep that are moves or vertices."""
+        """The calls of the moves and vertices among these operations of a superstep."""
         found: dict[Operation, list[Call]] = {}
         moves = {op.destination: op for op in ops if isinstance(op, tile.CopyOp)}
         for op in ops:
@@ -162,8 +164,10 @@ class FusedBinder(FastBinder):
     def _merging(
         self, op: tile.VerticesOp, operands: list[tile.CopyOp]
     ) -> dict[Operation, list[Call]]:
-        """The calls of vertices that merge partials, and of the move that gathers these; nothing
-        for other vertices."""
+        """The calls of vertices that merge partials, and of the move that gathers the partials.
+
+        {} for other vertices.
+        """
         for move in operands:
             if op.sources[0] != move.destination or len(move.sources) > 1 or move.spaces:
                 continue
@@ -185,7 +189,7 @@ class FusedBinder(FastBinder):
     def _reading(
         self, op: tile.VerticesOp, operands: list[tile.CopyOp]
     ) -> dict[Operation, list[Call]]:
-        """The calls of vertices, and of the moves whose first replicas are all that they read."""
+        """The calls of vertices, and of the moves of which they read the first replicas only."""
         moves = {
             op.sources.index(move.destination): move
             for move in operands
@@ -201,22 +205,22 @@ class FusedBinder(FastBinder):
         return {op: bound.calls, **found}
 
     def _weights_of(self, op: tile.VerticesOp) -> frozenset[int]:
-        """The operands that are weights, which nothing writes once the program runs."""
+        """The operands that are weights, which are not written once the program runs."""
         return frozenset(i for i, name in enumerate(op.sources) if name in self._weights)
 
     def _note(self, op: tile.VerticesOp, read_once: frozenset[int]) -> None:
-        """Note which operands are read in all of their replicas."""
+        """Record the weights of which all replicas are read."""
         self._in_part -= {name for i, name in enumerate(op.sources) if i not in read_once}
 
 
 def _is_routed(blocks: Mapping[str, Blocks], reading: Reading, destination: str) -> bool:
-    """Whether a copy that reads this goes along routes."""
+    """Whether a copy with this reading takes routes."""
     return is_routed(
         [blocks[name] for name in reading.sources], reading.spaces, blocks[destination]
     )
 
 
 def _is_alone(blocks: Blocks) -> bool:
-    """Whether no other variable shares bytes with one."""
+    """Whether no other variable shares bytes with this one."""
     stamp = blocks.placed.stamp
     return stamp is not None and stamp.is_alone

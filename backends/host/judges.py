@@ -1,4 +1,4 @@
-"""Comparisons of a check, by compiled kernels where they have them."""
+"""The comparisons of a check, made by compiled kernels where possible."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from .load import has_kernels, kernels
 from .switch import is_wanted
 
 LEAST_AXES = 2
-"""Axes of arrays that the kernel compares, at least."""
+"""The least number of axes of arrays that the kernel compares."""
 
 
 def best_judge() -> Judge:
-    """The quickest comparisons of this host."""
+    """The fastest comparisons of this host."""
     return FastJudge() if is_wanted() else Judge()
 
 
 class FastJudge(Judge):
-    """Comparisons that find what those of NumPy find."""
+    """Comparisons with the same results as NumPy's."""
 
     def largest_ratio(
         self, structure: Structure, operands: Sequence[Array], actual: Array, result: int
@@ -40,7 +40,7 @@ class FastJudge(Judge):
             if ratio is None:
                 regions = None
                 break
-            # A NaN is the largest of all.
+            # A NaN counts as larger than any number.
             if not ratio <= worst:
                 worst = ratio
             if worst != worst:

@@ -1,13 +1,13 @@
-"""Write a loaded program into a file from which it runs again without being bound (see kept_run).
+"""Writes a loaded program into a file from which it runs again without being bound (see kept_run).
 
-A program is kept if its main function is plain supersteps, no run changes what the next one finds,
-and all its calls are of the kinds that a file can have. Of any other program nothing is kept, and
-it is bound again.
+A program is kept if its main function consists of plain supersteps, no run changes anything that
+the next run reads, and all its calls are of kinds that a file can hold. Any other program is bound
+again.
 
-The tables of kernels hold addresses among other numbers. Whoever writes one notes its place (see
-KernelCall), so the file lists the places that were noted, with the block and the distance of each.
-No number is taken for an address because of its size. But a program is not kept if a number that
-nobody noted lies in one of its blocks: its place may have been forgotten.
+The tables of kernels hold addresses among other numbers. Code that writes an address records its
+place (see KernelCall), so the file lists the recorded places, with the block of memory and the
+offset of each. No number is taken for an address because of its value. But a program is not kept if
+a number that is not recorded lies in one of its blocks: its place may have been forgotten.
 """
 
 from __future__ import annotations
@@ -60,17 +60,17 @@ PLAIN = {
 """The operations of a program that can be kept."""
 
 MOST_BYTES = 1 << 28
-"""A program whose tables take more is not kept: reading them takes longer than making them."""
+"""The most bytes of the tables of a kept program: reading more takes longer than making them."""
 
 
 class _NotKept(Exception):
-    """Why a program cannot be kept."""
+    """The reason why a program cannot be kept."""
 
 
 def kept_file(machine: Machine, module: ModuleOp) -> bytes | None:
     """The contents of a file that keeps a machine's program; None if it cannot be kept.
 
-    machine: has loaded the module, and has not run it.
+    machine: has loaded the module, and has not run it yet.
     """
     try:
         return _Writer(machine, module).file()
@@ -143,7 +143,7 @@ class _Writer:
         return contents_of(head, [where, blocks, offsets, saved])
 
     def _bind_all(self) -> None:
-        """Bind what the first run would bind: follow it, without making a call."""
+        """Bind everything that the first run would bind: follow the run without making a call."""
         for op, calls, writes in self._machine.bound():
             if isinstance(op, tile.InputOp | tile.OutputOp):
                 self._cleared.add(address(owner(_held(op, calls))))
@@ -160,7 +160,7 @@ class _Writer:
     # Blocks and arrays
 
     def _number(self, array: Array) -> int:
-        """The number of the block that an array is in."""
+        """The number of the block of memory that contains an array."""
         block = owner(array)
         begin = address(block)
         if begin not in self._numbers:
@@ -179,19 +179,20 @@ class _Writer:
         return self._numbers[begin]
 
     def _each_saved(self) -> Iterator[tuple[int, Array]]:
-        """The numbers and the arrays of saved blocks."""
+        """The number and the array of each saved block."""
         for number, block in enumerate(self._arrays):
             if self._kinds[number][0] == SAVED_BLOCK:
                 yield number, block
 
     def _first_word(self, table: Array) -> int:
-        """Where a table of our own begins, in words of the saved blocks."""
+        """The position at which one of our own tables begins, in words of the saved blocks."""
         self._kept.append(table)
         return self._kinds[self._number(table)][2]
 
     def _view(self, array: Array) -> list[Any]:
         kind = array.dtype
-        # A run of elements may be copied as one item of no type. Others are of other packages.
+        # A run of elements may be copied as one item of a void dtype. Other dtypes are of other
+        # packages.
         is_item = kind.kind == "V" and kind.isbuiltin == 0 and kind.names is None
         if kind.isbuiltin != 1 and not is_item:
             raise _NotKept(f"dtype {kind}")
@@ -200,7 +201,7 @@ class _Writer:
         return [number, offset, list(array.shape), list(array.strides), array.dtype.str]
 
     def _note(self, kept: object) -> None:
-        """Number the blocks of all arrays that something holds."""
+        """Number the blocks of all arrays that an object holds."""
         if isinstance(kept, np.ndarray):
             _ = self._number(cast(Array, kept))
         elif isinstance(kept, Mapping):
@@ -214,7 +215,7 @@ class _Writer:
                 self._note(getattr(kept, each.name))
 
     def _note_addresses(self, views: Sequence[Table]) -> None:
-        """Note the places of addresses: those of all elements of views of tables."""
+        """Record the places of addresses: all elements of some views of tables."""
         for view in views:
             number = self._number(view)
             kind, _, word = self._kinds[number]
@@ -227,12 +228,13 @@ class _Writer:
             self._places.append(places)
 
     def _addresses(self, saved: Table) -> tuple[Table, Table, Table, list[str]]:
-        """Where addresses are in the saved words, the block that each is in, and how far; and the
-        names of kernels' codes."""
+        """The places of addresses in the saved words, the block and the offset of each, and names
+        of code.
+        """
         where = distinct(np.concatenate(self._places))
         where = where[saved[where] != 0]
         numbers, known = saved[where], self._codes
-        # What is there now means nothing to another process.
+        # The address itself means nothing in another process.
         saved[where] = 0
         at, offset, inside = self._in_blocks(numbers)
         used = distinct(numbers[~inside])
@@ -243,7 +245,9 @@ class _Writer:
         return where, block, np.where(inside, offset, 0), [known[each] for each in used.tolist()]
 
     def _in_blocks(self, numbers: Table) -> tuple[Table, Table, NDArray[np.bool_]]:
-        """The block that each number would lie in as an address, how far, and whether it does."""
+        """The block that each number would point into as an address, the offset, and whether there
+        is one.
+        """
         begins = np.array([address(each) for each in self._arrays], np.int64)
         ends = begins + [size for _, size, _ in self._kinds]
         order = np.argsort(begins)
@@ -251,9 +255,9 @@ class _Writer:
         return at, numbers - begins[at], (numbers >= begins[at]) & (numbers <= ends[at])
 
     def _refuse_forgotten(self, saved: Table) -> None:
-        """Raise _NotKept if a number may be an address that nobody has noted.
+        """Raise _NotKept if a number may be an address whose place was not recorded.
 
-        saved: the words of the saved blocks, without the addresses that were noted.
+        saved: the words of the saved blocks, without the recorded addresses.
         """
         for number, block in self._each_saved():
             if block.dtype == np.int64:
@@ -266,7 +270,7 @@ class _Writer:
     # Calls
 
     def _step(self, op: object, calls: list[Call], writes: Sequence[tuple[Any, bool]]) -> list[Any]:
-        """An operation's calls, and the variables that it writes."""
+        """An operation's calls, and the variables that it writes, for the file."""
         if isinstance(op, tile.InputOp):
             found = [self._host("give", op, calls), *map(self._call, calls[1:])]
         elif isinstance(op, tile.OutputOp):
@@ -306,7 +310,8 @@ class _Writer:
             if all(isinstance(each, np.ndarray) for each in arrays):
                 return ["arrays", [self._view(cast(Array, each)) for each in arrays]]
         if isinstance(given, tuple):
-            # Parameters, or axes. NumPy's numbers would come back as Python's, which promote less.
+            # Parameters, or axes. NumPy numbers would come back as Python numbers, which promote
+            # differently.
             numbers = cast("tuple[object, ...]", given)
             if all(type(each) in (int, float, bool) for each in numbers):
                 return ["numbers", list(numbers)]
@@ -356,7 +361,7 @@ class _Writer:
     # Weights
 
     def _weight(self, name: str, blob: Blob) -> list[Any]:
-        """What is copied to write a weight, and where to."""
+        """The copies that write a weight: their sources and their targets."""
         pairs = self._binder.writing(name, blob.array)
         self._kept.append(pairs)
         stored = blob.stored

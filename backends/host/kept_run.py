@@ -1,17 +1,17 @@
-"""Programs that are ready to run, from files: bound calls, their tables, and where they point to.
+"""Programs that are ready to run, from files: bound calls, their tables, and the targets of
+addresses.
 
-Binding a program makes a few hundred calls and the tables of kernels. None of that depends on the
-process but the addresses of memory and of code. So a file has the tables as they were, and for each
-address the block of memory that it points into, and how far. Loading gets the blocks, adds where
-they are now, and is done: it needs neither the text of the program nor the compiler.
+Binding a program makes a few hundred calls and the tables of kernels. Only the addresses of memory
+and code in them depend on the process. So a file has the tables as they were, and for each address
+its block of memory and its offset in the block. Loading allocates the blocks and adds their new
+addresses. It needs neither the text of the program nor the compiler.
 
 A file has the length of the head, the head as JSON, and arrays of int64: for each address, its
-place in the tables, its block and its offset; then the tables. Blocks are numbered; -1, -2 and so
-on are kernels' code. The cache seals files for the program, the kernels and the host that they are
-of.
+place in the tables, its block and its offset; then the tables. Blocks are numbered from 0; -1, -2
+and so on are kernels' code. The cache seals files for their program, kernels and host.
 
-Only programs of plain supersteps are kept like this, and only if no run changes what the next one
-finds (see `keep_run`).
+Only programs of plain supersteps are kept like this, and only if no run changes anything that the
+next run reads (see `keep_run`).
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from .load import NoKernels, kernels
 from .tile_memory import copying, tile_memory
 
 MEMORY_BLOCK, ZERO_BLOCK, SAVED_BLOCK = range(3)
-"""Kinds of blocks: the memory of all tiles, zeros, and tables, whose contents are in the file."""
+"""Kinds of blocks: the memory of all tiles; zeros; tables, whose contents are in the file."""
 
 ALIGNMENT = 64
-"""Blocks of zeros begin as far after a multiple of this as they did."""
+"""A block of zeros begins at the same offset from a multiple of this as when it was kept."""
 
 FUNCTIONS: Mapping[str, str] = {
     "copyto": "numpy",
@@ -47,27 +47,28 @@ FUNCTIONS: Mapping[str, str] = {
     "merge_into": "abele.backends.codelets.ufuncs",
     "reduce_into": "abele.backends.codelets.ufuncs",
 }
-"""The functions of NumPy's calls that are kept, each with its module, which is imported if a call
-has it."""
+"""The functions of the NumPy calls that can be kept, each with its module, which is imported when a
+call uses it.
+"""
 
 CALL_COLUMNS = 6
-"""Numbers of a KernelCall: its arguments."""
+"""The number of arguments of a KernelCall."""
 
 ADDRESS_COLUMNS = 0, 1, 2, 4
-"""Those that are addresses."""
+"""The indices of the arguments that are addresses."""
 
 Blobs = Mapping[str, Array]
 """Arrays by digest: all stored elements of each, in C order."""
 
 
 class Damaged(ValueError):
-    """A file that is not what was written, or that is for another target."""
+    """The contents of a file are damaged, or belong to another target."""
 
 
 class KeptRun:
-    """A program that is ready to run. No run changes what the next one finds.
+    """A program that is ready to run. No run changes anything that the next run reads.
 
-    data: the contents of a file. blobs: the weights. tiles, row: the memory that the target has.
+    data: the contents of a file. blobs: the weights. tiles, row: the size of the target's memory.
     Raises Damaged, and MemoryError.
     """
 
@@ -87,7 +88,7 @@ class KeptRun:
             raise Damaged(str(error)) from error
 
     def _load(self, head: Mapping[str, Any], numbers: Table, blobs: Blobs) -> None:
-        """Get the blocks, and make the calls."""
+        """Allocate the blocks, and make the calls."""
         count, saved = head["addresses"], numbers[3 * head["addresses"] :]
         self._saved = saved
         self._blocks = [
@@ -98,7 +99,7 @@ class KeptRun:
             where, block, offset = numbers[: 3 * count].reshape(3, count)
             starts = np.array([address(b) for b in self._blocks] + _codes(head["codes"]), np.int64)
             sizes = np.array([b.nbytes for b in self._blocks] + [0] * len(head["codes"]), np.int64)
-            # Code comes after the blocks, in the order of its numbers.
+            # Code follows the blocks, in the order of its numbers.
             block = np.where(block < 0, len(self._blocks) - 1 - block, block)
             if (block < 0).any() or (offset < 0).any() or (offset > sizes[block]).any():
                 raise Damaged("an address outside its block")
@@ -146,13 +147,15 @@ class KeptRun:
     # Loading
 
     def _view(self, kept: Sequence[Any]) -> Array:
-        """An array in a block: block, offset, shape, strides and dtype."""
+        """The array that a file describes by block, offset, shape, strides and dtype."""
         block, offset, shape, strides, dtype = kept
-        # NumPy checks that the array is inside.
+        # NumPy checks that the array lies inside its block.
         return np.ndarray(shape, np.dtype(dtype), self._blocks[int(block)], offset, strides)
 
     def _pairs(self, kept: Sequence[Any], blobs: Blobs) -> list[tuple[Array, Array]]:
-        """What is copied to write a weight, and where to: parts of its blob, or tables."""
+        """The copies that write a weight, as (target, source) pairs; sources are parts of its blob,
+        or tables.
+        """
         digest, pairs = kept
         blob = blobs[digest]
         return [
@@ -161,7 +164,7 @@ class KeptRun:
         ]
 
     def _call(self, kind: str, *kept: Any) -> Call:
-        """A call from what a file has of it."""
+        """A call from its description in a file."""
         made: Mapping[str, Callable[..., Call]] = {
             "kernel": self._kernel,
             "products": self._products,
@@ -233,7 +236,7 @@ class KeptRun:
 
 
 def _element(kept: Sequence[str]) -> np.generic:
-    """An element: its dtype and its bytes."""
+    """An element from its dtype and bytes."""
     dtype, data = kept
     return np.frombuffer(bytes.fromhex(data), np.dtype(dtype))[0]
 
@@ -243,7 +246,7 @@ def _scalar_function(name: str) -> object:
 
 
 def _part(blob: Array, first: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """A part of a weight, from its first element on. strides: in elements. Raises Damaged."""
+    """A part of a weight's array, from element `first`. strides: in elements. Raises Damaged."""
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low, high = (first + sum(bound(each, 0) for each in reach) for bound in (min, max))
     if low < 0 or high >= len(blob):
@@ -252,7 +255,7 @@ def _part(blob: Array, first: int, shape: Sequence[int], strides: Sequence[int])
 
 
 def _opened(data: bytes | memoryview) -> tuple[Mapping[str, Any], Table]:
-    """The head of a file, and its numbers, in memory of their own. Raises ValueError."""
+    """The head of a file, and its numbers in writable memory. Raises ValueError."""
     begin = 8 + int.from_bytes(data[:8], "little")
     numbers = np.frombuffer(data, np.int64, (len(data) - begin) // 8, begin).copy()
     return json.loads(bytes(data[8:begin])), numbers
@@ -265,7 +268,10 @@ def contents_of(head: Mapping[str, Any], numbers: Sequence[Table]) -> bytes:
 
 
 def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Table) -> Array:
-    """A block of memory: bytes, or a table. begin: as in the file, or how far after ALIGNMENT."""
+    """A block of memory: bytes, or a table.
+
+    begin: the position in the file, or the offset from a multiple of ALIGNMENT.
+    """
     if kind == MEMORY_BLOCK:
         return tile_memory(head["tiles"], head["row"]).reshape(-1)
     if kind == SAVED_BLOCK:
@@ -278,10 +284,10 @@ def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Tab
 
 
 def _codes(names: Sequence[str]) -> list[int]:
-    """The addresses of kernels' code: TASK.NAME, or TASK.NAME.INDEX. Raises Damaged."""
+    """The addresses of kernels' code, from TASK.NAME or TASK.NAME.INDEX. Raises Damaged."""
     found: list[int] = []
     if names:
-        # Its kernels make all calls.
+        # The kernels of this task make all calls.
         _ = _kernels("sharing")
     for each in names:
         task, name, *index = each.split(".")

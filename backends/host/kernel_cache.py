@@ -4,11 +4,11 @@
 Numba raises if there is no folder for the files, if one of them is damaged, and if the disk is
 full. Here, the function is compiled all the same. A folder that others can write to is ignored, and
 a private one is used instead: reading a compiled function can run any code. Each file is sealed for
-its function, so one that was damaged, or put in the place of another, is compiled and kept again.
+its function, so a file that is damaged, or in the place of another, is replaced by compiling again.
 
 A compiled function contains the code of the functions that it calls, and of the sequences of
-codelets. Numba compiles it again only if its own file has changed; here, if any Python file of the
-same folder has, or one of those that define sequences.
+codelets. Numba compiles it again only if its own file has changed. Here, it is compiled again if
+any Python file of the same folder has changed, or one of the files that define sequences.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ VARIABLE = "NUMBA_CACHE_DIR"
 
 
 INDEX, CODE = "index of compiled functions 1", "compiled function 1"
-"""What files are sealed as."""
+"""The kinds under which files are sealed."""
 
 
 class SealedFiles(IndexDataCacheFile):
     """The files of a function: an index, and one file for each compiled form.
 
-    name: the function's. stamp: of its sources.
+    name: the function's name. stamp: a digest of its sources.
     """
 
     _form = ""
@@ -92,7 +92,7 @@ class FolderCache(FunctionCache):
             _say(f"{problem}, so compiled kernels there are ignored; {private} is used instead")
             own._cache_path = private
         name = f"{function.__module__}.{function.__qualname__}"
-        # Files of numba's own form have other names.
+        # Files in numba's own format have other names.
         base = f"{own._impl.filename_base}.sealed"
         own._cache_file = SealedFiles(own._cache_path, base, folder_stamp(folder), name)
 
@@ -103,14 +103,16 @@ class FolderCache(FunctionCache):
         except Exception as error:  # Unpickling damaged bytes may raise anything.
             _warn(f"{self.cache_path}: compiled kernels cannot be read ({_reason(error)})")
         try:
-            # An index that cannot be read cannot be added to either.
+            # An index that cannot be read cannot be extended either.
             self.flush()
         except OSError:
             self.disable()
         return None
 
     def save_overload(self, sig, data):
-        """Cache a compiled form, if possible, and if the sources are still what it is made from."""
+        """Cache a compiled form, if possible, and if the sources have not changed since it was
+        compiled.
+        """
         if has_changed(self._folder):
             return
         try:
@@ -141,7 +143,7 @@ def compiled(*signature, **options):
 
 
 def _cache_of(function):
-    """The cache of a function's compiled forms; one without files if no folder can be written."""
+    """The cache of a function's compiled forms; without files if no folder can be written."""
     try:
         return FolderCache(function)
     except PermissionError as error:
@@ -161,7 +163,7 @@ def _reason(error):
 
 
 warnings: list[str] = []
-"""What has kept compiled functions from being cached."""
+"""The reasons why compiled functions were not cached."""
 
 
 def _warn(problem):
@@ -171,7 +173,9 @@ def _warn(problem):
 
 
 def _say(problem):
-    """Print a warning, once per process: there are many functions, and they fail alike."""
+    """Print a warning, once per process: there are many functions, and all fail for the same
+    reason.
+    """
     if not warnings:
         print(f"warning: {problem}", file=sys.stderr, flush=True)
     warnings.append(problem)

@@ -1,4 +1,4 @@
-"""The kernels that calls run, by name, for messages."""
+"""The names of the kernels that calls run, for messages."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from .keep_run import code_names
 
 
 def kernels_in(calls: Iterable[Call]) -> tuple[str, ...]:
-    """The tasks of the kernels that calls run, such as "products", each once, in order; NumPy's
-    functions as "numpy.copyto"."""
+    """The distinct kernels that calls run, in order.
+
+    A kernel has the name of its task, such as "products"; a NumPy function is "numpy.copyto".
+    """
     names = code_names()
     return tuple(dict.fromkeys(task for call in calls for task in _tasks(call, names)))
 

@@ -1,4 +1,4 @@
-"""The Python files that compiled kernels are made from."""
+"""The Python files from which kernels are compiled."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ KERNELS = Path(__file__).with_name("kernels")
 """The folder of the kernels."""
 
 BATTERIES = Path(__file__).with_name("battery")
-"""The folder of what proves them."""
+"""The folder of the batteries, which prove kernels."""
 
 
 @cache
 def folder_stamp(folder: Path) -> str:
     """A digest of the Python files of a folder, and of SEQUENCES: their names and contents.
 
-    It is that of when this was first called for the folder.
+    It is computed by the first call for the folder in this process.
     """
     return _digest(folder)
 
 
 def has_changed(folder: Path) -> bool:
-    """Whether any of those files has changed since: what is compiled from them may be of others
-    than the stamp says."""
+    """Whether any of those files has changed since: compiled code may then not match the stamp."""
     return _digest(folder) != folder_stamp(folder)
 
 
@@ -42,5 +41,5 @@ def _digest(folder: Path) -> str:
     return found.hexdigest()
 
 
-# Python reads these files from now on, and compiles kernels minutes later.
+# Compute the stamp now: Python reads these files from here on, and compiles kernels minutes later.
 _ = folder_stamp(KERNELS)

@@ -1,11 +1,10 @@
-"""Loads kernels as machine code, and has those that are not cached yet compiled: in processes of
-their own, with progress.
+"""Loads kernels as machine code. Kernels that are not cached are compiled in separate processes.
 
 A process that compiles imports numba, sets it to the form and the processor of the kernels, and
-ends if LLVM gives up. None of that concerns the process that runs programs: it loads code of any
-form, and its own numba, if it uses one, is left as it is.
+crashes if LLVM fails. None of that affects the process that runs programs: it loads code of any
+form, and its own numba, if it uses one, is left unchanged.
 
-Before code is used for the first time, one more process proves it (see proofs).
+Before code is used for the first time, another process proves it (see proofs).
 
 Numba compiles under a lock, so threads would not help. When the first kernel has to be compiled, a
 second process starts to compile tasks that are needed later.
@@ -57,14 +56,15 @@ SHARES = (
     ("sharing", "chains", "lookups", "functions"),
     ("bounds", "equality"),
 )
-"""Tasks that one process compiles. Those of the first two take about equally long, and are compiled
-at once; the last ones are needed by checks alone."""
+"""Tasks that one process compiles. Those of the first two groups take about equally long, and are
+compiled at once; only checks need the last group.
+"""
 
 INSTEAD = (
     "so NumPy computes the same without them, more slowly. Please report this line with what "
     "`abele doctor` prints"
 )
-"""The end of the warning about kernels that are not used."""
+"""The end of the warning that kernels are not used."""
 
 CHILD = """
 import sys
@@ -72,7 +72,7 @@ sys.path[:] = {path!r}
 from {module} import compile_tasks
 compile_tasks({tasks!r}, {stamp!r})
 """
-"""The program of a process that compiles."""
+"""The program of a process that compiles kernels."""
 
 PROVES = """
 import sys
@@ -83,18 +83,20 @@ main()
 """The program of a process that proves kernels."""
 
 COMPILED, KEPT, CODE, ENDED = "compiled", "kept", "code", "ended"
-"""What a line of its output begins with: a kernel of a task has been compiled, the code of a task
-is in its file, or it could not be kept and here it is. After the last line, the process has
-ended."""
+"""The first word of a line of its output: a kernel of a task has been compiled; the code of a task
+is in its file; it could not be kept, and here it is; the process has ended.
+"""
 
 
 def kernels(task: str) -> Any:
-    """The kernels of a task, in the form that is used now: "sharing", "copies", "chains",
-    "functions", "routes", "products", "lookups", or for checks "bounds" and "equality". They have
-    the constants, addresses and functions of the task's module.
+    """The kernels of a task in the current form, with its module's constants, addresses and
+    functions.
 
-    Any number of threads may ask for a task: it is loaded once, and its code stays where it is for
-    as long as the process lives. Says on stderr if kernels have to be compiled: in one line per
+    task: "sharing", "copies", "chains", "functions", "routes", "products", "lookups", or for checks
+    "bounds" and "equality".
+
+    Any number of threads may ask for a task: it is loaded once, and its code stays at its address
+    until the process ends. If kernels have to be compiled, says so on stderr: in one line per
     process, or on a terminal in a line of progress, which is erased in the end.
 
     Raises NoKernels if they cannot be compiled, or have failed their battery.
@@ -105,8 +107,10 @@ def kernels(task: str) -> Any:
 
 
 def has_kernels(task: str) -> bool:
-    """Whether there are kernels of a task, in the form that is used now. If there are none, NumPy
-    computes the same bytes. Says why on stderr, once."""
+    """Whether there are kernels of a task in the current form.
+
+    If not, NumPy computes the same bytes. Prints the reason on stderr, once.
+    """
     try:
         return kernels(task) is not None
     except NoKernels:
@@ -114,7 +118,7 @@ def has_kernels(task: str) -> bool:
 
 
 class NoKernels(InputError):
-    """There are no kernels of a task. problem: what is wrong with them."""
+    """There are no kernels of a task. problem: the reason."""
 
     def __init__(self, task: str, problem: str) -> None:
         super().__init__(f"kernels of {task} {problem}")
@@ -122,14 +126,16 @@ class NoKernels(InputError):
 
 
 def loaded_kernels() -> dict[str, Any]:
-    """The kernels that have been loaded in the form that is used now, by task."""
+    """The kernels loaded so far in the current form, by task."""
     name = choice().name
-    # Another thread may load kernels meanwhile.
+    # Another thread may be loading kernels.
     return {task: each for (form, task), each in _loaded.copy().items() if form == name}
 
 
 def _loaded_once(chosen: Choice, task: str) -> Any:
-    """The kernels of a task, which no thread has loaded yet, or which another one is loading."""
+    """The kernels of a task that this thread has not found loaded. Waits for a thread that is
+    loading them.
+    """
     key = chosen.name, task
     with _LOADING:
         if key in _loaded:
@@ -141,15 +147,14 @@ def _loaded_once(chosen: Choice, task: str) -> Any:
                 return _loaded[key]
             except NoKernels as problem:
                 _problems[key] = problem
-                # Those that it needs have said so themselves.
+                # The needed tasks have printed their own reasons.
                 if problem.task == task:
                     print(f"warning: {problem}, {INSTEAD}", file=sys.stderr, flush=True)
         raise _problems[key]
 
 
 def _code_to_use(chosen: Choice, task: str) -> bytes:
-    """The machine code of a task's kernels, which are compiled and proved first. Raises
-    NoKernels."""
+    """The machine code of a task's kernels, compiled and proved if necessary. Raises NoKernels."""
     proof, code = kept_proof(task), b""
     if proof is None or not proof.problem:
         proof, code = _proved(chosen, task)
@@ -159,10 +164,10 @@ def _code_to_use(chosen: Choice, task: str) -> bytes:
 
 
 def proof_of(task: str, again: bool = False) -> Proof:
-    """What the battery of a task has found, in the form that is used now. Kernels are compiled and
-    proved if they have not been, or if it is to be done again.
+    """The result of a task's battery in the current form.
 
-    Raises NoKernels if they cannot be.
+    Kernels are compiled and proved if they have not been, or if `again` is set. Raises NoKernels if
+    they cannot be.
     """
     with _LOADING:
         kept = kept_proof(task)
@@ -172,17 +177,21 @@ def proof_of(task: str, again: bool = False) -> Proof:
 
 
 def kept_proof(task: str) -> Proof | None:
-    """What the battery of a task has found; None if it has not been computed."""
+    """The kept result of a task's battery; None if there is none."""
     kept = saved(task, PROOF)
     return None if kept is None else Proof.of(task, kept)
 
 
 def _proved(chosen: Choice, task: str) -> tuple[Proof, bytes]:
-    """What the battery of a task finds now, and the machine code, which is kept if nothing fails.
-    Raises NoKernels."""
+    """Run the battery of a task; returns its result and the machine code, which is kept if all
+    passes.
+
+    Raises NoKernels.
+    """
     for need in NEEDS[task]:
         _ = _loaded_once(chosen, need)
-    # What is loaded already may have no file any more: the folder may be another one by now.
+    # Kernels that are loaded already may have no file any more, because the cache folder may have
+    # changed.
     codes = {
         each: _known_code(chosen, each) or _compiled(chosen, each) for each in (*NEEDS[task], task)
     }
@@ -204,7 +213,7 @@ def _proved(chosen: Choice, task: str) -> tuple[Proof, bytes]:
 
 
 def _proof_here(chosen: Choice, task: str, code: bytes) -> Proof:
-    """What the battery of a task finds in this process, as no other one can be started."""
+    """The result of a task's battery, run in this process because no other can be started."""
     batteries, key = import_module(".battery.batteries", __package__), (chosen.name, task)
     before = _loaded.get(key)
     _loaded[key] = loaded_code(code)
@@ -217,7 +226,7 @@ def _proof_here(chosen: Choice, task: str, code: bytes) -> Proof:
 
 
 def _known_code(chosen: Choice, task: str) -> bytes | None:
-    """The machine code of a task's kernels, if it has been compiled."""
+    """The machine code of a task's kernels, or None if it has not been compiled."""
     for find in (
         lambda: _codes.get((chosen.name, task)),
         lambda: saved(task, ENDING),
@@ -241,7 +250,7 @@ def _prover(chosen: Choice) -> Prover:
 
 
 def use_alone(codes: Mapping[str, bytes]) -> None:
-    """Use the kernels of this machine code from now on, and no others: nothing is compiled."""
+    """Use only these kernels from now on, given by machine code; nothing is compiled."""
     name = choice().name
     for task in NEEDS:
         _problems[name, task] = NoKernels(task, "have not been given")
@@ -249,7 +258,7 @@ def use_alone(codes: Mapping[str, bytes]) -> None:
 
 
 def _compiled(chosen: Choice, task: str) -> bytes:
-    """The machine code of a task's kernels, which has to be compiled first."""
+    """Compile a task's kernels, and return their machine code."""
     line = _Line(task, sys.stderr)
     line.show()
     try:
@@ -262,10 +271,10 @@ def _compiled(chosen: Choice, task: str) -> bytes:
 
 
 def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
-    """Compile the kernels of some tasks, and keep their machine code if it can be kept. Prints a
-    line for each kernel and for each task.
+    """Compile the kernels of some tasks, and keep their machine code if possible.
 
-    stamp: of the sources from which the other process was started.
+    Prints a line for each kernel and for each task. stamp: of the sources with which the process
+    that started this one runs.
     """
 
     def tell(*line: str) -> None:
@@ -300,7 +309,7 @@ def _code_here(chosen: Choice, task: str, done: Callable[[], None]) -> bytes:
             f"{hardware.FORM.name}, and cannot start another one, which {chosen.name} needs",
         )
     code = code_of(_imported(task, done))
-    # It must load before others rely on it.
+    # The code must load before other processes rely on it.
     _ = loaded_code(code)
     return code
 
@@ -311,7 +320,9 @@ def _imported(task: str, done: Callable[[], None]) -> Any:
     depth = 0
 
     class Listener(events.Listener):
-        """Hears when the compilation of a function begins and ends, and of each that it calls."""
+        """Reports when the compilation of a function begins and ends, and of each function that it
+        calls.
+        """
 
         def on_start(self, event: object) -> None:
             nonlocal depth
@@ -328,13 +339,13 @@ def _imported(task: str, done: Callable[[], None]) -> Any:
 
 
 def kernel_count(task: str) -> int:
-    """How many kernels a task has."""
+    """The number of kernels of a task."""
     source = Path(__file__).with_name("kernels") / f"{task}.py"
     return source.read_text().count("\n@compiled(")
 
 
 class _Line:
-    """The line that says how many kernels of a task have been compiled."""
+    """The line that shows how many kernels of a task have been compiled."""
 
     def __init__(self, task: str, stream: TextIO) -> None:
         self._task, self._stream = task, stream
@@ -342,7 +353,7 @@ class _Line:
         self._is_shown = False
 
     def show(self) -> None:
-        """Show the line; without a terminal, once per process and without numbers."""
+        """Show the line. Without a terminal, it is printed once per process and without numbers."""
         if not self._stream.isatty():
             if COMPILING not in _said:
                 print(COMPILING, file=self._stream, flush=True)
@@ -353,7 +364,7 @@ class _Line:
         self._is_shown = True
 
     def add(self, task: str) -> None:
-        """Count one more kernel, if it is of this task."""
+        """Count one more kernel, if it belongs to this task."""
         self._done += task == self._task
         self.show()
 
@@ -364,12 +375,12 @@ class _Line:
 
 
 def _begin_process(chosen: Choice, script: str, given: int, said: IO[str]) -> Popen[str]:
-    """A process of Python that works on the kernels of a form.
+    """Start a Python process that works on the kernels of a form.
 
-    given: its standard input, for Popen. said: what its errors are written to. Raises OSError.
+    given: its standard input, for Popen. said: the file for its errors. Raises OSError.
     """
     assert chosen.processor is not None
-    # Settings of numba, and of a folder, are for other code.
+    # Do not pass on settings of numba, or of a folder: they are for other code.
     environment = {
         name: value
         for name, value in os.environ.items()
@@ -390,7 +401,7 @@ def _begin_process(chosen: Choice, script: str, given: int, said: IO[str]) -> Po
 
 
 def _path() -> list[str]:
-    """Python's path for a process in another working directory."""
+    """Python's path, valid in a process with another working directory."""
     return list(map(_absolute, sys.path))
 
 
@@ -418,12 +429,13 @@ class _Child:
         atexit.register(self.end)
 
     def compiles(self, chosen: Choice, task: str) -> bool:
-        """Whether the process still has a task to compile, in a form, into the folder of now."""
+        """Whether the process is still going to compile a task, in a form, into the current
+        folder."""
         is_here = self._folder == path_of(task, UNPROVED).parent
         return is_here and self.chosen == chosen and task in self.left
 
     def code(self, task: str, line: _Line) -> bytes:
-        """The code of a task's kernels, once it is compiled. Shows progress until then."""
+        """The code of a task's kernels. Waits until it is compiled, showing progress."""
         assert self._process.stdout is not None
         while task not in self._codes:
             kind, of, *more = json.loads(self._process.stdout.readline() or f'["{ENDED}", ""]')
@@ -448,7 +460,7 @@ class _Child:
         return self._codes.pop(task)
 
     def _failed(self, task: str, reason: str) -> NoKernels:
-        """The error that says why there is no code. Ends the process."""
+        """The error for missing code, with a reason. Ends the process."""
         self.end()
         return NoKernels(task, f"cannot be compiled: {reason}")
 
@@ -459,7 +471,7 @@ class _Child:
         self.leave()
 
     def leave(self) -> None:
-        """Let the process run on its own."""
+        """Let the process continue on its own."""
         atexit.unregister(self.end)
         assert self._process.stdout is not None
         self._process.stdout.close()
@@ -468,21 +480,22 @@ class _Child:
             _children.remove(self)
 
     def _reason(self) -> str:
-        """The last thing that the process said."""
+        """The last line that the process printed."""
         self._said.seek(0)
         lines = [each.strip() for each in self._said if each.strip()]
         return lines[-1] if lines else f"exit code {self._process.returncode}"
 
 
 _loaded: dict[tuple[str, str], Any] = {}
-"""The kernels that have been loaded, by form and task. Callers have addresses in them: none is
-replaced."""
+"""The kernels that have been loaded, by form and task. Callers hold addresses in them, so no entry
+is ever replaced.
+"""
 
 _problems: dict[tuple[str, str], NoKernels] = {}
-"""Why there are no kernels, by form and task."""
+"""The reasons why there are no kernels, by form and task."""
 
 _codes: dict[tuple[str, str], bytes] = {}
-"""The machine code of kernels that this process has had compiled, by form and task."""
+"""The machine code that this process has had compiled, by form and task."""
 
 _provers: dict[str, Prover] = {}
 """The processes that prove kernels, by form."""
@@ -498,7 +511,7 @@ _LOADING = Turns()
 
 
 def _leave_children() -> None:
-    """Leave the other processes to the process that has forked this one."""
+    """Leave child processes to the parent of this forked process."""
     for each in [*_children, *_provers.values()]:
         each.leave()
     _provers.clear()
@@ -509,9 +522,9 @@ if hasattr(os, "register_at_fork"):
 
 
 def _begin(chosen: Choice, task: str) -> _Child:
-    """A process that compiles the kernels of a task, and then further ones.
+    """Start a process that compiles the kernels of a task, and then further ones.
 
-    With another processor, a second one begins with what is needed later.
+    If there is another processor, a second process begins with tasks that are needed later.
     """
     (share,) = (each for each in SHARES if task in each)
     begun = _Child(chosen, [task, *(each for each in _missing(chosen, share) if each != task)])
@@ -526,7 +539,7 @@ def _begin(chosen: Choice, task: str) -> _Child:
 
 
 def _missing(chosen: Choice, tasks: Sequence[str]) -> list[str]:
-    """Those of some tasks whose kernels are neither loaded nor kept, and that nobody compiles."""
+    """The tasks among these whose kernels are neither loaded nor kept nor being compiled."""
     begun = {task for task in tasks for each in _children if each.compiles(chosen, task)}
     return [
         task
@@ -538,7 +551,7 @@ def _missing(chosen: Choice, tasks: Sequence[str]) -> list[str]:
 
 
 def _warn(problem: str) -> None:
-    """Say why kernels are not kept, if there is a reason."""
+    """Print the reason why kernels are not kept, if there is one."""
     if problem and problem not in _said:
         print(
             f"warning: {problem}, so compiled kernels are not kept, and each process compiles them "
@@ -550,13 +563,14 @@ def _warn(problem: str) -> None:
 
 
 def _absolute(entry: str) -> str:
-    """An entry of Python's path for another working directory. Some name what finds modules, and no
-    folder."""
+    """An entry of Python's path for another working directory. Entries that are no folders stay as
+    they are.
+    """
     return os.path.abspath(entry) if os.path.isdir(entry or os.curdir) else entry
 
 
 def _processors() -> int:
-    """The processors that this process may use."""
+    """The number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
 """Lookups and replacements of rows as compiled calls, whose work is proportional to these rows.
 
-A row of a table is often cut over hundreds of tiles, and each piece lies in another page of the
-host's memory. Tables that nobody writes are therefore packed row by row, from the second run on.
+A row of a table is often cut over hundreds of tiles, and each piece lies on another page of the
+host's memory. Tables that are not written are therefore packed row by row, from the second run on.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ CACHE_LINE = 64
 """Bytes that the host reads at once. Longer pieces of rows need no packing."""
 
 NANOSECONDS_PER_PIECE = 4.0
-"""A rough estimate of how long a piece of a row takes."""
+"""Nanoseconds per piece of a row: a rough estimate."""
 
 MOST_POINTS = 1 << 20
 """The most lookups, and the most pieces of a row, that are listed."""
 
 
 def host_lookup(cells: Cells, scratch: Scratch) -> list[Call]:
-    """The calls of a lookup: compiled if it moves rows as they are, else those of NumPy."""
+    """The calls of a lookup: compiled if it moves rows unchanged, else NumPy's."""
     made = _COMPILED.get(cells.body.combiner or "")
     along = _axis_of_rows(cells)
     if made is None or along < 0 or not has_kernels("lookups"):
@@ -60,7 +60,7 @@ def host_lookup(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def _axis_of_rows(cells: Cells) -> int:
-    """The axis of cells that counts rows that are moved as they are; -1 if there is none."""
+    """The axis of cells that counts rows which are moved unchanged; -1 if there is none."""
     if cells.body.function != "identity" or len(cells.relations) != 1:
         return -1
     if cells.operands[0].dtype != cells.result.dtype:
@@ -70,14 +70,14 @@ def _axis_of_rows(cells: Cells) -> int:
 
 
 def _replacing_calls(cells: Cells, along: int, scratch: Scratch) -> list[Call]:
-    """The compiled calls that replace rows; nothing if kernels do not have them."""
+    """The compiled calls that replace rows; [] if kernels lack them."""
     del scratch
     calls = replica_calls(cells, (0, 1), lambda operands: _replacing_call(cells, operands, along))
     return [*begin(cells), *calls] if calls else []
 
 
 def _row_calls(cells: Cells, along: int, scratch: Scratch) -> list[Call]:
-    """The compiled calls of a lookup of rows; nothing if kernels do not have it."""
+    """The compiled calls of a lookup of rows; [] if kernels lack them."""
     if set(cells.merged) - {along}:
         return []
     (reached,) = cells.relations
@@ -92,9 +92,10 @@ def _row_calls(cells: Cells, along: int, scratch: Scratch) -> list[Call]:
 
 
 class _PackedLookup:
-    """A lookup in a table that is packed row by row once a run has found it as the last one did.
+    """A lookup in a table that is packed row by row once a run finds it unchanged since the run
+    before.
 
-    calls: the calls that read the table where it is.
+    calls: the calls that read the table in place.
     """
 
     __slots__ = ("_along", "_calls", "_cells", "_packed", "_scratch", "_seen", "_stamp")
@@ -120,7 +121,9 @@ class _PackedLookup:
             function(*arguments)
 
     def _pack(self) -> list[Call]:
-        """The call that reads a copy of the table; the calls so far if there is no room for it."""
+        """The call that reads a packed copy of the table; the present calls if there is no memory
+        for it.
+        """
         cells = self._cells
         table, indices = cells.operands_read[:2]
         once = table[tuple(slice(None) if step else slice(0, 1) for step in table.strides)]
@@ -136,7 +139,7 @@ class _PackedLookup:
 
 
 def _row_call(cells: Cells, operands: Sequence[Array], along: int) -> Call | None:
-    """The call that fetches rows from a table along an axis; None if there are too many."""
+    """The call that copies rows of a table along an axis; None if there are too many."""
     table, indices = operands[:2]
     listed = _listed(cells, operands, along)
     if listed is None:
@@ -164,23 +167,23 @@ def _replacing_call(cells: Cells, operands: Sequence[Array], along: int) -> Call
     head[[AXIS_SIZE, ROWS_OF_CELL]] = cells.axis_sizes[0], result.shape[along]
     head[ROW_STEP] = result.strides[along]
     kept = updates, indices, result, points, pieces
-    # The last of several updates of a row counts, so each thread makes all of them in turn.
+    # The last of several updates of a row counts, so each thread makes all updates in turn.
     cuts = even_cuts(len(pieces), len(points) * len(pieces) * NANOSECONDS_PER_PIECE)
     pointers = elements(head, *LISTED_ADDRESSES)
     return KernelCall(kernels("lookups").REPLACE_ROWS, head, cuts, kept, pointers=pointers), ()
 
 
 LISTED_ADDRESSES = INTO, ROW_0, INDICES, LISTED_POINTS, LISTED_PIECES
-"""The fields of a head by `_listed` that are addresses."""
+"""The fields of a head from `_listed` that are addresses."""
 
 
 def _listed(
     cells: Cells, operands: Sequence[Array], along: int
 ) -> tuple[Table, Table, Table, int] | None:
-    """The head of a kernel's tables, without what depends on the rows, these tables, and the bytes
-    of a piece; None if there are too many lookups or pieces.
+    """The head of a kernel's tables, the two tables, and the bytes of a piece.
 
-    operands: the rows or the table of them, and the indices.
+    The head lacks the fields that depend on the rows. None if there are too many lookups or pieces.
+    operands: the rows or the table, and the indices.
     """
     (rows, indices), result, (reached,) = operands[:2], cells.result, cells.relations
     run, within = _run(rows, result, (indices, reached), along)
@@ -246,4 +249,4 @@ _COMPILED: Mapping[str, Callable[[Cells, int, Scratch], list[Call]]] = {
     "pick": _row_calls,
     "last": _replacing_calls,
 }
-"""By combiner, what makes the compiled calls that move rows along an axis."""
+"""By combiner, a function that makes the compiled calls that move rows along an axis."""

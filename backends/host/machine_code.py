@@ -1,14 +1,15 @@
 """Kernels as machine code in files, which is loaded without numba.
 
 Numba is needed to compile kernels, and takes longer to import than they take to load. So only the
-process that compiles the kernels of a task imports it (see load). That one keeps their code in a
-file: object code with the names and numbers that callers use. LLVM alone (llvmlite) loads it.
+process that compiles the kernels of a task imports it (see load). That process keeps their code in
+a file: object code with the names and numbers that callers use. LLVM (llvmlite) loads it without
+numba.
 
-A file's name says what its code depends on: sources, versions, the form of the kernels, and the
-processor. So another form, another host or another version looks for another file, and they lie
-beside each other. The file is sealed for all of this and for its task, so one that was damaged, or
-put in the place of another, is not loaded. A folder that others can write to is ignored, because
-loading code is running it. Whatever is wrong with a file, the kernels are compiled again.
+A file's name contains a digest of everything that its code depends on: sources, versions, the form
+of the kernels, and the processor. So other forms, hosts and versions have other files beside it.
+The file is sealed for this key and its task, so a file that is damaged, or in the place of another,
+is not loaded. A folder that others can write to is ignored, because loading code is running it.
+Whatever is wrong with a file, the kernels are compiled again.
 """
 
 from __future__ import annotations
@@ -37,11 +38,12 @@ from .processor import llvm
 from .switch import Choice, choice
 
 ENDING, UNPROVED, PROOF = ".code", ".unproved", ".proof"
-"""How the names of files end: of code that has passed its battery, of code that has not been tried
-yet, and of what the battery has found (see proofs)."""
+"""The ends of file names: of code that has passed its battery, of code that has not been tried yet,
+and of the battery's result (see proofs).
+"""
 
 MOST_VERSIONS = 8
-"""Files that are kept of one task in one form."""
+"""The most files that are kept of one task in one form."""
 
 FILES = "*-*.*"
 """The files of all tasks."""
@@ -50,20 +52,20 @@ LOCK_SECONDS = 600.0
 """How long a process waits for another one that compiles the same kernels."""
 
 FILE_KIND = "kernels 2"
-"""What a file is sealed as."""
+"""The kind under which files are sealed."""
 
 FOLDER_SETTING = "NUMBA_CACHE_DIR"
-"""Numba's environment variable for the folder of what it compiles, which kernels go to as well."""
+"""Numba's environment variable for its cache folder, in which kernels are kept as well."""
 
 CALLED = "called."
-"""How the names of functions begin that Python calls."""
+"""The prefix of the names of functions that Python calls."""
 
 RETURNED = "int64", "none"
-"""What kernels may return, as numba calls it."""
+"""The types that kernels may return, as numba calls them."""
 
 
 class Kernels:
-    """The kernels of a task: what its module defines for callers, from a file.
+    """The kernels of a task, from a file: the definitions of its module that callers use.
 
     Constants are attributes; so are addresses of code, and functions that Python calls. codes: all
     addresses of code.
@@ -78,17 +80,17 @@ class Kernels:
 
 
 def saved_kernels(task: str) -> Kernels | None:
-    """The kernels of a task from their file; None if there is none that is good."""
+    """The kernels of a task from their file; None if there is no valid file."""
     try:
         code = saved(task)
         return None if code is None else loaded_code(code)
-    # llvmlite may be missing or of another version.
+    # llvmlite may be missing, or of another version.
     except Exception:
         return None
 
 
 def saved(task: str, ending: str = ENDING) -> bytes | None:
-    """The contents of a file of a task; None if there is none that is good."""
+    """The contents of a file of a task; None if there is no valid file."""
     return _read(task, ending, path_of(task, ending))
 
 
@@ -102,7 +104,7 @@ def _read(task: str, ending: str, path: Path) -> bytes | None:
 
 
 def save(task: str, data: bytes, ending: str = ENDING) -> str:
-    """Keep a file of a task. Returns why it cannot be kept, or ""."""
+    """Keep a file of a task. Returns the reason if it cannot be kept, else ""."""
     path = path_of(task, ending)
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -147,7 +149,7 @@ def locked(task: str) -> Generator[None]:
 
 
 def _remove_old(paths: Iterable[Path]) -> None:
-    """Remove all files but the newest ones, which may be of other checkouts and versions."""
+    """Remove all files but the newest ones. They may be of other checkouts and versions."""
     times: dict[Path, float] = {}
     for path in paths:
         # Another process may have removed it.
@@ -159,12 +161,12 @@ def _remove_old(paths: Iterable[Path]) -> None:
 
 @cache
 def _proof_stamp() -> str:
-    """A digest of all that proofs depend on, but for the code."""
+    """A digest of everything that proofs depend on, except the code."""
     return sha256(f"{folder_stamp(BATTERIES)} {numpy_version}".encode()).hexdigest()
 
 
 def path_of(task: str, ending: str = ENDING) -> Path:
-    """A file of a task in the form that is used now."""
+    """The path of a file of a task in the current form."""
     given = os.environ.get(FOLDER_SETTING)
     folder = Path(given) / "abele" if given else cache_folder() / "kernels" / "code"
     name = f"{task}-{choice().name}-{kernel_stamp()[:32]}"
@@ -173,21 +175,20 @@ def path_of(task: str, ending: str = ENDING) -> Path:
 
 
 def proved_otherwise(task: str) -> bytes | None:
-    """The code of a task that another battery has proved, or the same one with another NumPy; None
-    if there is none."""
+    """The code of a task that another battery, or another NumPy version, has proved; or None."""
     path = path_of(task, UNPROVED)
     found = (_read(task, ENDING, each) for each in path.parent.glob(f"{path.stem}-*{ENDING}"))
     return next((code for code in found if code is not None), None)
 
 
 def _key(task: str, ending: str) -> str:
-    """What a file of a task is sealed for."""
+    """The key for which a file of a task is sealed."""
     proof = _proof_stamp() if ending == PROOF else ""
     return f"{task}{ending} {kernel_stamp()} {proof}"
 
 
 def kernel_stamp() -> str:
-    """A digest of all that the code of kernels depends on, in the form that is used now."""
+    """A digest of everything that the code of kernels depends on, in the current form."""
     return _stamp(choice())
 
 
@@ -210,7 +211,7 @@ def _stamp(chosen: Choice) -> str:
 
 
 def loaded_code(code: bytes) -> Kernels:
-    """The kernels of machine code, as `code_of` makes it."""
+    """The kernels in machine code made by `code_of`."""
     size = int.from_bytes(code[:8], "little")
     head = json.loads(code[8 : 8 + size])
     engine = _linked(code[8 + size :])
@@ -226,7 +227,7 @@ def loaded_code(code: bytes) -> Kernels:
 
 
 def _linked(code: bytes) -> Any:
-    """An engine of LLVM that has loaded object code."""
+    """An LLVM engine that has loaded object code."""
     binding = llvm()
     machine = binding.Target.from_triple(binding.get_process_triple()).create_target_machine()
     engine = binding.create_mcjit_compiler(binding.parse_assembly(""), machine)
@@ -245,13 +246,16 @@ def _value(kept: Any, where: Mapping[str, int]) -> object:
 
 
 def _callable(code: int, count: int) -> Callable[..., int]:
-    """A function for Python that takes so many integers. It runs without Python's lock."""
+    """A Python function that takes `count` integers. It runs without Python's lock."""
     return ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * count)(code)
 
 
 def code_of(module: Any) -> bytes:
-    """The machine code of a task's kernels, with what callers need. module: the task's, which numba
-    has compiled. Raises an error of some kind if one of them needs numba to run."""
+    """The machine code of a task's kernels, with the definitions that callers need.
+
+    module: the task's module, which numba has compiled. Raises some error if a kernel needs numba
+    to run.
+    """
     members = cast("dict[str, Any]", vars(module))
     own, codes = _own_kernels(module), _codes_of(module)
     symbols: dict[str, str] = {}
@@ -279,7 +283,7 @@ def code_of(module: Any) -> bytes:
 
 
 def _own_kernels(module: Any) -> dict[str, Any]:
-    """The kernels that a module defines, by name, as numba has compiled them."""
+    """The kernels that a module defines, by name, as compiled by numba."""
     return {
         name: each
         for name, each in cast("dict[str, Any]", vars(module)).items()
@@ -306,17 +310,17 @@ def _is_constant(value: object) -> bool:
 
 
 def _kept(value: Any, codes: Mapping[int, str]) -> object:
-    """What a file has for a constant. An address becomes the name of the kernel whose code is
-    there."""
+    """The form of a constant in a file. An address becomes the name of the kernel at that
+    address."""
     if isinstance(value, tuple):
         return [_kept(each, codes) for each in cast("tuple[object, ...]", value)]
     return codes.get(value, value) if isinstance(value, int) else value
 
 
 def _call(name: str, symbol: str, count: int) -> str:
-    """A function in LLVM's language that calls a kernel as numba does.
+    """A function in LLVM's language that calls a kernel with numba's calling convention.
 
-    A kernel gets two addresses before its arguments: of its result, and of what it raises.
+    A kernel gets two addresses before its arguments: of its result, and of its exception.
     """
     given = ", ".join(f"i64 %a{i}" for i in range(count))
     kinds = ", ".join(["ptr", "ptr", *["i64"] * count])
@@ -334,11 +338,12 @@ define i64 @"{CALLED}{name}"({given}) {{
 
 
 def _object_code(libraries: Mapping[str, Any], calls: str) -> bytes:
-    """The object code of some functions, each from its library of numba's, and of what they call.
+    """The object code of some functions, each from its numba library, and of the functions they
+    call.
 
     calls: functions in LLVM's language that call them.
 
-    The functions by which Python calls numba's are left out: only they need numba.
+    The wrappers by which Python calls numba's functions are left out, because only they need numba.
     """
     binding = llvm()
     modules: list[Any] = []

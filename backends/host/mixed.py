@@ -1,7 +1,7 @@
-"""A binder that makes the calls of each operation in a way of its own, to find wrong kernels.
+"""A binder that makes the calls of each operation in a chosen way, to find wrong kernels.
 
-If a run of compiled calls gives wrong bytes, a run in which some operations are NumPy calls instead
-tells which of them are to blame.
+If a run of compiled calls gives wrong bytes, runs in which some operations are NumPy calls instead
+show which operations are to blame.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class Way(Enum):
 
 
 WayOf = Callable[[Operation], Way]
-"""The way of an operation that moves, computes, or exchanges tensors with the host."""
+"""Returns the way of an operation that moves, computes, or exchanges tensors with the host."""
 
 
 class MixedBinder(FusedBinder):
     """Makes the calls of each operation in a chosen way.
 
-    Fused operations write less only of variables that no other operation names.
+    Fused operations leave bytes unwritten only in variables that no other operation names.
     """
 
     way_of: ClassVar[WayOf]
@@ -45,7 +45,7 @@ class MixedBinder(FusedBinder):
     def unseen(
         self, module: ModuleOp, variables: Mapping[str, exchange.VariableOp]
     ) -> Mapping[str, exchange.VariableOp]:
-        """The variables that fused operations alone name."""
+        """The variables that only fused operations name."""
         seen = {
             name
             for step in module.walk()
@@ -76,12 +76,12 @@ class MixedBinder(FusedBinder):
         return found
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:
-        """The calls that write what the host gives."""
+        """The calls that write the host's tensor for an input."""
         kind = Binder if self._way(op) is Way.NUMPY else FastBinder
         return kind.input(self, op, give)
 
     def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
-        """The calls that hand the host what a variable holds."""
+        """The calls that give a variable's value to the host."""
         kind = Binder if self._way(op) is Way.NUMPY else FastBinder
         return kind.output(self, op, take)
 
@@ -90,5 +90,5 @@ class MixedBinder(FusedBinder):
 
 
 def mixed_binder(way_of: WayOf) -> type[MixedBinder]:
-    """The binder that makes the calls of each operation in its way."""
+    """A binder that makes the calls of each operation in the way that `way_of` returns."""
     return type("MixedBinder", (MixedBinder,), {"way_of": staticmethod(way_of)})

@@ -1,4 +1,4 @@
-"""Where the elements of tensors are, as one table of offsets per axis.
+"""The places of a tensor's elements, as one table of offsets per axis.
 
 The address of an element is the sum of the offsets of its indices. Moves and reshapes of a tensor
 give other tables of this form, or none.
@@ -20,7 +20,8 @@ from .bundles import entries_of
 
 FILL = 1 << 50
 """The offset of an element without a source, which is filled. Offsets are added up, so any larger
-one means the same."""
+number means the same.
+"""
 
 ABSENT = 1 << 56
 """The offset of an element that another move brings."""
@@ -31,7 +32,9 @@ has none."""
 
 
 class Side(NamedTuple):
-    """A variable at an unknown address: its layout from tile 0 on, bytes of a tile, and dtype."""
+    """A variable at an unknown address: its layout relative to tile 0, the bytes of a tile, and the
+    dtype.
+    """
 
     layout: Layout
     row: int
@@ -44,8 +47,9 @@ class Side(NamedTuple):
 
 
 def parts_along(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
-    """For each cell along an axis, row-major over its dimensions: the offset in tiles, the first
-    numerator, and how many there are."""
+    """For each cell along an axis, row-major over the axis's dimensions: tile offset, first
+    numerator, count.
+    """
     starts, counts = layout.starts(axis), layout.counts(axis)
     tiles = np.zeros((1,) * len(layout.grid), np.int64)
     for d, _ in layout.access.axes[axis].terms:
@@ -55,7 +59,7 @@ def parts_along(layout: Layout, axis: int) -> tuple[Table, Table, Table]:
 
 
 def offsets_of(source: Side) -> Offsets | None:
-    """Where the elements of a variable are, in its first replicas; None for overlapping blocks."""
+    """The offsets of a variable's elements in its first replicas; None for overlapping blocks."""
     layout, row, unit = source.layout, source.row, source.unit
     if not layout.is_partition:
         return None
@@ -85,7 +89,7 @@ def reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offset
     found: Offsets = []
     i = j = 0
     while i < len(old) or j < len(new):
-        # The fewest axes on each side with equal numbers of elements.
+        # The smallest groups of axes on each side with equal numbers of elements.
         begin, first = i, j
         have, wanted = prod(old[i : i + 1]), prod(new[j : j + 1])
         i, j = min(i + 1, len(old)), min(j + 1, len(new))
@@ -110,8 +114,8 @@ def reshaped(offsets: Offsets, old: Sequence[int], new: Sequence[int]) -> Offset
 def _split(offsets: Table, sizes: Sequence[int]) -> Offsets | None:
     """Offsets of several axes that add up to these; None if there are none.
 
-    The offsets of each axis are relative to the lowest source, so that they are not negative:
-    added to FILL or ABSENT, they do not change what it means.
+    The offsets of each axis are relative to the lowest source, so that they are not negative, and
+    adding them to FILL or ABSENT does not change its meaning.
     """
     if len(sizes) <= 1:
         return [offsets]

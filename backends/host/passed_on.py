@@ -1,8 +1,7 @@
-"""Variables that copies alone read, which are not written: what they would hold is read where it
-comes from.
+"""Variables that only copies read need not be written: their readers read the sources instead.
 
-    tile.copy [@a, @b] -> @joined moves [..]            tile.copy [@a, @b] -> @in moves [..]
-    tile.copy [@joined] -> @in                    here:
+tile.copy [@a, @b] -> @joined moves [..]            tile.copy [@a, @b] -> @in moves [..]
+tile.copy [@joined] -> @in                    here:
 """
 
 from __future__ import annotations
@@ -17,15 +16,17 @@ from ...ir.upstream import ModuleOp
 
 @dataclass(frozen=True)
 class Reading:
-    """What a copy reads: its sources, and their moves as of a CopyOp."""
+    """The sources that a copy reads, and their moves, in the form of a CopyOp."""
 
     sources: tuple[str, ...]
     spaces: tuple[Space, ...] | None
 
     @staticmethod
     def of(op: CopyOp, passed: Mapping[str, Reading]) -> Reading | None:
-        """What a copy reads if some variables are passed on. None if there would be two moves, one
-        after the other."""
+        """The reading of a copy if some variables are passed on.
+
+        None if that would take two moves, one after the other.
+        """
         if op.spaces is None:
             (source,) = op.sources
             return passed.get(source) or Reading((source,), None)
@@ -40,11 +41,11 @@ def passed_on(
     temporary: Collection[str],
     is_copied: Callable[[Reading, str], bool],
 ) -> dict[str, Reading]:
-    """The variables that need not be written, because copies read what these would be filled with.
+    """The variables that need not be written, each with the reading that replaces it.
 
     temporary: variables that one operation writes and others read, in supersteps that follow each
-    other. The result is in the order of the program. is_copied: whether there is a copy that reads
-    this and fills that variable.
+    other. The result is in program order. is_copied: whether a copy with this reading can fill this
+    variable.
     """
     ops = [op for op in module.walk() if isinstance(op, (CopyOp, VerticesOp))]
     readers: dict[str, list[CopyOp | VerticesOp]] = {}

@@ -1,4 +1,4 @@
-"""The processor that kernels are compiled for: what LLVM calls it, and what it can do."""
+"""The processor that kernels are compiled for: LLVM's name of it, and its features."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from typing import Any, cast
 from ...ir.support.errors import InputError
 
 NAME, FEATURES = "NUMBA_CPU_NAME", "NUMBA_CPU_FEATURES"
-"""Numba's environment variables for another processor than the host's."""
+"""Numba's environment variables that select another processor than the host's."""
 
 NEEDED = {"x86_64": ("avx2", "fma", "f16c"), "aarch64": ()}
 """By family, the features without which no kernel is compiled: LLVM would call functions that no
-library has (float16), or that are many times slower than NumPy (fused multiply-add)."""
+library has (float16), or that are many times slower than NumPy (fused multiply-add).
+"""
 
 FAMILIES = {"amd64": "x86_64", "arm64": "aarch64"}
 """Other names of families."""
@@ -23,9 +24,10 @@ FAMILIES = {"amd64": "x86_64", "arm64": "aarch64"}
 
 @dataclass(frozen=True)
 class Processor:
-    """A processor that code can be made for.
+    """A processor for which code can be compiled.
 
-    family: the first part of LLVM's triple. name: LLVM's. features: LLVM's, as "+avx2,-avx512f".
+    family: the first part of LLVM's triple. name: LLVM's name. features: in LLVM's form, such as
+    "+avx2,-avx512f".
     """
 
     family: str
@@ -33,11 +35,11 @@ class Processor:
     features: str
 
     def has(self, *features: str) -> bool:
-        """Whether it has all of some features."""
+        """Whether the processor has all of these features."""
         return {f"+{each}" for each in features} <= {*self.features.split(",")}
 
     def without(self, prefix: str) -> Processor:
-        """The same processor, but for features whose names begin so."""
+        """The same processor without the features whose names have this prefix."""
         kept = [
             "-" + each[1:] if each.startswith("+" + prefix) else each
             for each in self.features.split(",")
@@ -46,7 +48,7 @@ class Processor:
 
     @property
     def missing(self) -> str:
-        """Why no kernels are compiled for it, or ""."""
+        """The reason why no kernels are compiled for it, or ""."""
         if self.family not in NEEDED:
             return f"kernels have not been tried on {self.family}"
         lacks = [each for each in NEEDED[self.family] if not self.has(each)]
@@ -75,7 +77,7 @@ def host() -> Processor:
     try:
         features = str(binding.get_host_cpu_features().flatten())
     except RuntimeError:
-        # LLVM does not know how to ask this one.
+        # LLVM cannot detect this host.
         features = ""
     return Processor(FAMILIES.get(family, family), str(binding.get_host_cpu_name()), features)
 
@@ -83,7 +85,7 @@ def host() -> Processor:
 def processor() -> Processor:
     """The processor that numba's settings name, else that of this host.
 
-    Raises InputError if the host cannot do what they ask for.
+    Raises InputError if the host lacks a feature that they require.
     """
     return _processor(os.environ.get(NAME), os.environ.get(FEATURES))
 
@@ -92,7 +94,7 @@ def processor() -> Processor:
 def _processor(name: str | None, features: str | None) -> Processor:
     own = host()
     if features is None:
-        # As numba decides.
+        # In the way in which numba decides.
         features = "" if name == "generic" else own.features
     wanted = [each[1:] for each in features.split(",") if each.startswith("+")]
     lacks = [each for each in wanted if not own.has(each)] if own.features else []

@@ -1,8 +1,8 @@
 """Sums of products as one compiled call for all tiles of a shape class.
 
-Where an operand is equal on a group of tiles, their products are computed as one, and the operand
-is read once, from the first tile. This changes no bit: terms are added in the order of the inner
-axes, whatever else is computed with them (`ordered`).
+Where an operand is equal on a group of tiles, their products are computed as one product, and the
+operand is read once, from the first tile. This changes no bit: terms are added in the order of the
+inner axes, whatever other results the product has (`ordered`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from .chains import FLOAT_DTYPES
 from .load import has_kernels
 
 FLOAT32 = FLOAT_DTYPES[0]
-"""The dtype that products are added in."""
+"""The dtype in which products are added."""
 
 
 def host_contraction(cells: Cells, scratch: Scratch) -> list[Call]:
-    """As codelets.contraction, with matrix products of floats as one compiled call."""
+    """Like codelets.contraction, with matrix products of floats as one compiled call."""
     groups = roles(cells)
     if groups is not None and groups.inner:
         dtype = adding_dtype([a.dtype for a in cells.operands], cells.result.dtype)
@@ -39,8 +39,7 @@ def host_contraction(cells: Cells, scratch: Scratch) -> list[Call]:
 
 
 def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
-    """The call of matrix products; nothing for dtypes that kernels do not have, or without
-    kernels."""
+    """The call of matrix products; [] if there are no kernels for these dtypes, or none at all."""
     if any(a.dtype not in FLOAT_DTYPES for a in (*cells.operands, cells.result)):
         return []
     if not has_kernels("products"):
@@ -48,7 +47,7 @@ def _product_calls(cells: Cells, groups: Roles, scratch: Scratch) -> list[Call]:
     is_swapped = swaps_sides(cells, groups)
 
     def viewed(seen: tuple[Array, ...], roles_: Roles | None) -> View | None:
-        """The products of operands in these views; None if they add up other terms."""
+        """The products of operands in these views; None if their sums would have other terms."""
         if roles_ is None or set(roles_.inner) != set(groups.inner):
             return None
         left, right = roles_.left, roles_.right

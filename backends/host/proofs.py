@@ -1,10 +1,10 @@
-"""Proofs of kernels: each task's battery, made once for its code, in a process of its own.
+"""Proofs of kernels: each task's battery, run once for its code, in a separate process.
 
-Compiled code may be wrong on a processor that nobody has tried, or with another version of LLVM. So
-before the code of a task is used for the first time, a process computes its battery with it and
+Compiled code may be wrong on a processor that has not been tried, or with another version of LLVM.
+So before the code of a task is used for the first time, a process computes its battery with it and
 compares all bytes with those of NumPy (see battery). If a case differs, or if the process crashes
-or hangs, NumPy does that task from then on. The proof is kept beside the machine code, under the
-same key.
+or hangs, NumPy computes that task from then on. The proof is kept beside the machine code, under
+the same key.
 """
 
 from __future__ import annotations
@@ -25,22 +25,25 @@ from typing import IO, Any, cast
 from .battery.answers import BEGUN, ENDED, PROVED, UNDECIDED
 
 LIMIT_SECONDS = 60.0
-"""How long a process may take for one group of cases. Each takes less than half a second of an idle
-processor."""
+"""The most seconds that a process may take for one group of cases. Each takes less than half a
+second on an idle processor.
+"""
 
 ENDING_SECONDS = 5.0
-"""How long a process that answers no more may take to end."""
+"""The most seconds that a process may take to end after its last answer."""
 
 KILLED = tuple(-each for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL))
-"""Exit codes of processes that users and systems end, the latter if they run out of memory."""
+"""Exit codes of processes that users or the system have killed, the latter if they run out of
+memory.
+"""
 
 
 @dataclass(frozen=True)
 class Proof:
-    """What the battery of a task has found.
+    """The result of a task's battery.
 
-    cases: how many have passed. seconds: CPU time that they took. problem: what has failed; "" if
-    nothing has.
+    cases: the number of cases that passed. seconds: their CPU time. problem: the failure; "" if all
+    passed.
     """
 
     task: str
@@ -50,12 +53,12 @@ class Proof:
 
     @property
     def text(self) -> str:
-        """The proof as it is kept."""
+        """The proof as text, to be kept."""
         return json.dumps(asdict(self))
 
     @classmethod
     def of(cls, task: str, text: bytes) -> Proof | None:
-        """The proof of a task from what is kept; None if that is damaged, or of another task."""
+        """The proof of a task from kept text; None if the text is damaged, or of another task."""
         try:
             kept = json.loads(text)
             found = cls(str(kept["task"]), int(kept["cases"]), float(kept["seconds"]))
@@ -66,13 +69,13 @@ class Proof:
 
 
 class Undecided(Exception):
-    """A battery has found nothing. The message says why."""
+    """A battery has no result. The message says why."""
 
 
 class Prover:
-    """A process that computes batteries.
+    """A process that runs batteries.
 
-    begin: starts the process, which says on the stream that it gets what no answer says.
+    begin: starts the process, which writes to the given stream everything that is not an answer.
     Raises OSError if it cannot be started.
     """
 
@@ -91,24 +94,24 @@ class Prover:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process proves nothing any more."""
+        """Whether the process has ended."""
         return self._process.poll() is not None
 
     def prove(self, task: str, codes: Mapping[str, bytes]) -> Proof:
-        """Compute the battery of a task. If the process crashes or hangs, it has ended then.
+        """Run the battery of a task. If the process crashes or hangs, it has ended afterwards.
 
-        codes: the machine code of the task, and of those that it needs. Raises Undecided.
+        codes: the machine code of the task, and of the tasks that it needs. Raises Undecided.
         """
         try:
             proof = self._asked(task, codes)
         except BaseException:
-            # Nobody waits for the answer any more.
+            # The caller no longer waits for the answer, so the process cannot be used again.
             self.end()
             raise
         return proof
 
     def _asked(self, task: str, codes: Mapping[str, bytes]) -> Proof:
-        """What the process answers, or how it ends."""
+        """The proof from the process's answer, or from the way in which it ends."""
         group = "start"
         try:
             self._ask(task, codes)
@@ -135,13 +138,13 @@ class Prover:
         self._process.kill()
         self._process.wait()
         self._reader.join()
-        # What it has not read is lost.
+        # Input that it has not read is lost.
         with suppress(BrokenPipeError):
             self._given.close()
         self._said.close()
 
     def leave(self) -> None:
-        """Leave the process to the one that this one is a fork of."""
+        """Leave the process to the parent of this forked process."""
         atexit.unregister(self.end)
 
     def _ask(self, task: str, codes: Mapping[str, bytes]) -> None:
@@ -157,7 +160,7 @@ class Prover:
             return [ENDED]
 
     def _read(self) -> None:
-        """Take answers as they come, and note that the process has ended."""
+        """Queue the answers as they come, and finally that the process has ended."""
         assert self._process.stdout is not None
         with self._process.stdout as answers:
             for line in answers:
@@ -165,8 +168,10 @@ class Prover:
         self._answers.put("")
 
     def _ending(self) -> str:
-        """How the process has ended, and the last thing that it said. Raises Undecided if somebody
-        else has ended it."""
+        """How the process has ended, with its last line of output.
+
+        Raises Undecided if it was killed from outside.
+        """
         with suppress(TimeoutExpired):
             _ = self._process.wait(ENDING_SECONDS)
         code = self._process.poll()

@@ -1,9 +1,9 @@
-"""Partials that one superstep gathers and merges, merged in place and then scattered.
+"""Reduce-scatter: partials are merged in place and then scattered, instead of gathered and merged.
 
 The machine brings all partials of an element to one tile, which merges them. Here, blocks of the
-same elements are merged where they are, in the same order, and their totals are put where the first
-of the partials belongs. So a fraction of the bytes moves, in long runs. The rest of the variable
-that the partials are gathered in is not written, as nobody else reads it.
+same elements are merged where they are, in the same order, and their totals are copied to the place
+of the first gathered partial. So a fraction of the bytes moves, in long runs. The rest of the
+variable into which partials are gathered is not written, because no other operation reads it.
 
     gather:  tile 0: a0 a1 | b0 b1    tile 1: a2 a3 | b2 b3    partials a, b of elements 0..3
     here:    s = a + b in place of a, tile 0: s0 s1 | -- --    tile 1: s2 s3 | -- --
@@ -37,7 +37,7 @@ FLOAT32 = np.dtype(np.float32)
 """The dtype of partials that are merged in place. Narrower ones would be rounded in between."""
 
 ROW_BYTES = 64
-"""Merged blocks begin at multiples of it."""
+"""Merged blocks begin at multiples of this, in bytes."""
 
 
 def bind_reduce_scatter(
@@ -50,11 +50,12 @@ def bind_reduce_scatter(
 ) -> tuple[list[Call], BoundVertices] | None:
     """The calls of a move, which merge partials, and those of the vertices that read its result.
 
-    move: copies a variable as it is to the first operand of the vertices, which nothing else reads.
+    move: copies a variable unchanged to the first operand of the vertices, which is its only
+    reader.
     writers: the calls that write the partials, if only this move reads them. If they are sums of
     products, they add up all partials in the first one from now on, and the move reads that.
-    equal: as for bind_vertices.
-    None if the two operations do something else, or do not merge in the order of the blocks.
+    equal: as for bind_vertices. None if the two operations do something else, or do not merge in
+    the order of the blocks.
     """
     partials, gathered = blocks[move.sources[0]], blocks[move.destination]
     structure, plan = vertices.structure(), vertices.plan.data
@@ -73,13 +74,13 @@ def bind_reduce_scatter(
         return None
     if any(source_layout.parts[d] != n for d, n in zip(many, sizes, strict=True)):
         return None
-    # The first of the partials is at the beginning of a block.
+    # The first partial is at the beginning of a block.
     if any(n > 1 for i, n in enumerate(target_layout.box[: max(axes)]) if i not in axes):
         return None
     dims = tuple(zip((source_layout.weights[d] for d in many), sizes, strict=True))
     calls: list[Call] = []
     if structure.body.combiner == "sum" and _adds_up(writers, partials, dims):
-        # For the copy, the other partials are replicas of the first.
+        # To the copy, the other partials look like replicas of the first.
         one = replace(source_layout, access=_once(source_layout.access, axes))
         source = replace(partials, layout=one)
     elif not has_kernels("chains"):
@@ -98,7 +99,7 @@ def bind_reduce_scatter(
 
 
 def _of_one_partial(structure: Structure, merged: Sequence[tuple[int, int]]) -> Structure:
-    """A structure that merges partials, with one partial only."""
+    """The structure of a merge of partials, reduced to a single partial."""
     dims, axes = zip(*merged, strict=True)
     space = structure.space
     sizes = (1 if d in dims else dim.size for d, dim in enumerate(space.dims))
@@ -113,7 +114,7 @@ def _of_one_partial(structure: Structure, merged: Sequence[tuple[int, int]]) -> 
 
 
 def _adds_up(writers: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, int], ...]) -> bool:
-    """Make calls that write partials add them up; False, without a change, if they cannot."""
+    """Make the writers of partials add them up; returns False, without a change, if they cannot."""
     layout, memory = partials.layout, partials.placed.memory
     begin = address(memory[layout.first_tile, partials.placed.address :])
     where = Partials(begin, memory.strides[0], dims)
@@ -128,9 +129,9 @@ def _adds_up(writers: Sequence[Call], partials: Blocks, dims: tuple[tuple[int, i
 
 
 def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
-    """The dimensions that are merged, slowest first, each with its axis of the first operand.
+    """The merged dimensions, slowest first, each with its axis of the first operand.
 
-    None unless all are walked point by point, each along an axis of its own.
+    None unless all are walked point by point, each along a separate axis.
     """
     space, body = structure.space, structure.body
     if body.function != "identity" or body.combiner not in MERGES or structure.space.relations:
@@ -158,8 +159,10 @@ def _merged(structure: Structure, plan: Plan) -> list[tuple[int, int]] | None:
 
 
 def _dims_of(layout: Layout, axes: Sequence[int], sizes: Sequence[int]) -> list[int] | None:
-    """The dimension of a layout's grid along each of some axes; None unless it is along no other
-    axis."""
+    """The dimension of a layout's grid along each of some axes.
+
+    None unless each of them belongs to its axis only.
+    """
     named = [d for axis in layout.access.axes for d, _ in axis.terms]
     found: list[int] = []
     for i, size in zip(axes, sizes, strict=True):
@@ -173,18 +176,18 @@ def _dims_of(layout: Layout, axes: Sequence[int], sizes: Sequence[int]) -> list[
 
 
 def _cut_once(layout: Layout, dims: Sequence[int]) -> tuple[Cut, ...]:
-    """A layout's grid with one element along some dimensions."""
+    """A layout's grid with some dimensions reduced to one element."""
     return tuple(Cut(1) if d in dims else cut for d, cut in enumerate(layout.grid))
 
 
 def _once(access: AccessMap, axes: Sequence[int]) -> AccessMap:
-    """An access map with one element along some axes."""
+    """An access map with some axes reduced to one element."""
     kept = (AxisMap(1) if i in axes else axis for i, axis in enumerate(access.axes))
     return replace(access, axes=tuple(kept))
 
 
 def _room(layout: Layout, scratch: Scratch) -> Placed:
-    """Scratch for the blocks of a layout, one row per block."""
+    """Scratch memory for the blocks of a layout, one row per block."""
     row = -(-layout.block_elements * FLOAT32.itemsize // ROW_BYTES) * ROW_BYTES
     return Placed(scratch.take("merged", (layout.cells, row), BYTE), 0, FLOAT32)
 

@@ -1,4 +1,4 @@
-"""Copies from tile to tile as one compiled call, from tables of where every element comes from.
+"""Copies from tile to tile as one compiled call, from tables of the sources of all elements.
 
 The address of an element is a sum of offsets, one per axis: that of its cell, and that within the
 block. This holds on both sides of most copies, whatever movement is between them. So one table per
@@ -51,10 +51,10 @@ def bind_routes(
     target: tuple[Placed, Layout],
     with_replicas: bool = True,
 ) -> list[Call] | None:
-    """The calls that fill a variable's blocks from others; None if addresses are not sums of
-    offsets.
+    """The calls that fill a variable's blocks from others.
 
-    Arguments as for `bind_copy`. The target is not empty.
+    None if addresses are not sums of offsets. The arguments are those of `bind_copy`. The target is
+    not empty.
     """
     bringing = _bringing(sources, moves)
     if bringing is None:
@@ -90,20 +90,23 @@ def _side(placed: Placed, layout: Layout) -> Side:
 
 
 def _start(placed: Placed, layout: Layout) -> Array:
-    """A variable's bytes from its first block on."""
+    """A variable's bytes, beginning with its first block."""
     return placed.memory[layout.first_tile, placed.address :]
 
 
 @dataclass(frozen=True, eq=False)
 class _Routes:
-    """The tables of a copy, for each source: unit, fill and step, the other tables of a call, and
-    the cuts of each call, which are made one after another."""
+    """The tables of a copy.
+
+    For each source: unit, fill and step, the other tables of a call, and the cuts of each of its
+    calls, which are made one after another.
+    """
 
     tables: list[tuple[Any, ...]]
 
 
 _KNOWN: WeakValueDictionary[tuple[object, ...], _Routes] = WeakValueDictionary()
-"""The routes of all calls in use: equal layers copy their operands in the same way."""
+"""The routes of all calls in use, because equal layers copy their operands in the same way."""
 
 
 def has_routes(
@@ -111,7 +114,7 @@ def has_routes(
     moves: Sequence[Space] | None,
     target: tuple[Placed, Layout],
 ) -> bool:
-    """Whether bind_routes finds calls."""
+    """Whether bind_routes returns calls."""
     bringing = _bringing(sources, moves)
     if bringing is None:
         return False
@@ -122,13 +125,12 @@ def has_routes(
 def _bringing(
     sources: Sequence[tuple[Placed, Layout]], moves: Sequence[Space] | None
 ) -> tuple[Sequence[tuple[Placed, Layout]], tuple[Space | None, ...]] | None:
-    """The sources that bring something, and the move of each, None if it has none; None if one has
-    no elements."""
+    """The sources that contribute elements, and the move of each, or None; None if one is empty."""
     if moves is None:
         return sources, (None,) * len(sources)
     brings = [0 not in space.sizes for space in moves]
     sources = [each for each, some in zip(sources, brings, strict=True) if some]
-    # All that an empty source brings is padding, which has no address.
+    # An empty source contributes only padding, which has no address.
     if any(0 in layout.shape for _, layout in sources):
         return None
     return sources, tuple(each for each, some in zip(moves, brings, strict=True) if some)
@@ -140,7 +142,8 @@ def _routes(
     target: Side,
     with_replicas: bool,
 ) -> _Routes | None:
-    """As bind_routes, for variables at unknown addresses. moves: None for each without one."""
+    """Like bind_routes, for variables at unknown addresses. moves: None for sources without a
+    move."""
     sums = _sums(sources, moves, target)
     if sums is None:
         return None
@@ -151,8 +154,10 @@ def _routes(
 def _sums(
     sources: Sequence[Side], moves: Sequence[Space | None], target: Side
 ) -> tuple[list[WalkedAxis], list[Offsets], int] | None:
-    """The cells of a target, the offsets of what each source brings, and the bits that fill the
-    rest; None if addresses are not sums of offsets."""
+    """The cells of a target, the offsets of each source's elements, and the bits of the fill value.
+
+    None if addresses are not sums of offsets.
+    """
     cells = walked_axes(target)
     if cells is None:
         return None

@@ -1,4 +1,4 @@
-"""How many bytes the runs of a copy have, how long they take, and which calls make them."""
+"""The bytes and the time of the runs of a copy, and their division into calls."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .kernels.tables import (
 
 BYTES_PER_NANOSECOND = 10.0
 NANOSECONDS_PER_PIECE, NANOSECONDS_PER_TRANSPOSED = 0.35, 0.1
-"""Rough estimates of how fast runs are copied, and pieces that are gathered or transposed."""
+"""Rough estimates, in nanoseconds, for a gathered and for a transposed piece."""
 
 
 def stages_of(table: Table, kind: Table, group: Table, unit: int) -> list[Table]:
     """The cuts of the calls that make all runs, one call after another.
 
     Within a group of cells, replicas need the runs before them. With one group, all runs but the
-    replicas come first. group: that of each run.
+    replicas come first. group: the group of each run.
     """
     costs = _nanoseconds(table, kind, unit)
     if len(group) and group[-1]:
@@ -39,7 +39,7 @@ def stages_of(table: Table, kind: Table, group: Table, unit: int) -> list[Table]
 
 def _nanoseconds(table: Table, kind: Table, unit: int) -> NDArray[np.float64]:
     """A rough estimate of the time of each run."""
-    # The length of a replica is in bytes, too.
+    # The length of a replica is in bytes.
     how = np.where(kind == REPLICA, BY_BYTES, kind)
     bytes_ = bytes_of(how, table[:, RUN_LENGTH], unit)
     each = 2.0 + bytes_ / BYTES_PER_NANOSECOND
@@ -53,8 +53,8 @@ def _nanoseconds(table: Table, kind: Table, unit: int) -> NDArray[np.float64]:
 
 
 def bytes_of(kind: Table, length: Table, unit: int) -> Table:
-    """Bytes of runs that are made in these ways and have these lengths."""
-    # The length of a filled run counts elements.
+    """The bytes of runs of these kinds and lengths."""
+    # The length of a filled run is in elements.
     gathered = [1 << n for n in range(TRANSPOSED - GATHERED)]
     transposed = [4 << n for n in range(REPLICA - TRANSPOSED)]
     return length * np.array([unit, 4, 1, *gathered, *transposed], np.int64)[kind]

@@ -1,4 +1,4 @@
-"""The runs of a copy: all stretches of bytes that it moves or fills, and how each is made."""
+"""The runs of a copy: all stretches of bytes that it moves or fills, and the kind of each."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ LONG_RUN = 4
 """Elements of the shortest run that is copied as a run if both sides are contiguous."""
 
 MOST_PARITIES = 3
-"""Stretches of even and of odd pieces that a run is cut into, at most."""
+"""The most stretches of even and of odd pieces into which a run is cut."""
 
 
 def runs_of(
     offsets: Offsets, target: Side, axes: list[WalkedAxis], fill: int, with_replicas: bool
 ) -> tuple[Any, ...]:
-    """The tables of the calls that copy what one source has, and the cuts of each call.
+    """The tables of the calls that copy the elements of one source, and the cuts of each call.
 
     There are several calls if replicas are copied after all cells, and not cell by cell.
     """
@@ -54,7 +54,7 @@ def runs_of(
     number = np.meshgrid(*(np.arange(len(axis.tiles)) for axis in axes), indexing="ij")
     columns = [n.ravel() for n in number]
     begins = sum(f[spans_of(a.counts)[c, 0]] for f, a, c in zip(found, axes, columns, strict=True))
-    # Neighbours in the source are read one after the other.
+    # Elements that are neighbours in the source are read one after the other.
     order = np.argsort(begins, kind="stable")
     columns = [c[order] for c in columns]
     tiles = np.zeros(len(order), np.int64)
@@ -107,10 +107,10 @@ def runs_of(
 def _points(
     axes: Sequence[WalkedAxis], columns: Sequence[Table], found: Sequence[Table]
 ) -> tuple[Table, Table, Table]:
-    """All indices of each cell along some axes together: the cell of each, its offset in the block,
-    and the offset of its source.
+    """The combined indices of each cell along some axes.
 
-    columns: the index of each cell along each axis.
+    Returns, for each, its cell, its offset in the block, and the offset of its source. columns: the
+    index of each cell along each axis.
     """
     counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
     points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
@@ -126,7 +126,7 @@ def _points(
 
 
 def _within(spans: Table) -> tuple[Table, Table]:
-    """For spans (first, end): the span of each of their elements, and the element itself."""
+    """For spans (first, end), the number of the span of each element, and the element itself."""
     span, within = entries_of(spans[:, 1] - spans[:, 0])
     return span, spans[span, 0] + within
 
@@ -144,8 +144,8 @@ def _replicas(
     """The runs that copy the first replica of each cell to the others, and the cell of each run.
 
     A contiguous block is copied as a whole, others run by run. row: bytes of a tile. table, cell,
-    kind: the runs of first replicas, the cell of each, and how it is made. tiles, whole: the offset
-    of each cell, and the bytes of its block if it is contiguous.
+    kind: the runs of first replicas, the cell of each, and its kind. tiles, whole: the offset of
+    each cell, and the bytes of its block if it is contiguous.
     """
     dims = layout.replica_dims
     sizes = [layout.parts[d] for d in dims]
@@ -168,7 +168,7 @@ def _replicas(
 
 
 def _together(axes: list[WalkedAxis], columns: list[Array], unit: int) -> Table:
-    """The bytes of each cell's block if it is contiguous; else 0."""
+    """The bytes of each cell's block if the block is contiguous, else 0."""
     inner = axes[-1]
     ends = np.cumsum(inner.counts) - 1
     length = np.where(inner.at[ends] == (inner.counts - 1) * unit, inner.counts * unit, 0)
@@ -184,8 +184,8 @@ def _together(axes: list[WalkedAxis], columns: list[Array], unit: int) -> Table:
 def _rows(axis: WalkedAxis, found: Table) -> tuple[Table, Table]:
     """For each cell, stretches of rows that all have sources, are all filled, or are all absent.
 
-    Returns (first entry, rows, offset in the block, 0 or FILL or ABSENT) of each stretch, and the
-    span of each cell's stretches.
+    Returns, for each stretch, (first entry, rows, offset in the block, 0 or FILL or ABSENT), and
+    the span of each cell's stretches.
     """
     there = states(found)
     breaks = np.r_[True, (np.diff(axis.part) != 0) | (np.diff(there) != 0)]

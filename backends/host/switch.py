@@ -1,8 +1,8 @@
-"""Which kernels are used: their form, and how to force one.
+"""Chooses the form of kernels, or NumPy's calls; users may force a form.
 
 A form is a shape of kernels: the tile of results that stays in registers, and the vectors that
-they load and store. What it is compiled for is the processor's matter (see processor.py): where the
-processor's vectors are shorter, LLVM makes several of one. So each form runs on each host that has
+they load and store. The processor that it is compiled for is separate (see processor.py): where the
+processor's vectors are shorter, LLVM splits each vector. So each form runs on each host that has
 kernels at all. All forms write the bytes that NumPy writes.
 """
 
@@ -21,10 +21,11 @@ VARIABLE = "ABELE_KERNELS"
 """The environment variable that forces a form."""
 
 OLD_VARIABLE, OLD_UNTIL = "ABELE_FAST", "2027-03-01"
-"""The variable that VARIABLE replaces, whose 0 means PLAIN, and when it is no longer read."""
+"""The variable that VARIABLE replaces, whose 0 means PLAIN, and the date when it is no longer
+read."""
 
 PLAIN = "plain"
-"""The name of NumPy's calls, in place of kernels."""
+"""The name that selects NumPy's calls instead of kernels."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,8 @@ class Form:
     rows, vectors: of the tile of results that stays in registers, its rows and the vectors of each
     row. row_lanes: elements of a vector that holds the rows of a panel. vector_bytes: of the widest
     vector that a block is transposed in. has_masks: whether part of a vector is loaded and stored
-    under a mask. features: of a processor for which it is the quickest. avoids: what the names of
-    features begin with that its code does not use.
+    under a mask. features: the features of processors on which it is the fastest form. avoids: the
+    prefix of features that its code does not use.
     """
 
     name: str
@@ -52,18 +53,18 @@ FORMS = {
     form.name: form
     for form in (
         Form("wide", 12, 2, 16, 64, has_masks=True, features=("avx512f",)),
-        # So it is the code of a host without AVX-512, on whichever host it is forced.
+        # So the form has the code of a host without AVX-512 on every host where it is forced.
         Form("narrow", 6, 1, 8, 32, has_masks=False, avoids="avx512"),
     )
 }
-"""The forms of kernels by name. Where no variable forces one, the first one whose features the
-processor has is used."""
+"""The forms of kernels by name. If no variable forces a form, the first one whose features the
+processor has is used.
+"""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The form that is used, what it is compiled for, and why. Without a form, NumPy's calls are
-    made."""
+    """The chosen form, its processor, and the reason. Without a form, NumPy's calls are made."""
 
     form: Form | None
     processor: Processor | None
@@ -81,7 +82,7 @@ def is_wanted() -> bool:
 
 
 def choice() -> Choice:
-    """Which kernels are used now.
+    """The current choice.
 
     Raises InputError if the environment forces a form that does not exist, or that this host cannot
     run.
@@ -93,7 +94,7 @@ def choice() -> Choice:
 
 @cache
 def _replaced(old: str | None) -> str:
-    """What the old variable means. Warns that it is old."""
+    """The value of the new variable that corresponds to the old one. Warns that it is old."""
     if old is None:
         return ""
     instead = f"set {VARIABLE}={PLAIN}" if old == "0" else f"{VARIABLE} forces a form"
@@ -107,7 +108,8 @@ def _replaced(old: str | None) -> str:
 
 @cache
 def _choice(wanted: str, name: str | None, features: str | None) -> Choice:
-    """The choice in an environment. name, features: so that another processor is another choice."""
+    """The choice for an environment. name, features: part of the cache key, because they change
+    it."""
     del name, features
     if wanted == PLAIN:
         return Choice(None, None, f"{VARIABLE} says so")

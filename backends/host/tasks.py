@@ -1,4 +1,4 @@
-"""The tasks of kernels: what one file of the folder `kernels` is for, and is loaded as one."""
+"""The tasks of kernels. A task is a file of the folder `kernels`, which is loaded as a whole."""
 
 from __future__ import annotations
 
@@ -15,5 +15,6 @@ NEEDS: Mapping[str, Sequence[str]] = {
     "bounds": (),
     "equality": (),
 }
-"""All tasks, each with those that call its kernels. These are proved before it, and without them it
-is of no use."""
+"""All tasks, each with the tasks whose kernels it calls. These are proved first, and without them
+the task cannot be used.
+"""

@@ -1,11 +1,11 @@
-"""Threads that do the units of work of compiled calls together.
+"""Threads that share the units of work of compiled calls.
 
 Waking a thread takes as long as a small call. So threads are started once, and between two calls of
-a run they wait in a loop, without Python's lock. A thread that has had nothing to do for a while
-parks, and leaves its core to others until the next run.
+a run they wait in a loop, without Python's lock. A thread without work for a while parks, and
+leaves its core to others until the next run.
 
 No bit of a result depends on the number of threads: a call is cut into the same units for any
-number, and no sum goes across two of them.
+number, and no sum spans two units.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from .load import kernels
 LINE_BYTES = 8 * LINE
 
 WAITING_SECONDS = 3e-4
-"""How long a thread waits for the next call before it parks."""
+"""The time that a thread waits for the next call before it parks."""
 
 SAMPLE_TURNS = 20_000
-"""Turns of waiting that are timed."""
+"""Iterations of waiting that are timed."""
 
 STOP_SECONDS = 1.0
-"""How long the end of the process waits for each thread."""
+"""The most seconds that the end of the process waits for each thread."""
 
 
 @dataclass(frozen=True)
 class TimedCall:
-    """How long a call took, and how many units it has."""
+    """The duration of a call, and its number of units."""
 
     units: int
     seconds: float
 
 
 class Threads:
-    """The threads of this process, and the memory that each has for a call's intermediate values.
+    """The threads of this process, and the memory of each for a call's intermediate values.
 
     Calls of several Python threads take turns.
     """
@@ -69,8 +69,10 @@ class Threads:
 
     @property
     def count(self) -> int:
-        """How many threads a call uses, the caller's included. Raises InputError if the environment
-        asks for what is no number."""
+        """The number of threads of a call, including the caller.
+
+        Raises InputError if the environment variable is not a number.
+        """
         if self._wanted is None:
             self._wanted = default_threads()
         return self._wanted
@@ -82,11 +84,11 @@ class Threads:
 
     @property
     def chosen(self) -> int | None:
-        """How many threads a call uses, if that is known already; else None."""
+        """The number of threads of a call, if it is known already; else None."""
         return self._wanted
 
     def run(self, code: int, table: int, cuts: int, units: int, whole: int, room: int) -> None:
-        """Do the units of a call, which are one if it is small.
+        """Run the units of a call; a small call is a single unit.
 
         code, table, cuts: as for the kernel `share`. whole: the address of the call, as for
         `do_all`. room: bytes that each thread needs.
@@ -98,7 +100,7 @@ class Threads:
 
     @contextmanager
     def timed(self) -> Generator[list[TimedCall]]:
-        """Times all calls meanwhile."""
+        """Within the block, record the duration of all calls."""
         self._timed = found = list[TimedCall]()
         try:
             yield found
@@ -126,7 +128,7 @@ class Threads:
             self._end()
 
     def _make_rooms(self, size: int) -> None:
-        """Give each thread so many bytes of room, at least."""
+        """Give each thread at least this many bytes of room."""
         if self._sharing is None:
             self._sharing = kernels("sharing")
         self._room_bytes = max(size, self._room_bytes)
@@ -156,7 +158,7 @@ class Threads:
             try:
                 worker.start()
             except RuntimeError:
-                # The host has no more threads, or the interpreter is ending. Those that there are
+                # The host has no more threads, or the interpreter is ending. The existing threads
                 # do all units.
                 break
             self._gates.append(gate)
@@ -188,14 +190,14 @@ def _work(sharing: Any, lines: Array, own: int, turns: int, gate: Lock) -> None:
 
 
 def _turns(sharing: Any) -> int:
-    """How many turns a thread waits before it parks."""
+    """The number of iterations that a thread waits before it parks."""
     start = perf_counter()
     sharing.spin(SAMPLE_TURNS)
     return max(1, int(SAMPLE_TURNS * WAITING_SECONDS / (perf_counter() - start)))
 
 
 def _give_way() -> int:
-    """The address of the system's function that lets other threads run; 0 if there is none."""
+    """The address of the system's function that yields to other threads; 0 if there is none."""
     with suppress(OSError, AttributeError, TypeError):
         function = ctypes.CDLL(None).sched_yield
         return ctypes.cast(function, ctypes.c_void_p).value or 0
@@ -208,7 +210,7 @@ THREADS = Threads()
 
 @contextmanager
 def using(threads: int) -> Generator[None]:
-    """Use so many threads meanwhile."""
+    """Within the block, use this number of threads."""
     before = THREADS.count
     THREADS.count = threads
     try:
@@ -218,8 +220,8 @@ def using(threads: int) -> Generator[None]:
 
 
 def _after_fork() -> None:
-    """Forget the threads, which are the parent's, and a lock that one may have held."""
-    # Callers have imported this object.
+    """Forget the parent's threads, and a lock that one of them may have held."""
+    # Callers have imported this object, so it must be changed in place.
     THREADS.__init__(THREADS.chosen)
 
 

@@ -1,4 +1,4 @@
-"""The memory of all tiles on the host, and copies into it while other work is done."""
+"""The memory of all tiles on the host, and copies into it in another thread."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from ..codelets.calls import Array
 
 
 def tile_memory(tiles: int, row: int) -> NDArray[np.uint8]:
-    """Zeroed memory of all tiles, of which little is touched: uint8[tiles, row].
+    """Zeroed memory of all tiles, uint8[tiles, row]. Untouched pages take no memory.
 
     row: bytes from one tile to the next. Raises MemoryError if the host has too little.
     """
     if sys.platform != "linux":
         return np.zeros((tiles, row), np.uint8)
-    # NumPy asks for huge pages. The first byte touched of one takes the memory of three tiles.
+    # NumPy asks for huge pages. Touching one byte of such a page takes the memory of three tiles.
     try:
         pages = mmap.mmap(-1, tiles * row, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{tiles:,} tiles of {row:,} bytes: {error.strerror}") from None
-    # Some kernels have no huge pages, or no choice of them.
+    # Some systems have no huge pages, or no setting for them.
     with suppress(OSError, AttributeError):
         pages.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, np.uint8).reshape(tiles, row)
 
 
 def copy_all(pairs: Iterable[tuple[Array, Array]]) -> None:
-    """Copy to the first of each pair from the second."""
+    """For each pair, copy the second array into the first."""
     for target, source in pairs:
         np.copyto(target, source)
 
 
 @contextmanager
 def copying(pairs: Sequence[tuple[Array, Array]]) -> Generator[None]:
-    """Copy in another thread meanwhile, or before if there is no thread."""
+    """Copy in another thread during the block, or before it if no thread can be started."""
     if not pairs:
         yield
         return

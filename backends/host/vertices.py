@@ -1,4 +1,5 @@
-"""Vertex sets as compiled calls, with the NumPy calls that define them where kernels have none."""
+"""Vertex sets as compiled calls, or as the NumPy calls that define them where kernels are
+missing."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from .products import host_contraction
 
 @dataclass(frozen=True)
 class BoundVertices:
-    """The calls of a vertex set. read_once: the operands whose first replica alone they read."""
+    """The calls of a vertex set. read_once: the operands of which they read the first replica
+    only."""
 
     calls: list[Call]
     read_once: frozenset[int]
@@ -43,9 +45,9 @@ def bind_vertices(
 ) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
-    equal: operands whose replicas are equal whenever the calls are made. One that shares bytes with
-    a result may change while they are, and is read in each replica. further: the results after the
-    first.
+    equal: operands whose replicas are equal whenever the calls are made. An operand that shares
+    bytes with a result may change during the calls, so all its replicas are read. further: the
+    results after the first.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
     """
     vertices = VertexSet.of(structure, plan)
@@ -60,7 +62,7 @@ def bind_vertices(
         for p, layout in zip(operands, layouts, strict=True)
     ]
     equal = read_once = frozenset(i for i in equal if not overlaps[i])
-    # Coordinates are operands of the body that no variable holds.
+    # Coordinates are operands of the body, but no variable holds them.
     count = len(structure.space.coordinates)
     held = structure.with_coordinates(range(len(operands)), [-1] * count)
     calls = index_checks(vertices, operands)
@@ -90,7 +92,7 @@ def bind_vertices(
         )
         calls += _one_call(cells) or _codelet_calls(cells, scratch)
         read_once &= {held[place] for place in cells.read_once}
-    # What a class writes, the next one may read, if bytes are shared.
+    # If bytes are shared, a class may read bytes that the class before has written.
     return BoundVertices(calls if any(overlaps) else join_products(calls), read_once)
 
 
@@ -127,7 +129,7 @@ def _codelet_calls(cells: HostCells, scratch: Scratch) -> list[Call]:
 
 
 def _one_call(cells: HostCells) -> list[Call]:
-    """A body and its chain as one compiled call; nothing if kernels do not have it."""
+    """A body and its chain as one compiled call; [] if kernels lack it."""
     if not cells.result.size or cells.relations or cells.further or cells.body.along is not None:
         return []
     own = cells.own_operands
@@ -137,7 +139,7 @@ def _one_call(cells: HostCells) -> list[Call]:
         return []
 
     def call(operands: Sequence[Array]) -> Call | None:
-        # Points are merged in the order in which each tile merges its own.
+        # Points are merged in the order in which each tile merges its own points.
         seen = [[a[at] for a in operands[:own]] for at in points]
         extras = [cells.once(a) for a in operands[own:]]
         return points_call(plain, seen, cells.body.then, extras, cells.result_once)
@@ -152,12 +154,12 @@ def _element_points(cells: Cells) -> list[Index]:
 
 
 def _walked_points(cells: Cells) -> list[Index] | None:
-    """The points of a reduction; None if NumPy chooses their order."""
+    """The points of a reduction in order; None if NumPy chooses the order."""
     return merged_points(cells) if walks(cells) else None
 
 
 def _term_points(cells: Cells) -> list[Index] | None:
-    """The terms of a sum of products; None if they are products of matrices."""
+    """The terms of a sum of products in order; None if they are matrix products."""
     groups = roles(cells)
     if groups is None:
         return _walked_points(cells)
@@ -167,7 +169,7 @@ def _term_points(cells: Cells) -> list[Index] | None:
 
 
 _COMPILED: Mapping[Kind, Codelet] = {"contraction": host_contraction, "lookup": host_lookup}
-"""The codelets that kernels have a form of their own of."""
+"""The codelets that have a compiled form of their own."""
 
 POINTS: Mapping[Kind, Callable[[Cells], list[Index] | None]] = {
     "elementwise": _element_points,

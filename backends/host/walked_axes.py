@@ -1,4 +1,4 @@
-"""The axes of the target of a copy, in the order in which the copy walks them."""
+"""The axes of a copy's target, in the order in which the copy walks them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .bundles import entries_of
 from .offsets import FILL, Offsets, Side, outer, parts_along
 
 SHORT_ROW = 16
-"""Innermost axes of fewer elements are walked together with the next axis..."""
+"""Innermost axes with fewer elements are walked together with the next axis."""
 
 LONGEST_TABLE = 1 << 13
-"""... as long as their combined table has at most so many elements."""
+"""The most elements of the combined table of axes that are walked together."""
 
 
 @dataclass(frozen=True, eq=False)
 class WalkedAxis:
     """The cells of a target along one axis, or along several that are walked together.
 
-    axes: which axes. stride: bytes from one index to the next, if it is one axis. tiles: the offset
+    axes: the axes. stride: bytes from one index to the next, if it is one axis. tiles: the offset
     in bytes of each cell. counts: elements of each cell. part, at: the cell of each element, and
     its offset in the block. numerators: those of each element, on each axis.
     """
@@ -62,7 +62,7 @@ class WalkedAxis:
 def walked_axes(target: Side) -> list[WalkedAxis] | None:
     """The axes of a target; None if a dimension that is cut moves along two of them.
 
-    The last but one is walked as rows, one per index. The last one makes the runs of each row: it
+    The second-to-last is walked as rows, one per index. The last one gives the runs of each row: it
     is the innermost axis that has several elements, together with the next one if it is short.
     """
     layout, row, unit = target.layout, target.row, target.unit

@@ -1,17 +1,17 @@
-"""The results of combiners of several values in float64, and how far a correct machine may be off.
+"""The results of combiners of several values in float64, and the error bounds of a correct machine.
 
-Every set of points has columns: one for each of its elements, or for each of the sets of members
-that are merged, and one for the members of an earlier step. No codelet shares the code.
+Every set of points has columns: one per element, or one per merged set of members, and one for the
+members of an earlier step. No code is shared with the codelets.
 
-Bounds hold for any order of merging. k is the number of columns, u the unit roundoff of the dtype
-that is computed in, g = (1+u)^k - 1 in each case with a few more steps per column:
+Bounds hold for any order of merging. k is the number of columns, u the unit roundoff of the
+computing dtype, g = (1+u)^k - 1 in each case with a few more steps per column:
 
 - an extreme and its index: none, because comparisons are exact;
 - a mean: e = g max |x|;
 - a variance v: wrong means of sets are right means of numbers that are each moved by at most e, and
   moving all numbers by e moves the root of v by at most e. So g (v' + ...) + 2 sqrt(v) e + e^2;
-- a sum of exp(x - m): every term has the error u (m - x) of rounding its exponents, and those of at
-  most k functions and products.
+- a sum of exp(x - m): every term has the error u (m - x) of rounding its exponents, and the errors
+  of at most k functions and products.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ BOX_ELEMENTS = 1 << 21
 """Points that are evaluated at once."""
 
 STEPS = 6.0
-"""Rounded operations per column that a bound allows for at most."""
+"""The most rounded operations per column for which a bound allows."""
 
 
 @dataclass(frozen=True)
 class _Sets:
     """The columns of some sets: (sets, columns) each.
 
-    members: those of each column; of elements that are not lifted yet, the elements alone.
-    positions: of elements, NO_INDEX for those that do not count. left: the members of an earlier
-    step, (sets, 1) each. roundoff: of the dtype that is computed in.
+    members: of each column; elements that are not lifted yet are the only member. positions: of
+    elements, NO_INDEX for elements that do not count. left: the members of an earlier step, (sets,
+    1) each. roundoff: of the computing dtype.
     """
 
     members: tuple[Array, ...]
@@ -56,7 +56,7 @@ class _Sets:
 
     @property
     def limits(self) -> Any:
-        """The limits of the dtype that is computed in."""
+        """The limits of the computing dtype."""
         floating = compute_dtype(self.dtype) if is_floating(self.dtype) else np.dtype(np.float32)
         return float_limits(floating)
 
@@ -94,9 +94,9 @@ def evaluate_combined(
 def combined_deviation(
     structure: Structure, operands: Sequence[Array], errors: Sequence[Doubles], result: int
 ) -> Doubles:
-    """How far the errors of the operands move one of the results, in its viewed shape.
+    """The change of one of the results that the operands' errors can cause, in its viewed shape.
 
-    Infinite where nothing is known, and for an index that may be another one.
+    Infinite where nothing is known, and for an index that may differ.
     """
     shape = structure.space.results[result].shape
     if structure.body.function not in (MEMBERS, "identity"):
@@ -120,7 +120,9 @@ def _evaluated(
     evaluate: Evaluate,
     errors: Sequence[Doubles] = (),
 ) -> tuple[Array, Doubles]:
-    """What a function of sets gives for one result: two arrays in its viewed shape."""
+    """One result and its bound, or its deviation, from a function of sets: two arrays, in viewed
+    shape.
+    """
     space = structure.space
     shape = space.results[result].shape
     found: tuple[Array, Doubles] | None = None
@@ -141,7 +143,7 @@ def _evaluated(
 
 
 def _pieces(structure: Structure, kept: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-    """Boxes of points with all merged ones, and where each is in the result."""
+    """Boxes of points that contain all merged points, each with its place in the result."""
     sizes = structure.space.sizes
     if any(sizes[d] == 0 for d in kept):
         return
@@ -250,7 +252,7 @@ def _extreme_columns(structure: Structure, sets: _Sets) -> tuple[Extreme, Array,
 
 
 def _nowhere(combiner: Extreme, values: Array) -> tuple[Any, int]:
-    """The value and the index of no element."""
+    """The value and the index of an empty set."""
     index = -1 if combiner.last else int(np.iinfo(np.int32).max)
     if values.dtype.kind == "f":
         return (-np.inf if combiner.largest else np.inf), index
@@ -301,7 +303,9 @@ def _extreme_deviation(structure: Structure, sets: _Sets, errors: _Sets) -> Sequ
 
 
 def _moment_columns(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
-    """The counts, means and squared deviations of the columns; those of elements are one column."""
+    """The counts, means and squared deviations of the columns; all elements together are one
+    column.
+    """
     if sets.lifts:
         assert sets.positions is not None
         inside = sets.positions != NO_INDEX
@@ -321,7 +325,7 @@ def _moment_columns(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
 
 
 def _total(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
-    """The count, the mean and the squared deviations of each set."""
+    """The count, the mean and the squared deviations of each whole set."""
     counts, means, squares = _moment_columns(sets)
     count = counts.sum(axis=1)
     share = np.where(count > 0, count, 1.0)
@@ -333,7 +337,10 @@ def _total(sets: _Sets) -> tuple[Doubles, Doubles, Doubles]:
 def _finished_moments(
     structure: Structure, count: Doubles, values: Sequence[Doubles], unit: float
 ) -> Sequence[Doubles]:
-    """Count, mean and squares, or mean and variance, of values or of errors. unit: of a count."""
+    """Count, mean and squares, or mean and variance: of values, or of errors.
+
+    unit: the count's value in the first case, its error in the second.
+    """
     mean, squares = values
     if structure.body.unfinished:
         return np.full(count.shape, unit) if unit == 0 else count, mean, squares
@@ -394,7 +401,7 @@ def _moments_deviation(structure: Structure, sets: _Sets, errors: _Sets) -> Sequ
 
 
 def _exp_columns(sets: _Sets) -> tuple[Doubles, Doubles]:
-    """The largest elements and the sums of the columns."""
+    """The largest elements and the sums of exponentials of the columns."""
     largest = sets.members[0].astype(np.float64)
     if sets.lifts:
         sums = np.where(largest == -np.inf, 0.0, 1.0)
@@ -407,7 +414,9 @@ def _exp_columns(sets: _Sets) -> tuple[Doubles, Doubles]:
 
 
 def _exp_parts(sets: _Sets) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """The largest element of each set, and of each column its distance, its share and its sum."""
+    """The largest element of each set; for each column, its distance from it, its factor and its
+    sum.
+    """
     values, sums = _exp_columns(sets)
     largest = values.max(axis=1, initial=-np.inf)
     below = np.where(values == largest[:, None], 0.0, largest[:, None] - values)

@@ -1,4 +1,4 @@
-"""How far results are from their reference, in units of their error bound."""
+"""The distance of results from their reference, in units of their error bound."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from ..codelets.conversion import Array, Doubles, float_limits
 class Worst:
     """The element with the largest ratio of error to bound. It is wrong if the ratio exceeds 1.
 
-    The ratio is inf if only one of both values is NaN or infinite. index: of the element, () for a
-    scalar and for an array without elements.
+    The ratio is inf if only one of the two values is NaN or infinite. index: of the element, () for
+    a scalar and for an array without elements.
     """
 
     ratio: float
@@ -56,7 +56,7 @@ def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
         with np.errstate(all="ignore"):
             ratio = _ratios(flat[piece], values[piece], bounds[piece])
         here = int(ratio.argmax())
-        # A NaN, if there is one, is the largest.
+        # A NaN, if there is one, counts as the largest.
         if not ratio[here] <= worst:
             worst, at = float(ratio[here]), begin + here
     index = tuple(int(i) for i in np.unravel_index(at, actual.shape))
@@ -70,7 +70,7 @@ PIECE = 1 << 15
 def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
     if not is_floating(actual.dtype) and not is_floating(value.dtype):
         error = np.where(actual == value, 0.0, np.abs(_doubles(actual) - _doubles(value)))
-        # Unequal integers may be equal as float64.
+        # Unequal integers may be equal as float64, so compare them as integers.
         error = np.where((actual != value) & (error == 0), 1.0, error)
         return _divided(error, bound)
     a, v = _doubles(actual), _doubles(value)
@@ -80,7 +80,7 @@ def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
     infinite = np.isinf(a) | np.isinf(v)
     same = (a == v) | (np.isnan(a) & np.isnan(v)) | _overflows(a, v, bound, actual.dtype)
     if actual.dtype.itemsize == 1 and is_floating(actual.dtype):
-        # Types of few bits have no infinity, no NaN, no zero or no sign, each in its own way.
+        # Each type of few bits lacks something else: infinity, NaN, zero or a sign.
         held = _doubles(value.astype(actual.dtype))
         same |= (a == held) | (np.isnan(a) & np.isnan(held))
     wrong = (wrong | infinite) & ~same
@@ -89,8 +89,10 @@ def _ratios(actual: Array, value: Array, bound: Doubles) -> Doubles:
 
 
 def _overflows(a: Doubles, v: Doubles, bound: Doubles, dtype: np.dtype[Any]) -> Array:
-    """Where an infinity, or a NaN for want of one, is the rounding of a value that may be out of
-    range."""
+    """Where an infinity is a correct rounding of a value that may be out of range.
+
+    In a dtype without infinity, NaN takes its place.
+    """
     if not is_floating(dtype):
         return np.zeros(a.shape, bool)
     reached = np.abs(v) + bound >= float_limits(dtype).largest

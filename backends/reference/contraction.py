@@ -1,4 +1,4 @@
-"""The products of a box of points, summed by batched matrix multiplication."""
+"""Sums of the products of a box of points, by batched matrix multiplication."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .roles import Roles
 def add_products(
     roles: Roles, operands: Sequence[Array], box: Box, parts: Parts, region: Box
 ) -> None:
-    """Add the products of a box to the parts of a region, as one batched matrix multiplication."""
+    """Add the products of a box to the parts of a region, by one batched matrix multiplication."""
     sizes = [b - a for a, b in box]
     used = [access.dims() for access in roles.space.operands]
     shared = used[0] & used[1]
@@ -56,8 +56,11 @@ def add_products(
 
 
 def _plus(into: Array, place: tuple[Any, ...], values: Array, whole: bool) -> Array:
-    """An array with values added in a region. whole: whether the region is all of it, and nothing
-    has been added yet. Along an axis where values are equal, there may be one of them."""
+    """An array with values added in a region.
+
+    whole: whether the region is the whole array and nothing has been added yet. Along an axis where
+    the values are equal, `values` may have a single element.
+    """
     if whole and values.size == into.size:
         return np.ascontiguousarray(values, into.dtype).reshape(into.shape)
     into[place] += values
@@ -65,7 +68,7 @@ def _plus(into: Array, place: tuple[Any, ...], values: Array, whole: bool) -> Ar
 
 
 def _matmul(a: Array, b: Array) -> Array:
-    """The batched product of two arrays of matrices; of integers exactly, modulo 2^64."""
+    """The batched product of two arrays of matrices; exact modulo 2^64 for integers."""
     if a.dtype.kind == "f" or 0 in a.shape or 0 in b.shape:
         return np.matmul(a, b)
     reach = float(np.abs(a.astype(np.float64)).max()) * float(np.abs(b.astype(np.float64)).max())

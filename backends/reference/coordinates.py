@@ -1,4 +1,4 @@
-"""Coordinates as operands: tensors of the numbers that a body reads."""
+"""Turns coordinates into operands: tensors of the numbers that a body reads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .gather import Array
 def with_coordinates(
     structure: Structure, operands: Sequence[Array], result_dtype: np.dtype[Any]
 ) -> tuple[Structure, list[Array]]:
-    """A structure without coordinates that gives the same value, and its operands.
+    """An equivalent structure without coordinates, and its operands.
 
     Each coordinate becomes a tensor whose axes are the dimensions that it depends on.
     """

@@ -1,4 +1,4 @@
-"""The evaluation of a structured operation: its points are merged box by box."""
+"""Evaluates a structured operation: its points are merged box by box."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ REGION = 1 << 17
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation: the operands in their viewed shapes, extras those of the chain.
+    """The evaluation of one operation.
 
-    indices: the operands of relations. begun: the operand that updates begin with, if there is one.
+    operands: of the function, in their viewed shapes. extras: the operands of the chain.
+    indices: the operands of relations. begun: the operand that updates begin with, or None.
     """
 
     roles: Roles
@@ -64,7 +65,9 @@ class Evaluation:
         return Evaluation(roles, *map(tuple, groups))
 
     def stages(self) -> Iterator[WithOperands]:
-        """Each stage of the chain with its extras, which broadcast over the kept dimensions."""
+        """Each stage of the chain with its further operands, which broadcast over the kept
+        dimensions.
+        """
         roles = self.roles
         own = len(self.operands) + len(self.indices) + len(self.begun)
         maps = roles.space.operands[own:]
@@ -76,15 +79,19 @@ class Evaluation:
             yield stage, taken
 
     def once(self, array: Array, access: AccessMap) -> Array:
-        """The elements of an operand that no merged dimension moves, over the kept dimensions."""
+        """The elements of an operand that does not depend on merged dimensions, over the kept
+        dimensions.
+        """
         roles = self.roles
         points = gathered(array, access, roles.whole)
         flat = points.reshape(without(points.shape, roles.reduced))
         return roles.in_result_order(flat, sorted(roles.kept))
 
     def evaluate(self, bounded: bool, region: Box | None = None) -> Parts:
-        """What points add to, in a region of the result with all that is merged there, or in all of
-        it."""
+        """Merge all points of a region of the result; by default, of the whole result.
+
+        bounded: whether to compute sizes and errors too.
+        """
         roles = self.roles
         region = region or roles.whole
         parts = Parts.empty(roles, bounded, region)
@@ -101,7 +108,7 @@ class Evaluation:
     def regions(self) -> Iterable[Box]:
         """Regions that can be evaluated one by one, whose arrays stay in a cache if possible.
 
-        Nothing is read twice: of a sum of products, only dimensions that both operands have are
+        Nothing is read twice: for a sum of products, only dimensions that both operands have are
         cut.
         """
         roles = self.roles
@@ -117,12 +124,12 @@ class Evaluation:
         return boxes(sizes, [cut], max(1, REGION // prod(sizes[d] for d in rest)))
 
     def in_sequence(self, parts: Parts) -> Parts:
-        """What the body computes along the whole dimension, from the values at its points."""
+        """The scan or sort along the whole dimension, from the function's values."""
         roles, along = self.roles, self.roles.along
         if along is None:
             return parts
         (d,) = roles.space.of_kind("whole")
-        # A dimension of one element may have no axis.
+        # A dimension of one element may be missing from the axes.
         axis = roles.kept.index(d) if d in roles.kept else -1
         shape = parts.value.shape
 
@@ -139,7 +146,7 @@ class Evaluation:
         error = size
         if along.name == "prod":
             size = np.maximum(size, 1.0)
-        # Sums begin with values that have no error.
+        # The first value of a sum has no error.
         size = computed(size)
         error = np.zeros(shape) if along.name == "sum" else computed(error)
         count = np.arange(1, roles.space.dims[d].size + 1) - along.exclusive
@@ -153,7 +160,8 @@ class Evaluation:
         return points.astype(roles.read_as[i], copy=False)
 
     def _merge_related(self, parts: Parts) -> None:
-        """Merge the points at which the relations hold, after what updates begin with."""
+        """Merge the points at which the relations hold into the result, which updates begin
+        with."""
         roles = self.roles
         if self.begun and 0 not in roles.shape:
             access = roles.space.operands[len(self.operands) + len(self.indices)]
@@ -162,7 +170,7 @@ class Evaluation:
             merge_related_points(roles, self.operands, self.indices, parts)
 
     def _reduce(self, box: Box, parts: Parts, region: Box) -> None:
-        """Merge a box's points into the result; without a combiner, put them there."""
+        """Merge the points of a box into the result; without a combiner, write them there."""
         roles, sizes = self.roles, tuple(b - a for a, b in box)
         reads = tuple(self._read(i, box) for i in range(len(self.operands)))
         is_copy = roles.function.name == "identity" and reads[0].dtype == roles.start.dtype
@@ -181,7 +189,9 @@ class Evaluation:
             by(into[place], self._merged(points, sizes, by), out=into[place])
 
     def _merged(self, points: Array, sizes: tuple[int, ...], by: np.ufunc | None = None) -> Array:
-        """An array over points of a box, merged over the reduced dimensions, in result order."""
+        """An array over the points of a box, merged over the reduced dimensions, in the result's
+        order.
+        """
         roles = self.roles
         merge = by or (MERGE[roles.combiner] if roles.combiner else None)
         if merge is None or not roles.reduced:

@@ -1,6 +1,6 @@
-"""What an access map reads, through explicit index arrays.
+"""The elements that an access map reads, found with explicit index arrays.
 
-This is slow and simple on purpose. No codelet shares the code.
+This is slow and simple on purpose. No code is shared with the codelets.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
 Box = tuple[tuple[int, int], ...]
-"""For each dimension, the first point and the one after the last."""
+"""For each dimension, the first point and one past the last point."""
 
 
 def whole_box(sizes: Sequence[int]) -> Box:
@@ -31,7 +31,7 @@ def whole_box(sizes: Sequence[int]) -> Box:
 
 
 def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) -> Iterator[Box]:
-    """Boxes that cover all points, in which no group of dimensions spans more than some elements.
+    """Boxes that cover all points, in which no group of dimensions has more than `elements` points.
 
     groups: lists of dimensions, each in the order in which to cut them. Dimensions are halved, so
     that boxes are within a factor of two of the largest possible.
@@ -49,7 +49,9 @@ def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) 
 
 
 def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
-    """The value of an element outside a tensor; for integers, an infinity is the largest one."""
+    """The value of an element outside a tensor; for integers, an infinity becomes the limit of the
+    dtype.
+    """
     if dtype.kind == "b":
         return fill > 0
     if is_whole(dtype):
@@ -73,7 +75,7 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
         return _by_points(tensor, access, box)
     tensor = tensor[way.index]
     indices = {i: _indices(access.axes[i], box).ravel() for i in way.scattered}
-    # Axes that shrink the tensor go first.
+    # Read the axes that shrink the tensor first.
     for i in sorted(indices, key=lambda i: len(indices[i]) / tensor.shape[i]):
         tensor = _taken(tensor, i, indices[i], fill_value(access.fill, tensor.dtype))
     return tensor.reshape(way.spread).transpose(way.turn).reshape(way.shape)
@@ -81,13 +83,13 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
 
 @dataclass(frozen=True)
 class _Way:
-    """How a map reads a box, independent of the tensor.
+    """The way in which a map reads a box, independent of the tensor.
 
     shape: of the result, one axis per dimension. index: a slice for each axis that is read element
     after element, and the full slice for the others. scattered: those others. spread: one size per
-    dimension that the axes name, in their order; None if two axes name the same dimension. turn:
-    the positions of the dimensions in spread, in their own order. is_all: whether the map reads the
-    whole tensor as it is.
+    dimension that the axes name, in their order; None if two axes name the same dimension.
+    turn: the positions of the dimensions in spread, in ascending order of the dimensions.
+    is_all: whether the map reads the whole tensor as it is.
     """
 
     shape: tuple[int, ...]
@@ -118,7 +120,7 @@ def _way(access: AccessMap, box: Box) -> _Way:
 
 
 def _plain(axis: AxisMap, box: Box) -> slice | None:
-    """The slice that an axis is read at; None unless it is contiguous and within the tensor."""
+    """The slice that an axis reads; None unless it is contiguous and inside the tensor."""
     first, count = axis.offset, 1
     if axis.divisor != 1 or len(axis.terms) > 1:
         return None
@@ -130,7 +132,7 @@ def _plain(axis: AxisMap, box: Box) -> slice | None:
 
 
 def _indices(axis: AxisMap, box: Box) -> Indices:
-    """The indices that an axis is read at, with one array axis per dimension that it names."""
+    """The indices that an axis reads, with one array axis per dimension that it names."""
     dims = sorted({d for d, _ in axis.terms})
     numerators = np.full([1] * len(dims), axis.offset, np.int64)
     for d, coefficient in axis.terms:
@@ -149,7 +151,7 @@ def _taken(tensor: Array, axis: int, index: Indices, fill: float | int | bool) -
 
 
 def _by_points(tensor: Array, access: AccessMap, box: Box) -> Array:
-    """As gathered, for maps that name a dimension in several axes."""
+    """Like gathered, for maps that name a dimension in several axes."""
     rank = len(box)
     indices: list[Indices] = []
     missing = np.zeros([1] * rank, bool)

@@ -1,6 +1,6 @@
-"""The points at which the relations of a space hold, and what operands hold there.
+"""The points at which the relations of a space hold, and the elements that operands have there.
 
-The indices that relations compare are looked up among sorted ones. No codelet shares the code.
+Wanted indices are looked up in sorted arrays. No code is shared with the codelets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .gather import Array, Indices, fill_value
 
 @dataclass(frozen=True)
 class MeetingPoints:
-    """Points of a space, listed on some dimensions and complete on the others.
+    """Points of a space, listed along some dimensions and complete along the others.
 
     at: for each listed dimension, the index of each point. free: the other dimensions, in order.
     count: of the listed points. Arrays over the points have one axis for the list, and one for each
@@ -98,8 +98,8 @@ def meeting_points(space: Space, indices: Sequence[Array]) -> MeetingPoints:
 
 
 def _all_points(space: Space, dims: Sequence[int]) -> tuple[dict[int, Indices], int]:
-    """All points of some dimensions as a list: the index of each on each dimension, and how many
-    there are."""
+    """All points of some dimensions as a list: their index along each dimension, and their
+    number."""
     shape = [space.dims[d].size for d in dims]
     return {d: each.ravel() for d, each in zip(dims, np.indices(shape), strict=True)}, prod(shape)
 
@@ -111,10 +111,10 @@ def _solved(
     at: dict[int, Indices],
     wanted: Indices,
 ) -> tuple[Indices, Indices]:
-    """The points that extend given ones on further dimensions, and meet a relation.
+    """Extend given points along further dimensions to all points that meet a relation.
 
     at: the given points. wanted: for each of them, the index that the relation has to reach.
-    Returns pairs of the number of a given point and that of a point of the further dimensions.
+    Returns pairs: the number of a given point, and the number of a point of the further dimensions.
     """
     there, more = _all_points(space, dims)
     count = len(wanted)
@@ -136,6 +136,6 @@ def _solved(
 
 
 def _reached(relation: Relation, at: dict[int, Indices], count: int) -> Indices:
-    """The index that each of some points reaches along the axis of a relation."""
+    """The index that each of `count` points reaches along the axis of a relation."""
     points = [at.get(d, np.zeros(1, np.int64)) for d in range(max(at, default=0) + 1)]
     return np.broadcast_to(relation.indices(points), count)

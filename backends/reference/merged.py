@@ -1,15 +1,17 @@
-"""The error bound of a result, from what its points are merged into.
+"""The error bound of a result, from the values that its points are merged into.
 
-u is the unit roundoff of the dtype that is computed in (float32, or float64 for such operands), of
-the accumulator, or of the result.
+u is the unit roundoff of the computing dtype (float32, or float64 for such operands), of the
+accumulator, or of the result.
 
 - a function: u times its condition (`ScalarFunction.condition`);
 - a sum of k: ((1+u)^k - 1) times the sum of absolute values: for products about (k+1) u |A||B|;
 - a product of k: the same, of the absolute product;
-- a maximum or minimum: the largest error of what is compared;
-- a scan: as the sum or product of the elements up to each place; a maximum, a minimum or a sort has
-  no error;
-- rounding to the result's dtype: u |r|, none where an exact function gives what the dtype holds.
+- a maximum or minimum: the largest error of the compared values;
+- a scan: the bound of the sum or product of the elements up to each place; a maximum, a minimum or
+a
+  sort has no error;
+- rounding to the result's dtype: u |r|, or none if an exact function gives values that the dtype
+  holds.
 
 The stages of a chain add errors of their own (`stages.py`).
 """
@@ -37,12 +39,12 @@ PIECE = 1 << 15
 
 @dataclass(frozen=True)
 class Merging:
-    """What the errors of merging many terms in any order are made of.
+    """The quantities from which the error of merging many terms, in any order, is computed.
 
-    u: the unit roundoff of computing. tiny: the error of an underflow there. terms: how many values
-    are merged into each result. growth: the relative error of merging them. lost: the error of an
-    underflow of the accumulator, and largest its largest number. several: whether there is more
-    than one term.
+    u: the unit roundoff of the computing dtype. tiny: its underflow error. terms: the number of
+    values merged into each result. growth: the relative error of merging them. lost: the underflow
+    error of the accumulator. largest: the largest number of the accumulator. several: whether there
+    is more than one term.
     """
 
     u: float
@@ -55,7 +57,8 @@ class Merging:
 
     @staticmethod
     def of(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> Merging:
-        """Those of a result whose sums and products are kept in a dtype."""
+        """The quantities for a result whose sums and products are kept in the accumulator's
+        dtype."""
         terms, limits = parts.terms, float_limits(accumulator)
         computing = float_limits(roles.computing)
         tiny = 0.0 if roles.function.is_exact else computing.smallest_normal
@@ -68,7 +71,7 @@ class Merging:
 def _merging_error(
     roles: Roles, parts: Parts, accumulator: np.dtype[Any]
 ) -> tuple[Doubles, NDArray[np.bool_]]:
-    """The error before the result is rounded, and where there is none at all."""
+    """The error before the result is rounded, and where there is none."""
     value, size, error = parts.value, parts.size, parts.error
     assert size is not None
     assert error is not None
@@ -87,7 +90,7 @@ def _merging_error(
     overflows = size * (1 + growth) >= each.largest
     exact = np.zeros(value.shape, bool)
     if roles.along is not None:
-        # The first elements of a scan are moved, or are the identity.
+        # The first elements of a scan are copied, or are the identity.
         exact = np.broadcast_to(~each.several, value.shape)
         total = np.where(exact, 0.0, total)
     return np.where(overflows & each.several, np.inf, total), exact
@@ -95,10 +98,10 @@ def _merging_error(
 
 @dataclass(frozen=True)
 class Merged:
-    """A result before it is rounded and stages follow.
+    """A merged result before stages are applied and it is rounded.
 
-    accumulator: the dtype that sums and products are kept in. stages: those of the chain, each with
-    its further operands in float64, which broadcast to the value.
+    accumulator: the dtype in which sums and products are kept. stages: the stages of the chain,
+    each with its further operands in float64, which broadcast to the value.
     """
 
     roles: Roles
@@ -112,11 +115,11 @@ class Merged:
             return self._by_pieces()
 
     def at(self, place: tuple[slice, ...]) -> Merged:
-        """What is merged in a region of the result."""
+        """The merged values in a region of the result."""
         return replace(self, parts=self.parts.at(place), stages=stages_at(self.stages, place))
 
     def _by_pieces(self) -> tuple[Array, Doubles]:
-        """As bounded, piece by piece."""
+        """The result of `bounded`, computed piece by piece."""
         shape = self.parts.value.shape
         if self.parts.value.size <= PIECE:
             return self._as_one_piece()
@@ -132,7 +135,7 @@ class Merged:
         return value, bound
 
     def _as_one_piece(self) -> tuple[Array, Doubles]:
-        """As bounded, all elements at a time."""
+        """The result of `bounded`, computed for all elements at once."""
         value, bound = _finished(self.roles, self.parts, self.accumulator)
         if not self.stages:
             return value, bound
@@ -141,25 +144,25 @@ class Merged:
 
 
 def _finished(roles: Roles, parts: Parts, accumulator: np.dtype[Any]) -> tuple[Array, Doubles]:
-    """The result of its kind and the whole bound."""
+    """The result converted to its kind (float, integer or bool), and the whole bound."""
     value = as_kind_of(parts.value, roles.result_dtype)
     if parts.size is None or roles.function.boolean:
         return value, _rounding(value, np.zeros(value.shape), roles, np.ones(value.shape, bool))
     error, exact = _merging_error(roles, parts, accumulator)
     if not is_floating(roles.result_dtype):
-        # An error before the truncation moves the result by at most one more.
+        # An error before the truncation may change the result by one more.
         return value, np.where(exact, 0.0, np.ceil(error))
     return value, _rounding(value, error, roles, exact)
 
 
 def _least(roles: Roles, parts: Parts) -> Doubles:
-    """What no correct machine is below before the chain: 0, or -inf where it may be negative."""
+    """A lower bound of the value before the chain on any correct machine: 0, or -inf."""
     value, size, error = parts.value, parts.size, parts.error
     nothing_below = np.zeros(value.shape, bool)
     if size is not None and error is not None:
         match roles.merged_by:
             case "sum":
-                # Terms are of the sign of the exact ones unless their error is absolute.
+                # Computed terms have the sign of the exact terms unless their error is absolute.
                 nothing_below = (value >= size) & (roles.function.sensitivity is None)
             case "prod":
                 pass
@@ -169,7 +172,7 @@ def _least(roles: Roles, parts: Parts) -> Doubles:
 
 
 def _rounding(value: Array, error: Doubles, roles: Roles, exact: NDArray[np.bool_]) -> Doubles:
-    """An error with that of rounding to the result's dtype added."""
+    """An error plus the error of rounding to the result's dtype."""
     dtype = roles.result_dtype
     if not is_floating(dtype):
         return error

@@ -1,4 +1,4 @@
-"""The tensor that a movement makes of its operands, element by element."""
+"""Evaluates a movement: the tensor that it makes of its operands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def evaluate_moves(
     result_shape: Sequence[int],
     dtype: np.dtype[Any],
 ) -> Array:
-    """Read each operand through its space, and write it where the space says; 0 elsewhere.
+    """Read each operand through its space, and write its elements to the result; 0 elsewhere.
 
     Raises ValueError if operands and spaces do not fit each other or the result.
     """
@@ -64,7 +64,7 @@ def _result_dims(target: AccessMap, space: Space) -> list[int]:
 
 
 def _places(target: AccessMap, axis: int, sizes: tuple[int, ...]) -> Array:
-    """The indices that a move writes on an axis of the result, in the order of its points."""
+    """The indices that a move writes along an axis of the result, in the order of its points."""
     terms = target.axes[axis].terms
     points = np.arange(sizes[terms[0][0]]) * terms[0][1] if terms else np.zeros(1, np.int64)
     places = points + target.axes[axis].offset

@@ -84,10 +84,9 @@ def bounded_structure(
 
     operands: the values that the operation has read. errors: the error of each operand.
     result: the value that the operation has computed; the bound has its shape.
-    evaluated: what evaluate_structure returns for the operands, if it has been called already.
-    number: which of several results it is.
-    The bound is infinite where any value is correct. For integers and truth values, it is more than
-    0 where another value may be correct.
+    evaluated: the result of evaluate_structure for the operands, if it has been called already.
+    number: the index of the result. The bound is infinite where any value is correct. For integers
+    and truth values, it is more than 0 where another value may be correct.
     """
     dtype, shape = result.dtype, result.shape
     if structure.body.member_kinds:
@@ -151,8 +150,8 @@ def _is_certain(structure: Structure, value: Array) -> Array:
 
     If the exact operands give NaN, every order of evaluation and every dtype gives NaN. An infinity
     is certain only if nothing is summed or multiplied on the way, and the sign of a zero does not
-    decide about it. If a chain follows, nothing is certain: the value before the chain may round to
-    one for which the chain is defined.
+    decide about it. If a chain follows, nothing is certain: the value before the chain may be
+    rounded to a number for which the chain is defined.
     """
     body = structure.body
     if body.then or not is_floating(value.dtype):
@@ -168,7 +167,7 @@ def _is_certain(structure: Structure, value: Array) -> Array:
 def _is_cast_to_infinity(
     structure: Structure, value: Array, dtype: np.dtype[Any], error: Errors | float = 0.0
 ) -> Array:
-    """Where a cast rounds a number to infinity, in a group too, whatever it is within its error.
+    """Where a cast, in a group too, surely rounds a number to infinity, anywhere within its error.
 
     value: the number before it is rounded.
     """
@@ -205,9 +204,9 @@ def is_exact(
 ) -> bool:
     """Whether every order of summation gives the same bits, because all numbers are small integers.
 
-    value, local: what evaluate_structure returns for the operands. result: the value, rounded.
-    The error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the
-    unit roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
+    value, local: the result of evaluate_structure for the operands. result: the value, rounded. The
+    error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the unit
+    roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
     exactly.
     """
     body = structure.body
@@ -252,7 +251,7 @@ def _propagated_error(
     operand_errors = [e.reshape(m.shape) for e, m in zip(errors, space.operands, strict=True)]
     shape = space.results[0].shape
     if evaluated is None or body.then:
-        # The stages of a chain are bounded below, from the value before the chain.
+        # The stages of a chain are bounded further below, from the value before the chain.
         evaluated = evaluate_structure(own, views[:count], before, shape)
     value, local = (each.reshape(shape) for each in evaluated)
     deviation = _operand_deviation(own, views[:count], operand_errors[:count], before)
@@ -293,7 +292,7 @@ def _propagated_error(
         condition = function.condition(stage.parameters, *arrays, result=made)
         tiny = float_limits(before).smallest_normal
         if stage.element or made.dtype == np.bool_ or function.selects:
-            # A conversion, a truth value and a choice are not rounded.
+            # Conversions, truth values and choices are not rounded.
             error = deviation
         else:
             reached = np.abs(made) + deviation >= float_limits(before).largest
@@ -322,7 +321,7 @@ def _propagated_error(
 def _operand_deviation(
     own: Structure, operands: Sequence[Array], errors: Sequence[Errors], dtype: np.dtype[Any]
 ) -> Errors:
-    """How far the errors of the operands move the result, in its viewed shape."""
+    """The largest change of the result that the operands' errors can cause, in its viewed shape."""
     space, body = own.space, own.body
     shape = space.results[0].shape
     if not any(error.any() for error in errors):
@@ -345,7 +344,7 @@ def _operand_deviation(
         _points(e, replace(m, fill=0.0), space) for e, m in zip(errors, space.operands, strict=True)
     ]
     function = scalar_function(body.function)
-    # A function that gives a float may be computed in a group, which keeps its operand in float32.
+    # A function with a float result may be computed in a group, which keeps its operand in float32.
     may_be_kept = body.combiner is None and is_floating(dtype)
     made, deviation = _corners(
         function, body.parameters, points, operand_errors, may_be_kept=may_be_kept
@@ -386,10 +385,11 @@ _COMBINED_DEVIATION: dict[str, Callable[[Array, Errors, tuple[int, ...]], Errors
 def _deviation_of_lookup(
     own: Structure, given: Sequence[Array], errors: Sequence[Errors]
 ) -> Errors:
-    """The deviation of rows that indices name: of sums, the sum of their errors; of rows that are
-    replaced, those of the last; else the largest.
+    """The deviation of rows that indices name.
 
-    given: the indices, and what updates begin with. An index that may be another one may name any
+    For sums, it is the sum of the errors; for replaced rows, that of the last update; else the
+    largest.
+    given: the indices, and the operand that updates begin with. An index with an error may name any
     row.
     """
     space, body = own.space, own.body
@@ -431,7 +431,7 @@ def _deviation_along(own: Structure, operand: Array, error: Errors) -> Errors:
         case "max" | "min":
             made = sequence(Along("max", along.reverse), errors, wide)
         case "sort":
-            # Elements of which each is at most e away from another are so in order as well.
+            # If each element is within e of another, the same holds once both are sorted.
             made = np.broadcast_to(errors.max(-1, keepdims=True, initial=0.0), errors.shape)
         case _:
             made = _disorder(values, errors, along.reverse)
@@ -439,17 +439,17 @@ def _deviation_along(own: Structure, operand: Array, error: Errors) -> Errors:
 
 
 def _disorder(values: Array, errors: Errors, reverse: bool) -> Errors:
-    """Infinite where the elements whose intervals overlap take their places in either order.
+    """Infinite where elements with overlapping intervals may be sorted in either order.
 
-    The arrays are in the order of the operand; the result is in order.
+    The arrays are in the order of the operand; the result is in sorted order.
     """
     low, high = values - errors, values + errors
     order = np.argsort(low, axis=-1, kind="stable")
     low = np.take_along_axis(low, order, -1)
     high = np.take_along_axis(high, order, -1)
     errors = np.take_along_axis(errors, order, -1)
-    # Intervals that meet are a group. Its elements may change places if one of them has an error;
-    # equal elements without errors keep their order.
+    # Overlapping intervals form a group. Its elements may change places if one of them has an
+    # error; equal elements without errors keep their order.
     reached = np.maximum.accumulate(high, axis=-1)
     begins = np.ones(low.shape, bool)
     begins[..., 1:] = low[..., 1:] > reached[..., :-1]
@@ -457,7 +457,7 @@ def _disorder(values: Array, errors: Errors, reverse: bool) -> Errors:
     is_open = np.bincount(group, errors.reshape(-1) > 0) > 0
     is_open &= np.bincount(group) > 1
     made = is_open[group].reshape(low.shape)
-    # An element of which nothing is known may be anywhere.
+    # An element with an infinite error may be anywhere.
     lost = (errors > 0) & ~np.isfinite(low + high)
     made = np.where(made | lost.any(-1, keepdims=True), np.inf, 0.0)
     return made[..., ::-1] if reverse else made
@@ -466,8 +466,10 @@ def _disorder(values: Array, errors: Errors, reverse: bool) -> Errors:
 def _deviation_of_products(
     own: Structure, operands: Sequence[Array], errors: Sequence[Errors]
 ) -> Errors:
-    """The deviation of a sum of products a b with errors e and f: the sum of (|a| + e)(|b| + f) -
-    |a||b|."""
+    """The deviation of a sum of products.
+
+    It is the sum of (|a| + e)(|b| + f) - |a||b| for factors a, b with errors e, f.
+    """
     size = [np.abs(a.astype(np.float64)) for a in operands]
     plain = Structure(
         replace(own.space, operands=tuple(replace(m, fill=0.0) for m in own.space.operands)),
@@ -493,11 +495,11 @@ def _corners(
     """A function of arrays in float64, and its largest deviation at the ends of the intervals.
 
     The ends of all operands are combined, so the function is evaluated at the corners of a box.
-    may_be_kept: whether another correct run may keep operands in a wider type. What a narrow float
-    holds as infinite is then any number from the largest of its type on.
+    may_be_kept: whether another correct run may keep operands in a wider type. An infinite narrow
+    float may then stand for any number from the largest of its type upwards.
     """
     wide = [_wide(a) for a in arrays]
-    # Integers that may be others are computed with as numbers that do not wrap.
+    # Integers with errors are computed with as floats, which do not wrap.
     made = function.apply(parameters, *wide)
     made = made if made.dtype == np.bool_ else made.astype(np.float64, copy=False)
     inexact = [i for i, e in enumerate(errors) if e.any()]
@@ -546,7 +548,7 @@ def _corners(
 
 
 def _cast_corners(element: str, array: Array, error: Errors) -> tuple[Array, Errors]:
-    """As _corners, for a cast, which never falls, except one to truth values."""
+    """Like _corners, for a cast: it is monotone, except a cast to truth values."""
     dtype = dtype_named(element)
 
     def cast(values: Array) -> Array:
@@ -574,12 +576,14 @@ def _end(array: Array, error: Errors, sign: float) -> Array:
 
 
 def _points(array: Array, access: AccessMap, space: Space) -> Array:
-    """The element of an operand that each point of a space reads, one axis per dimension."""
+    """The element of an operand that each point of a space reads, with one axis per dimension."""
     return gathered(array, access, whole_box(space.sizes))
 
 
 def _in_result_shape(points: Array, space: Space) -> Array:
-    """Values at the points of a space, one axis per dimension, in the result's viewed shape."""
+    """Values at the points of a space, one axis per dimension, reordered to the result's viewed
+    shape.
+    """
     axes = space.results[0].axes
     kept = [axis.terms[0][0] for axis in axes if axis.terms]
     rest = [d for d in range(points.ndim) if d not in kept]

@@ -1,4 +1,4 @@
-"""One operation of nn on arrays, evaluated by its structure, its moves or its parts."""
+"""Evaluates one operation of nn on arrays, by its structure, its moves or its parts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Meaningless(InputError):
 
 
 def tensor_kind(type_: Attribute) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """The shape and dtype of the arrays of a type, which may be a scalar."""
+    """The shape and dtype of a type, which may be a scalar type."""
     if isinstance(type_, TensorType):
         tensor = cast("TensorType[Attribute]", type_)
         return tuple(tensor.get_shape()), numpy_dtype(tensor.element_type)
@@ -50,9 +50,9 @@ def evaluate_operation(
     accumulator: np.dtype[Any] | None = None,
     result: int = 0,
 ) -> tuple[Array, Doubles]:
-    """A result of an operation on some operands, not rounded, and its error bound.
+    """One result of an operation on some operands, not rounded, and its error bound.
 
-    Moves and reshapes are exact. accumulator: the dtype of sums. result: which of several.
+    Moves and reshapes are exact. accumulator: the dtype of sums. result: the index of the result.
     Raises ValueError for a composite, whose parts have bounds of their own, and for any other
     operation without a structure.
     """
@@ -68,9 +68,9 @@ def evaluate_operation(
 
 
 def operation_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-    """A result of a constant, a structured operation, a movement or a reshape, rounded once.
+    """One result of a constant, a structured operation, a movement or a reshape, rounded once.
 
-    result: which of several. Raises Meaningless for any other operation.
+    result: the index of the result. Raises Meaningless for any other operation.
     """
     if isinstance(op, ConstantOp):
         return op.value.array

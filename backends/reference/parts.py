@@ -1,4 +1,4 @@
-"""What the points of a structured operation are merged into."""
+"""The accumulators that the points of a structured operation are merged into."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ MERGE: dict[str, np.ufunc] = {
 
 @dataclass
 class Parts:
-    """What boxes add to.
+    """The accumulators of a region, to which boxes of points are added.
 
-    size: sums of |f|, or products of max(|f|, 1). error: units of u; for products, of |f| + error.
-    terms: how many values are merged into each one.
+    size: sums of |f|, or products of max(|f|, 1). error: in units of u; for products, the product
+    of |f| + error. terms: the number of values merged into each element.
     """
 
     value: Array
@@ -38,18 +38,20 @@ class Parts:
 
     @staticmethod
     def empty(roles: Roles, bounded: bool, region: Box) -> Parts:
-        """What boxes of a region add to, before the first one. bounded: with errors."""
+        """The accumulators of a region before the first box. bounded: whether sizes and errors are
+        kept.
+        """
         shape = tuple(region[d][1] - region[d][0] for d in roles.kept)
         value = _filled(shape, roles.start)
         if not bounded or roles.exact:
             return Parts(value, None, None, roles.terms)
         start = np.array(1.0 if roles.combiner == "prod" else 0.0)
-        # Products in a sum have errors in units of their sizes, and none of their own.
+        # The errors of products in a sum are in units of their sizes, so they need no array.
         error = np.broadcast_to(start, shape) if roles.is_contraction else _filled(shape, start)
         return Parts(value, _filled(shape, start), error, roles.terms)
 
     def at(self, place: tuple[Any, ...]) -> Parts:
-        """The parts in a region of the result."""
+        """The accumulators in a region of the result."""
         size = None if self.size is None else self.size[place]
         error = None if self.error is None else self.error[place]
         terms = self.terms if isinstance(self.terms, int) else self.terms[place]
@@ -59,9 +61,9 @@ class Parts:
 def errors_to_merge(
     roles: Roles, parts: Parts, reads: Sequence[Array], values: Array
 ) -> Iterator[tuple[Array, Array, np.ufunc]]:
-    """What merging the values of points adds to sizes and errors: each array of the parts that
-    changes, what the points contribute to it, and the ufunc that merges it.
+    """The updates of sizes and errors for the values of some points.
 
+    Yields an array of the parts, the contributions of the points, and the ufunc that merges them.
     reads: the operands of the function at the points; values: its results.
     """
     function = roles.function
@@ -96,5 +98,7 @@ def without(shape: Sequence[int], axes: Sequence[int]) -> list[int]:
 
 
 def _filled(shape: tuple[int, ...], value: Array) -> Array:
-    """An array of one value. The host provides the memory of zeros only once somebody writes."""
+    """An array filled with one value. For zeros, the system allocates memory only on the first
+    write.
+    """
     return np.full(shape, value) if value.any() else np.zeros(shape, value.dtype)

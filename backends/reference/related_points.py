@@ -14,7 +14,7 @@ from .roles import Roles
 
 
 def begin_with(roles: Roles, held: Array, parts: Parts) -> None:
-    """Put the elements that are updated where updates are merged into them."""
+    """Initialise the result of updates with the elements that are updated."""
     parts.value[...] = held
     if parts.size is None or parts.error is None:
         return
@@ -47,7 +47,7 @@ def merge_related_points(
     where = tuple(found.at[d] for d in listed)
 
     def merge(into: Array, points: Array, by: np.ufunc) -> None:
-        # A view: the axes of the kept dimensions, those of the list first.
+        # A view with the listed axes first, then the other kept dimensions.
         into = into.transpose(turn)
         points = np.broadcast_to(points, shape)
         if roles.combiner == "last":
@@ -71,7 +71,7 @@ def merge_related_points(
 def _replace(
     into: Array, points: Array, where: Sequence[NDArray[np.int64]], reduced: Sequence[int]
 ) -> None:
-    """Replace rows by the last point of each. points: (list..., free dimensions...).
+    """Replace rows by their last point. points: (list..., free dimensions...).
 
     where: the rows of the listed points; reduced: the axes of points that are merged.
     """

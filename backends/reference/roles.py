@@ -1,4 +1,4 @@
-"""The part that each dimension plays in an evaluation, and the dtypes that it computes in."""
+"""The roles of dimensions in an evaluation, and the dtypes that it computes in."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from ..codelets.scalar import ScalarFunction
 from .gather import Array, Box, boxes, whole_box
 
 BOX_ELEMENTS = 1 << 22
-"""Elements of an array that evaluation makes at once: 32 MiB of float64."""
+"""The most elements of an array that an evaluation makes at once: 32 MiB of float64."""
 
 
 @dataclass(frozen=True)
 class Roles:
-    """The part each dimension plays in an evaluation, and the dtypes: all but the arrays.
+    """The roles of dimensions in an evaluation, and the dtypes: everything but the arrays.
 
-    dtypes: of the function's operands. result_dtype: that of the value before the chain, which its
-    end is rounded to final_dtype from.
+    dtypes: of the function's operands. result_dtype: of the value before the chain.
+    final_dtype: the dtype that the chain's last value is rounded to.
     """
 
     space: Space
@@ -46,7 +46,7 @@ class Roles:
 
     @property
     def merged_by(self) -> str | None:
-        """How values are merged into one, by a combiner or a scan; None if they are not."""
+        """The combiner or scan that merges values; None if values are not merged."""
         return self.combiner if self.along is None else self.along.name
 
     @cached_property
@@ -62,14 +62,18 @@ class Roles:
 
     @cached_property
     def rounds_once(self) -> bool:
-        """Whether computing rounds to the result's dtype, so that nothing rounds to it again."""
+        """Whether computing already rounds to the result's dtype, so that no second rounding
+        follows.
+        """
         is_kept = self.combiner in (None, "max", "min", "pick", "last")
         return is_kept and self.result_dtype == self.computing
 
     @cached_property
     def bound_factor(self) -> float:
-        """What a bound is multiplied by for the reference's own errors, which are of the same kind:
-        of 2^-53 where the bound has 2^-24 or more."""
+        """The factor of a bound that covers the reference's own rounding errors.
+
+        These are like the machine's, with 2^-53 where the bound has 2^-24 or more.
+        """
         return 2.0 if self.computing == np.float64 else 1 + 2.0**-20
 
     @cached_property
@@ -78,8 +82,8 @@ class Roles:
         if not self.exact:
             return np.dtype(np.float64)
         if self.combiner is None:
-            # As the machine computes: a logarithm of integers is cut off at their limits, which
-            # are not those of wider ones.
+            # Compute in the machine's dtype: a logarithm of integers is truncated at their limits,
+            # which differ from those of wider integers.
             return compute_dtype(*self.dtypes[self.function.values :])
         unsigned = all(is_unsigned(d) or d.kind == "b" for d in self.dtypes)
         wide = np.dtype(np.uint64) in self.dtypes
@@ -87,7 +91,7 @@ class Roles:
 
     @cached_property
     def read_as(self) -> tuple[np.dtype[Any], ...]:
-        """What operands are converted to: conditions stay what they are."""
+        """The dtypes that operands are converted to; conditions keep theirs."""
         return tuple(
             dtype if dtype.kind == "b" and i < self.function.values else self.working
             for i, dtype in enumerate(self.dtypes)
@@ -106,7 +110,7 @@ class Roles:
 
     @cached_property
     def terms(self) -> int:
-        """How many values are merged into one."""
+        """The number of values merged into each result."""
         return prod(self.space.dims[d].size for d in self.reduced) + self.updates
 
     @cached_property
@@ -116,11 +120,11 @@ class Roles:
 
     @cached_property
     def points(self) -> int:
-        """How many points there are."""
+        """The number of points."""
         return self.space.points
 
     def boxes(self, region: Box) -> Iterable[Box]:
-        """Boxes of a region's points that are held at once; none where there are no points."""
+        """Boxes that cover a region's points and fit in memory; none if there are no points."""
         sizes = [end - begin for begin, end in region]
         if prod(sizes) <= BOX_ELEMENTS:
             return (region,) if self.points else ()
@@ -132,12 +136,12 @@ class Roles:
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Of what boxes add to: the kept dimensions."""
+        """The shape of the accumulators: the sizes of the kept dimensions."""
         return tuple(self.space.dims[d].size for d in self.kept)
 
     @cached_property
     def start(self) -> Array:
-        """What merging begins with, as an array without axes."""
+        """The value that merging begins with, as an array without axes."""
         dtype: np.dtype[Any] = np.dtype(np.bool_) if self.function.boolean else self.working
         first: Any = 0
         if self.combiner in ("max", "min"):
@@ -147,7 +151,8 @@ class Roles:
             elif "b" in (dtype.kind, self.result_dtype.kind):
                 first = not lowest
             else:
-                # Of what the result holds: merging nothing must give something it can hold.
+                # The identity in the result's dtype: merging nothing must give a value that it can
+                # hold.
                 held = whole_limits(self.result_dtype if is_whole(self.result_dtype) else dtype)
                 first = held.min if lowest else held.max
         elif self.combiner == "prod":
@@ -157,7 +162,7 @@ class Roles:
         return np.array(first, dtype)
 
     def _groups(self) -> list[list[int]]:
-        """Dimensions whose points are held at once, the cheapest to cut first."""
+        """Groups of dimensions whose points must be held at once, the cheapest to cut first."""
         order = [*self.kept, *self.reduced]
         if not self.is_contraction:
             return [order]
@@ -169,14 +174,14 @@ class Roles:
         ]
 
     def place(self, box: Box, region: Box | None = None) -> tuple[Any, ...]:
-        """Where the points of a box are in a region of the result, or in all of it."""
+        """The place of a box in a region of the result; by default, in the whole result."""
         region = region or self.whole
         starts = {d: region[d][0] for d in self.kept}
         # The ellipsis keeps arrays of rank 0 arrays.
         return (*(slice(box[d][0] - starts[d], box[d][1] - starts[d]) for d in self.kept), ...)
 
     def in_result_order(self, array: Array, dims: Sequence[int]) -> Array:
-        """An array with one axis for each of some kept dimensions, with all of them."""
+        """An array with axes for some kept dimensions, expanded to all kept dimensions."""
         if tuple(dims) == self.kept:
             return array
         missing = [d for d in self.kept if d not in dims]
@@ -192,7 +197,7 @@ def roles_of(
     dtypes: tuple[np.dtype[Any], ...],
     result_dtype: np.dtype[Any],
 ) -> Roles:
-    """The roles in a structure of operands and a result of these dtypes.
+    """The roles in a structure, for operands and a result of these dtypes.
 
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
@@ -224,7 +229,8 @@ def roles_of(
 
 
 def _result_dims(space: Space, result: AccessMap) -> tuple[int, ...]:
-    """The dimensions of a result, in the order of its axes; those of one element need no axis."""
+    """The dimensions of a result, in the order of its axes. Dimensions of one element need no
+    axis."""
     kept: list[int] = []
     for i, axis in enumerate(result.axes):
         whole = axis.offset == 0 and axis.divisor == 1

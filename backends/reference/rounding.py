@@ -1,4 +1,4 @@
-"""Values as a dtype holds them, and the errors of rounding to it."""
+"""Converts values to the kind of a dtype, and bounds the errors of rounding to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .gather import Array
 
 
 def as_kind_of(value: Array, dtype: np.dtype[Any]) -> Array:
-    """A value as the result's kind holds it: floats stay float64, integers wrap."""
+    """A value converted to the kind of a dtype: floats stay float64, integers wrap."""
     if is_floating(dtype):
         return value.astype(np.float64, copy=False)
     if dtype.kind == "b":
@@ -22,9 +22,9 @@ def as_kind_of(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def rounding_step(value: Array, error: Doubles, dtype: np.dtype[Any], exact: Array) -> Doubles:
-    """The error of rounding a value with an error to a float dtype.
+    """The error after rounding a value with an error to a float dtype.
 
-    exact: where the value is exact, so that rounding a number that the dtype holds does nothing.
+    exact: where the value is exact; rounding it to a dtype that holds it then adds no error.
     """
     limits = float_limits(dtype)
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal

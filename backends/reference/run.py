@@ -28,10 +28,10 @@ Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 
 
 class Evaluate(Protocol):
-    """Returns a result of a constant, or of a structured, moving or reshaping operation."""
+    """Computes one result of a constant, or of a structured, moving or reshaping operation."""
 
     def __call__(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-        """result: which of several."""
+        """Compute a result. result: its index."""
         ...
 
 
@@ -39,7 +39,7 @@ _Environment = dict[SSAValue, Array]
 
 
 class TooManyTurns(InputError):
-    """A loop has more turns than a run allows."""
+    """A loop has more iterations than a run allows."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,10 @@ def run_reference(
 
     inputs: by argument name. state: initial values that replace the module's own. A load returns
     the value at the beginning of the run; a store sets the value after it. observe: called for each
-    composite as a whole, and with parts also for its parts before it. evaluate: computes operations
-    without parts; pass another one to reuse known results.
-    max_turns: of one loop; None for no limit but that of the whole run. wide: inputs and states of
-    floats may be float64, whatever their types.
+    composite as a whole; if `parts` is set, also for its parts before it.
+    evaluate: computes operations without parts; pass another function to reuse known results.
+    max_turns: the most iterations of one loop; None for no limit but that of the whole run.
+    wide: inputs and states of floats may be float64, whatever their types.
     Raises InputError for missing, unknown or ill-shaped inputs, TooManyTurns for loops of more than
     max_turns, and IterationLimit for a run of more turns and calls than are allowed.
     """
@@ -111,7 +111,7 @@ def is_evaluable(op: Operation) -> bool:
 
 
 def has_meaning(cls: type[Operation]) -> bool:
-    """Whether the reference can run operations of a class. Those inside them are not looked at."""
+    """Whether the reference can run operations of a class, ignoring those in its regions."""
     return cls in _HANDLERS or issubclass(cls, _EVALUABLE)
 
 
@@ -249,7 +249,7 @@ class _Interpreter:
         block, order = self.parts[op]
         observe = self.observe
         if not self.observe_parts:
-            # The parts are in no module, so that observers do not know them.
+            # The parts are in no module, so observers are not told of them.
             self.observe = None
         try:
             return self.block(block, [operands[i] for i in order], {})
@@ -262,9 +262,10 @@ class _Interpreter:
 
 
 def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:
-    """For each operation of a block, the values of the block that it uses last.
+    """For each operation of a block, the values of the block that it is the last to use.
 
-    An operation reads what its regions read. A value without a use dies at its own operation.
+    An operation also reads the values that its regions read. An unused value dies at its own
+    definition.
     """
     dying: dict[Operation, tuple[SSAValue, ...]] = {}
     seen: set[SSAValue] = set()
@@ -287,9 +288,9 @@ def _is_true(predicate: Array) -> bool:
 
 @lru_cache(maxsize=4096)
 def _turn_number(turn: int) -> Array:
-    """The number of a turn, the same array in each run: caches of results tell arrays by identity.
+    """The number of an iteration, as the same array in each run: caches compare arrays by identity.
 
-    Nobody may write to it.
+    The array must not be written to.
     """
     number = np.array(turn, np.int32)
     number.flags.writeable = False
@@ -373,4 +374,4 @@ _HANDLERS: dict[
     nn.LoadOp: _load,
     nn.StoreOp: _store,
 }
-"""The operations that are not only a function of their operands."""
+"""The operations that are more than a function of their operands."""

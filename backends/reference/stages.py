@@ -3,8 +3,8 @@
 The error of a stage is its deviation at the values and ends of the intervals v - e .. v + e that
 its operands are in (see `Mathematics.ends_decide`), or by the steepest slope of the function, and u
 times its condition there: u is the unit roundoff of the dtype that the chain computes in. An
-interval around a pole has no bound. Rounding changes no sign: the interval ends at 0 if nothing
-before was negative, so that the square root of a sum of squares has a bound.
+interval around a pole has no bound. Rounding changes no sign: if no value before was negative, the
+interval ends at 0, so that the square root of a sum of squares has a bound.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WithOperands = tuple[Stage, list[Array]]
 
 
 def stages_at(stages: Sequence[WithOperands], place: tuple[slice, ...]) -> list[WithOperands]:
-    """Stages with what their further operands are in a region of the result."""
+    """Stages with their further operands restricted to a region of the result."""
     return [(stage, [_piece(each, place) for each in further]) for stage, further in stages]
 
 
@@ -51,7 +51,7 @@ def stage_value(stage: Stage, arguments: Sequence[Array]) -> Doubles:
 
 @dataclass(frozen=True, eq=False)
 class _Within:
-    """A value that a correct machine has within an error, and is never below least.
+    """An interval: a correct machine's value is within `error` of `value`, and not below `least`.
 
     is_truth: whether it is a truth value, which is 0 or 1 where it has an error.
     """
@@ -75,15 +75,16 @@ class _Within:
 
 
 def stage_factors(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """What a stage's own error, and its whole error, are multiplied by for those of the reference.
+    """The factors of a stage's own error, and of its whole error, that cover the reference's
+    errors.
 
-    dtype: what the chain computes in.
+    dtype: the dtype that the chain computes in.
     """
     return (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
 
 
 def is_whole_power(stage: Stage) -> bool:
-    """Whether a stage is a power whose ends decide for a base of any sign."""
+    """Whether a stage is a power whose interval ends decide for a base of any sign."""
     return bool(stage.parameters) and all(p >= 0 and p.is_integer() for p in stage.parameters)
 
 
@@ -94,9 +95,10 @@ def bounded_stages(
     error: Doubles,
     least: Doubles,
 ) -> tuple[Array, Doubles]:
-    """A value within an error, and its error, once the stages of a chain are applied and rounded.
+    """A value and its error after the stages of a chain are applied and the result is rounded.
 
-    least: what the value of a correct machine is never below.
+    value, error: of the value before the chain. least: a lower bound of that value on any correct
+    machine.
     """
     dtype = roles.result_dtype
     limits = float_limits(dtype)
@@ -113,7 +115,7 @@ def bounded_stages(
         for at, each in enumerate(arguments):
             if each in exact:
                 continue
-            # What overflowed on the way may have become a NaN, whatever follows.
+            # A value that overflowed on the way may have become NaN, whatever follows.
             reach = np.abs(each.value) + each.error
             lost |= np.isinf(each.error) | (np.isfinite(each.value) & (reach >= limits.largest))
             if at in function.poles:
@@ -138,7 +140,7 @@ def bounded_stages(
             for there in results[1:]:
                 np.maximum(deviation, np.where(rough, np.abs(there - value), 0.0), out=deviation)
         if stage.element == "i1" or function.meets:
-            # Inside an interval that holds it, 0 or an equal number is no end.
+            # If the interval contains 0, or an equal number, evaluate the function there too.
             gap = arguments[0].value - (arguments[1].value if function.meets else 0.0)
             reach = sum(each.error for each in arguments)
             deviation = np.maximum(deviation, (reach > 0) & (np.abs(gap) <= reach))
@@ -147,7 +149,7 @@ def bounded_stages(
         error = np.where(lost | np.isnan(error), np.inf, error)
         least = np.where(nothing_below, 0.0, -np.inf)
         known.append(_Within(value, error, least, element == "i1"))
-    # An infinity or NaN is expected only if nothing that may have overflowed went into it.
+    # An infinity or NaN is certain only if no value that may have overflowed is involved.
     value = np.where(unknown & ~np.isfinite(value), 0.0, value)
     if roles.final_dtype == dtype:
         return value, error

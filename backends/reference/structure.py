@@ -1,7 +1,7 @@
-"""The value of a structured operation in float64, and how far a correct machine may be from it.
+"""The value of a structured operation in float64, and its error bound for a correct machine.
 
 Integers and booleans are exact. The bound is that of one operation on the operands given, whatever
-the order of its sums: that of merging its points (`merged.py`), and that of its stages
+the order of its sums: the bound of merging its points (`merged.py`), plus that of its stages
 (`stages.py`).
 """
 
@@ -33,9 +33,9 @@ def evaluate_structure(
 ) -> tuple[Array, Doubles]:
     """A result and its error bound, both of the result's shape.
 
-    result: which of several. accumulator: the dtype sums and products are kept in; by default that
-    of the computing, or of the first operand where the body says that it may be narrow.
-    The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
+    result: the index of the result. accumulator: the dtype in which sums and products are kept; by
+    default the computing dtype, or that of the first operand if the body allows narrow sums. The
+    result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
     """
     evaluation = _merging_evaluation(structure, operands, result_dtype)
@@ -54,15 +54,15 @@ def evaluate_structure(
 def merged_regions(
     structure: Structure, operands: Sequence[Array], result: Array
 ) -> Iterator[tuple[Array, Merged]] | None:
-    """Regions of a result, each with what the operands make there before it is rounded and stages
-    follow.
+    """Regions of a result, each with the merged values there, before stages and rounding.
 
-    result: an actual one, in the viewed shape of its map. A result without elements has no region.
-    Returns None where bounds are not found from merged values: for combiners of several values, and
-    bits that are seen as another type. Raises ValueError as evaluate_structure does.
+    result: an actual result, in the viewed shape of its map. A result without elements has no
+    region.
+    Returns None where bounds do not follow from merged values: for combiners of several values, and
+    for bits seen as another type. Raises ValueError as evaluate_structure does.
     """
     if not result.size:
-        # A map may have an axis of no elements that no dimension moves along.
+        # A map may have an empty axis that does not depend on any dimension.
         return iter(())
     evaluation = _merging_evaluation(structure, operands, result.dtype)
     if evaluation is None:
@@ -74,7 +74,7 @@ def merged_regions(
 def _merged(
     evaluation: Evaluation, accumulator: np.dtype[Any], result: Array
 ) -> Iterator[tuple[Array, Merged]]:
-    """What merged_regions returns."""
+    """The regions of merged_regions."""
     roles = evaluation.roles
     actual = _shaped(result, roles.shape)
     with np.errstate(all="ignore"):
@@ -89,7 +89,7 @@ def _merged(
 def _merging_evaluation(
     structure: Structure, operands: Sequence[Array], result_dtype: np.dtype[Any]
 ) -> Evaluation | None:
-    """The evaluation of a result whose bound is found from merged values; None for any other."""
+    """The evaluation of a result whose bound follows from merged values; None for any other."""
     if structure.body.member_kinds or structure.body.function == "bitcast":
         return None
     return Evaluation.of(structure, operands, np.dtype(result_dtype))
@@ -102,7 +102,7 @@ def _evaluated_otherwise(
     result_shape: Sequence[int],
     result: int,
 ) -> tuple[Array, Doubles]:
-    """A result and its bound, which are not found from merged values."""
+    """A result and its bound, for results whose bound does not follow from merged values."""
     if structure.body.member_kinds:
         return evaluate_combined(structure, operands, result_dtype, result_shape, result)
     return _seen_bits(Evaluation.of(structure, operands, np.dtype(result_dtype)), result_shape)
@@ -136,7 +136,7 @@ def structure_value(
 def _seen_bits(evaluation: Evaluation, shape: Sequence[int]) -> tuple[Array, Doubles]:
     """The bits of the only operand as numbers of the result's dtype, and the error bound.
 
-    A NaN has many patterns of bits, each of which is right.
+    A NaN has many bit patterns, each of which is right.
     """
     roles = evaluation.roles
     read = evaluation.once(evaluation.operands[0], roles.space.operands[0])
@@ -149,5 +149,5 @@ def _seen_bits(evaluation: Evaluation, shape: Sequence[int]) -> tuple[Array, Dou
 
 
 def _shaped(array: Array, shape: Sequence[int]) -> Array:
-    """An array in the result's shape; axes without elements are in no dimension."""
+    """An array in the result's shape. Empty axes need no dimension."""
     return np.zeros(shape, array.dtype) if 0 in shape else array.reshape(shape)

@@ -19,10 +19,10 @@ from .run import run_reference
 from .structure import structure_value
 
 UNROUNDED_TURNS = 10_000
-"""A loop with more turns than this counts as endless in exact arithmetic.
+"""The most iterations of a loop; one with more counts as endless in exact arithmetic.
 
 A loop may end only because its values are rounded: one that halves a value until it is 0 takes 150
-turns in float32, and more than a thousand in float64.
+iterations in float32, and more than a thousand in float64.
 """
 
 
@@ -54,9 +54,10 @@ def unrounded_outputs(
 
 
 def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-    """A result of a constant, a structured operation, a movement or a reshape, not rounded.
+    """One result of a constant, a structured operation, a movement or a reshape, not rounded.
 
-    result: which of several. A float result is float64. Raises Meaningless for any other operation.
+    result: the index of the result. A float result is float64. Raises Meaningless for any other
+    operation.
     """
     if isinstance(op, ConstantOp):
         return _widened(op.value.array)

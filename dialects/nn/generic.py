@@ -421,11 +421,12 @@ def compute(
 
     function: a scalar function. operands: the tensors that it reads, each with its indices; an
     Index is read as its value at each point. result: the dimension of each axis of the result.
-    combiner: what merges the reduction dimensions. parameters: constants of the function. where:
-    conditions that points must meet, each a tuple (index, size of its axis, operand of integers
-    that it must equal). position: the dimensions that are the axes of the tensor in which an
-    element's position counts, for a combiner that needs one. along: a scan or sort along the whole
-    dimension. element: the element type of the result, if it differs from that of the function.
+    combiner: what merges the reduction dimensions. parameters: constants of the function.
+    where: conditions that points must meet, each a tuple (index, size of its axis, operand of
+    integers that it must equal). position: the dimensions that are the axes of the tensor in which
+    an element's position counts, for a combiner that needs one. along: a scan or sort along the
+    whole dimension. element: the element type of the result, if it differs from that of the
+    function.
     Raises VerifyException or ValueError if these do not fit each other.
     """
     read = [each for each in operands if isinstance(each, At)]

@@ -374,9 +374,9 @@ def placement(layout: Layout) -> Layout:
     """The layout reduced to which bytes lie on which tile: layouts with equal placements share
     blocks.
 
-    Unlike the canonical form, the placement forgets the sizes of replicated dimensions:
-    neighbouring ones are merged into one dimension that has as many elements as parts. Axes of one
-    element are dropped.
+    Unlike the canonical form, the placement forgets the sizes of replicated
+    dimensions: neighbouring ones are merged into one dimension that has as many elements as parts.
+    Axes of one element are dropped.
 
         [8 by 4, 6 by 3, 64 by 2] (d2) of [64]  ->  [12 by 12, 64 by 2] (d1) of [64]
     """

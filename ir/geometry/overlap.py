@@ -35,10 +35,10 @@ class SharedElements:
     square of the tiles.
 
     shape: (destination parts, source parts). destination, source: the two parts of each pair,
-    row-major, (pairs,) each. count: the number of elements that each pair shares, (pairs,). pieces:
-    the number of runs of neighbours, row-major over the axes of the group, that these elements
-    form, (pairs,); None if every pair has one run. table: the counts of all pairs, shape `shape`;
-    None unless it is small.
+    row-major, (pairs,) each. count: the number of elements that each pair shares, (pairs,).
+    pieces: the number of runs of neighbours, row-major over the axes of the group, that these
+    elements form, (pairs,); None if every pair has one run. table: the counts of all pairs, shape
+    `shape`; None unless it is small.
     """
 
     shape: tuple[int, int]

@@ -33,9 +33,9 @@ class Transposed:
 
     space: its operands are the requested reads, the gradient of the result first; its result is the
     box. The dimensions of the box are parallel; all others are merged by a sum. starts: the first
-    index of the box in the operand, in the shape in which the operand's map views it. repeats:
-    sizes of further leading axes along which the first read must be repeated, because no other
-    access bounds these dimensions of the operator.
+    index of the box in the operand, in the shape in which the operand's map views it.
+    repeats: sizes of further leading axes along which the first read must be repeated, because no
+    other access bounds these dimensions of the operator.
     """
 
     space: Space
@@ -49,9 +49,9 @@ def transposed(
     """The transpose of an operator with respect to an operand, as parts that add up to it.
 
     space: the operator's space; only its dimensions and relations are used. operand: the map of the
-    operand. reads: the maps of the tensors that the transpose reads, over the same dimensions:
-    first the result's gradient, last the operands of the relations, in order. An element of the
-    operand that no point reads has the gradient 0.
+    operand. reads: the maps of the tensors that the transpose reads, over the same
+    dimensions: first the result's gradient, last the operands of the relations, in order. An
+    element of the operand that no point reads has the gradient 0.
     Raises ValueError for a space without points, or an operand without elements.
     """
     sizes = space.sizes

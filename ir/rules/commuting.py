@@ -292,9 +292,9 @@ def matching_orders(
 ) -> Iterator[BoundPattern]:
     """The orders of operands in which a pattern fits an operation, the first order first.
 
-    Of several orders that the conditions cannot tell apart, only the first is returned. early:
-    leave out orders for which a condition does not hold; the caller evaluates a condition that
-    raises an error.
+    Of several orders that the conditions cannot tell apart, only the first is returned.
+    early: leave out orders for which a condition does not hold; the caller evaluates a condition
+    that raises an error.
     Raises InputError if the search takes too many steps.
     """
     decided: _Guards = tuple(guards) if early else ()

@@ -98,11 +98,11 @@ def pack(
     """An address in bytes for each variable, by first fit with the largest first: (variables,).
 
     given: addresses that are decided already; None for the others. room: bytes of a tile; if the
-    variables need more, other orders are tried, and the order that needs least is used. shared:
-    whether other programs use the tiles too. Then variables that are always live are not placed by
-    size but by the bytes that loading them moves over the host's link per byte of a tile, the most
-    first. These are the most likely to stay when programs alternate, and the rest of the tile stays
-    in one piece.
+    variables need more, other orders are tried, and the order that needs least is used.
+    shared: whether other programs use the tiles too. Then variables that are always live are not
+    placed by size but by the bytes that loading them moves over the host's link per byte of a tile,
+    the most first. These are the most likely to stay when programs alternate, and the rest of the
+    tile stays in one piece.
     Raises InputError if two variables overlap at their given addresses.
     """
     boxes = Boxes(variables, lives)

@@ -48,9 +48,9 @@ class Moments:
     """The operations of a block in order, and the time at which each runs.
 
     ops: the operations when this object was made. times: for each operation, the number of earlier
-    operations of the block that compute something, (ops,); nested operations do not count. index:
-    the index of each operation in ops; an operation inserted later has the index of the operation
-    with which it runs.
+    operations of the block that compute something, (ops,); nested operations do not count.
+    index: the index of each operation in ops; an operation inserted later has the index of the
+    operation with which it runs.
     """
 
     block: Block

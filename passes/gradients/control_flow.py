@@ -63,9 +63,9 @@ class Flow:
 class Through:
     """An operation with regions, or a call, through which gradients pass.
 
-    flow: the state of the whole program. walk: walks back through the operation's regions. emit:
-    inserts the operations that compute gradients. gradients: of the operation's results. known: the
-    values outside the operation whose gradients are wanted or needed.
+    flow: the state of the whole program. walk: walks back through the operation's regions.
+    emit: inserts the operations that compute gradients. gradients: of the operation's results.
+    known: the values outside the operation whose gradients are wanted or needed.
     """
 
     flow: Flow
@@ -242,8 +242,8 @@ class _LoopBack:
         tables.
 
         body: the walk back's body. begun: its copies of the iteration's initial values. number: the
-        number of the original iteration. originals: for each copied value, the original. copies:
-        the copied operations. made: the operations that compute gradients.
+        number of the original iteration. originals: for each copied value, the original.
+        copies: the copied operations. made: the operations that compute gradients.
         """
         edit = self.emit.edit
         _drop_unused(edit, body, number)

@@ -48,8 +48,8 @@ def reading(
     coordinates.
 
     An operand stays a tensor if the body cannot read a coordinate in its place, if its map is more
-    than an affine expression, or if the type in which numbers are read cannot hold them. result:
-    the result of the structure. find: returns the nn.iota that a value equals, or None.
+    than an affine expression, or if the type in which numbers are read cannot hold them.
+    result: the result of the structure. find: returns the nn.iota that a value equals, or None.
     """
     given = tuple(operands)
     iotas = {i: iota for i, value in enumerate(given) if (iota := find(value)) is not None}

@@ -1,1 +1,3 @@
-"""Kernels prove themselves: sizes around their edges, computed by kernels and by NumPy."""
+"""Batteries of tests that prove kernels: cases around critical sizes, computed by kernels and by
+NumPy.
+"""

@@ -1,6 +1,7 @@
-"""What the process that proves kernels answers."""
+"""The lines with which the process that proves kernels answers."""
 
 BEGUN, PROVED, UNDECIDED, ENDED = "begun", "proved", "undecided", "ended"
-"""What a line begins with: the name of a group that begins follows; or what the battery has found,
-as the fields of a proof after its task; or why it has found nothing. After the last line, the
-process has ended."""
+"""The first word of a line. `begun`: the name of the group that begins follows. `proved`: the
+fields of the proof after its task follow. `undecided`: the reason why there is no result follows.
+`ended`: the process has ended.
+"""

@@ -1,4 +1,4 @@
-"""The batteries of all tasks, and how a task is proved by its own."""
+"""The battery of each task, and the proof of a task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def battery_of(task: str) -> Battery:
 
 
 def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Proof:
-    """What the battery of a task finds, up to the first case that fails.
+    """The proof of a task: the result of its battery, up to the first case that fails.
 
     begin: called with the name of each group before its cases are computed. Raises MemoryError.
     """
@@ -29,10 +29,10 @@ def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Pro
         except Differs as error:
             problem = str(error)
         except MemoryError:
-            # No kernel is to blame.
+            # This is not the fault of a kernel.
             raise
         except Exception as error:
-            # What kernels have written may break anything.
+            # A wrong kernel may have overwritten anything, so any error may follow.
             problem = f"{type(error).__name__}: {error}"
         if problem:
             return Proof(task, cases, process_time() - start, f"{name}: {problem}")

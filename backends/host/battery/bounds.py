@@ -1,4 +1,5 @@
-"""Results within and beyond their bounds, by each way of merging and each function of a stage."""
+"""Cases of the bounds kernel: results within and beyond bounds, by merging and by stage
+function."""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ BODIES = (
     *(("mul", "sum"), ("add", "sum"), ("sub", "prod"), ("identity", "sum"), ("identity", "prod")),
     *(("identity", "max"), ("identity", "min"), ("add", None), ("identity", None), ("max", None)),
 )
-"""A function, and what merges its values."""
+"""Functions with the combiner that merges their values."""
 
 CHAINS: tuple[tuple[Stage, ...], ...] = (
     *((Stage(name),) for name in ("add", "sub", "mul", "div", "max", "min")),
@@ -32,14 +33,16 @@ CHAINS: tuple[tuple[Stage, ...], ...] = (
 """The stages that follow."""
 
 SHAPES = ((9, 70), (1, 1), (1, 255), (2, 128), (1, 257), (3, 300))
-"""Rows and columns of results, around the 256 that the kernel does at a time."""
+"""Rows and columns of results, around the 256 elements that the kernel handles at a time."""
 
 
 def _structure(
     rows: int, columns: int, function: str, combiner: str | None, stages: tuple[Stage, ...]
 ) -> Structure:
-    """[rows, 6] and [6, columns] into [rows, columns], then stages with operands that repeat in
-    all ways."""
+    """A structure from [rows, 6] and [6, columns] to [rows, columns], with stages.
+
+    The further operands of the stages are broadcast in all possible ways.
+    """
     k = 6 if combiner else 1
     dims = Dim("m", rows), Dim("n", columns), Dim("k", k, "reduction")
     maps = [identity_map((0, 2), (rows, k)), identity_map((2, 1), (k, columns))]
@@ -57,7 +60,7 @@ def _structure(
 
 
 def _numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, rare: float) -> Array:
-    """Numbers of several magnitudes. rare: the part of them that are rare ones."""
+    """Numbers of several magnitudes. rare: the share of rare numbers among them."""
     found = random.normal(size=shape) * 10.0 ** random.integers(-3, 3, shape)
     found = np.where(random.random(shape) < rare, random.choice(RARE, shape), found)
     return found.astype(dtype)
@@ -66,8 +69,11 @@ def _numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, ra
 def _check(
     case: str, structure: Structure, shape: tuple[int, int], dtype: Any, seed: int, rare: float
 ) -> int:
-    """Compare the ratio that kernels find with that of NumPy: of results within their bounds, of
-    one that is beyond, and of results with rare numbers. Returns how many there are."""
+    """Compare the ratio from kernels with NumPy's, for three kinds of results.
+
+    These are results within their bounds, with one element beyond, and with rare numbers. Returns
+    the number of cases.
+    """
     random, kind = np.random.default_rng(seed), np.dtype(dtype)
     with np.errstate(all="ignore"):
         operands = [_numbers(random, a.shape, kind, rare) for a in structure.space.operands]
@@ -92,7 +98,7 @@ def _check(
 
 
 def merged_values() -> int:
-    """Each way of merging, without stages, of results of each size."""
+    """Each way of merging, without stages, for results of each size."""
     count = 0
     for i, ((function, combiner), shape) in enumerate(product(BODIES, SHAPES)):
         dtype, rare = (np.float32, np.float64)[i % 2], (0.0, 0.02, 0.2)[i % 3]

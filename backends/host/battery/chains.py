@@ -1,4 +1,6 @@
-"""Sizes and operands of chains around the edges of vectors, rows, and saved values."""
+"""Cases of the chains kernel: sizes and operands around the edges of vectors, rows and saved
+values.
+"""
 
 from __future__ import annotations
 
@@ -48,10 +50,12 @@ KINDS: Mapping[str, tuple[np.dtype[Any], int]] = {
     "one half": (F16, 0),
     "every second half": (F16, 2),
 }
-"""Kinds of operands: the dtype, and elements from one of a row to the next."""
+"""Kinds of operands: the dtype, and the distance from one element of a row to the next, in
+elements.
+"""
 
 LENGTHS = (1, 2, 7, LANES - 1, LANES, LANES + 1, 2 * LANES + 5)
-"""Elements of a row: less than a vector, whole vectors, and tails of them."""
+"""Elements of a row: less than a vector, whole vectors, and vectors with a tail."""
 
 
 def expected_of(
@@ -61,7 +65,7 @@ def expected_of(
     extras: Sequence[Array],
     result: Array,
 ) -> None:
-    """What points_call computes, by NumPy's calls of scalar functions."""
+    """Compute with NumPy's scalar functions what points_call computes, into `result`."""
 
     def applied(function: str, parameters: tuple[float, ...], inputs: Sequence[Array]) -> Array:
         out = np.empty(result.shape, np.float32)
@@ -90,7 +94,10 @@ def check(
     extras: Sequence[Array] = (),
     in_units: bool = False,
 ) -> None:
-    """Compute a body at points, and its chain, into an array from `room`, and compare."""
+    """Compute a body at points, and its chain, with kernels and with NumPy, and compare.
+
+    result: an array from `room`. in_units: whether to run the units of work one by one.
+    """
     wanted = filled(result, result.strides, address(result) % 64)
     expected_of(body, points, then, extras, wanted)
     call = _call(case, body, points, then, extras, result)
@@ -131,7 +138,7 @@ def lengths_of_rows() -> int:
     lengths = [*range(1, LANES + 2), 2 * LANES - 1, 2 * LANES, 2 * LANES + 1]
     lengths += [SPAN_OF_UNIT - 1, SPAN_OF_UNIT + 1]
     heights = [*range(1, CHAIN_VECTORS + 2), 2 * CHAIN_VECTORS + 1]
-    # Every length, with every other height, and every height, with every other length.
+    # Every length with every second height, and every height with every second length.
     pairs = [
         (rows, length)
         for i, rows in enumerate(heights)
@@ -204,8 +211,10 @@ def merged_points() -> int:
 
 
 def _pairs() -> Iterator[tuple[str, str, str]]:
-    """A combiner, a kind of operand, and a kind of factor or none: all pairs of kinds in sums, and
-    each pair with one other combiner."""
+    """A combiner, a kind of operand, and a kind of factor or None.
+
+    All pairs of kinds occur in sums, and each pair with one other combiner.
+    """
     others = [each for each in MERGES if each != "sum"]
     for i, (left, right) in enumerate(product(KINDS, (*KINDS, ""))):
         yield "sum", left, right
@@ -223,17 +232,17 @@ OPERANDS_OF_STAGES = (
     *(Stage("add"), Stage("mul"), Stage("sub", at=1), Stage("max"), Stage("min")),
     *(Stage("div"), Stage("sub"), Stage("div", at=1)),
 )
-"""Stages that each read one more operand."""
+"""Stages that each read one further operand."""
 
 SIX_SAVED = tuple(
     [Stage("shift", (float(i),)) for i in range(1, SAVED_PLACES)]
     + [Stage("add", reads=(i, SAVED_PLACES - 1 + i)) for i in range(SAVED_PLACES - 1)]
 )
-"""As many values as are kept, and their sum."""
+"""Stages that save as many values as kernels can, and add them up."""
 
 
 def chains_of_stages() -> int:
-    """Stages that read the one before, further operands, and values of earlier stages."""
+    """Stages that read the value before them, further operands, and values of earlier stages."""
     count = 0
     for stages, length, rows in product(
         (SWISH, OPERANDS_OF_STAGES, SIX_SAVED), LENGTHS, (1, CHAIN_VECTORS - 1, CHAIN_VECTORS + 1)
@@ -251,7 +260,7 @@ def chains_of_stages() -> int:
 
 
 def results_in_place() -> int:
-    """Results that are written over an operand, or near it."""
+    """Results that are written over an operand, or close to it."""
     count = 0
     for length, rows in product(LENGTHS, (1, CHAIN_VECTORS + 1)):
         for which, name in enumerate(("first", "second")):
@@ -271,7 +280,7 @@ def _ordered(own: Array, other: Array, which: int) -> Sequence[Array]:
 
 
 def several_dimensions() -> int:
-    """Arrays of three to five dimensions that cannot be seen with fewer."""
+    """Arrays of three to five dimensions that cannot be viewed with fewer."""
     shapes = (3, 4, 17), (2, 9, 5), (2, 3, 2, 19), (3, 1, 3, 33), (2, 2, 3, 2, 7)
     for shape in shapes:
         rank = len(shape)
@@ -285,7 +294,7 @@ def several_dimensions() -> int:
 
 
 def shared_work() -> int:
-    """Many rows, and long ones, by units that threads share, in any order."""
+    """Many rows, and long rows, in units that threads share, in any order."""
     shapes = (8 * SPAN_OF_UNIT + 3, 37), (5, 40 * SPAN_OF_UNIT + 7)
     for shape, in_units in product(shapes, (False, True)):
         a, b = operand(50, shape), operand(51, shape, "halves")
@@ -296,7 +305,7 @@ def shared_work() -> int:
 
 
 def merged_rows() -> int:
-    """Rows that lie anywhere and are merged into others, as partials are."""
+    """Rows at arbitrary places that are merged into others, as partials are."""
     lengths = 1, LANES - 1, LANES + 1, MERGED_SPAN - 1, MERGED_SPAN + 5
     heights, counts = (1, CHAIN_VECTORS - 1, CHAIN_VECTORS + 1, 3 * CHAIN_VECTORS), (1, 2, 3, 129)
     cases = 0

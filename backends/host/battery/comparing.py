@@ -1,7 +1,7 @@
-"""What a battery computes with, and how it compares what kernels write with what NumPy writes.
+"""Tools of batteries: memory with guard bytes, numbers, and the comparison of kernels with NumPy.
 
-Each array of a case lies in memory of its own, among bytes that nobody may write. Kernels get one
-of two equal pieces of memory, and NumPy the other. A case fails if any byte of the two differs.
+Each array of a case has memory of its own, surrounded by bytes that must not change. Kernels get
+one of two equal pieces of memory, and NumPy the other. A case fails if any byte of the two differs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..calls import KernelCall
 from ..threads import THREADS
 
 Group = Callable[[], int]
-"""Some cases of a battery: makes them all, and returns how many there are. Raises Differs."""
+"""Runs some cases of a battery, and returns their number. Raises Differs."""
 
 Battery = Mapping[str, Group]
 """The groups of cases of a task, by name."""
@@ -27,22 +27,25 @@ CACHE_LINE = 64
 """Bytes of a cache line."""
 
 MARGIN = 2 * CACHE_LINE
-"""Bytes before and after each array that nobody may write."""
+"""Guard bytes before and after each array, which must not change."""
 
 FILLER = 0xA5
-"""What these bytes hold, and those between the elements of an array."""
+"""The value of guard bytes, and of the bytes between the elements of an array."""
 
 RARE = (0.0, -0.0, np.inf, -np.inf, np.nan, 1e-42, -1e-42, 3e38, -3e38, 65504.0, 6e-8)
-"""Numbers whose handling differs most easily: zeros of both signs, infinities, NaN, subnormals, and
-the largest and the smallest of float32 and float16."""
+"""Numbers that are most easily handled differently: zeros of both signs, infinities, NaN,
+subnormals, and the largest and the smallest of float32 and float16.
+"""
 
 
 NO_CALL, ONE_UNIT = "there is no compiled call", "the call is not cut into units"
-"""Why a case tests nothing."""
+"""Reasons why a case tests nothing."""
 
 
 class Differs(Exception):
-    """Kernels have not written what NumPy writes. The message says which case, and what differs."""
+    """Kernels have not written the bytes that NumPy writes. The message names the case and the
+    difference.
+    """
 
 
 def room(shape: Sequence[int], dtype: Any, strides: Sequence[int] = (), shift: int = 0) -> Array:
@@ -62,13 +65,14 @@ def room(shape: Sequence[int], dtype: Any, strides: Sequence[int] = (), shift: i
 
 
 def _reach(shape: Sequence[int], strides: Sequence[int]) -> tuple[int, int]:
-    """Bytes from an array's first element to its lowest one, and to its highest one."""
+    """The distances, in bytes, from an array's first element to its lowest and to its highest
+    one."""
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     return -sum(min(each, 0) for each in reach), sum(max(each, 0) for each in reach)
 
 
 def _around(array: Array) -> Array:
-    """The bytes of an array from `room`, and MARGIN bytes on both sides."""
+    """The bytes of an array from `room`, with MARGIN bytes on both sides."""
     memory = owner(array)
     before, after = _reach(array.shape, array.strides)
     first = address(array) - address(memory)
@@ -83,7 +87,7 @@ def filled(values: Array, strides: Sequence[int] = (), shift: int = 0) -> Array:
 
 
 def numbers(seed: int, shape: Sequence[int], dtype: Any = np.float32, rare: int = 0) -> Array:
-    """Normal numbers. rare: one of so many is one of RARE; none is if it is 0."""
+    """Normal numbers. rare: one in this many is a number of RARE; 0 for none."""
     random = np.random.default_rng(seed)
     found = random.standard_normal(tuple(shape), np.float32)
     if rare:
@@ -103,10 +107,10 @@ def any_bits(seed: int, shape: Sequence[int], dtype: Any) -> Array:
 
 
 def compare(case: str, actual: Array, expected: Array, several_nan: bool = True) -> None:
-    """Raise Differs if kernels have written other bytes than NumPy, or bytes elsewhere.
+    """Raise Differs if kernels have written other bytes than NumPy, or have changed guard bytes.
 
-    Both arrays are from `room`, with equal strides. several_nan: whether any NaN will do where
-    there is one.
+    Both arrays are from `room`, with equal strides. several_nan: whether any NaN counts as equal to
+    a NaN.
     """
     found, wanted = _around(actual), _around(expected)
     if np.array_equal(found, wanted):
@@ -133,7 +137,7 @@ def _bits(array: Array) -> Array:
 
 
 def need(case: str, is_so: bool, what: str = NO_CALL) -> None:
-    """Raise Differs unless something is so without which a case tests nothing."""
+    """Raise Differs unless a condition holds without which the case tests nothing."""
     if not is_so:
         raise Differs(f"{case}: {what}")
 
@@ -146,7 +150,7 @@ def unit_count(calls: Sequence[Call]) -> int:
 def make(calls: Sequence[Call], in_units: bool = False) -> None:
     """Make calls in order.
 
-    in_units: the units of each kernel one by one, the last one first, as several threads may.
+    in_units: run the units of each kernel one by one, the last unit first, as several threads may.
     """
     with np.errstate(all="ignore"):
         for function, arguments in calls:
@@ -157,7 +161,7 @@ def make(calls: Sequence[Call], in_units: bool = False) -> None:
 
 
 def _run_units(call: KernelCall) -> None:
-    """Do the units of a call one by one, the last one first."""
+    """Run the units of a call one by one, the last unit first."""
     code, table, _, _, _, room_bytes = call.arguments
     memory: Any = call.memory
     cuts: Table = memory[1]

@@ -1,4 +1,4 @@
-"""Arrays of all ranks, widths of elements and lengths of runs, copied to others."""
+"""Cases of the copies kernel: arrays of all ranks, element widths and run lengths."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WIDTHS = tuple(np.dtype(f"u{unit}") for unit in UNITS)
 
 
 def _check(case: str, target: Array, source: Array, in_units: bool = False) -> None:
-    """Copy into an array from `room`, and compare."""
+    """Copy into an array from `room` with kernels and with NumPy, and compare."""
     wanted = filled(target, target.strides, target.ctypes.data % 64)
     np.copyto(wanted, source)
     calls = HostScratch().copy_calls(target, source)
@@ -39,8 +39,11 @@ def _check(case: str, target: Array, source: Array, in_units: bool = False) -> N
 
 
 def _apart(shape: Sequence[int], unit: int, order: Sequence[int], step: int = 1) -> list[int]:
-    """Strides by which no two axes can be seen as one. order: the axes, those of the smallest
-    strides first. step: elements from one of the first axis to the next."""
+    """Strides with which no two axes can be merged into one.
+
+    order: the axes, the one with the smallest stride first. step: the distance from one element of
+    the first axis to the next, in elements.
+    """
     strides, size = [0] * len(shape), step * unit
     for axis in order:
         strides[axis] = size
@@ -49,8 +52,9 @@ def _apart(shape: Sequence[int], unit: int, order: Sequence[int], step: int = 1)
 
 
 def lengths_of_runs() -> int:
-    """Runs of all lengths up to five words more than a vector has, once and several times, at any
-    address."""
+    """Runs of all lengths up to a vector and five more words, alone and several at once, at any
+    address.
+    """
     lengths = [*range(1, 34), *range(60, 70), LONGEST_VECTOR_BYTES * 2 + 1, 200]
     for i, length in enumerate(lengths):
         for rows in (1, 3):
@@ -62,7 +66,7 @@ def lengths_of_runs() -> int:
 
 
 def words() -> int:
-    """Runs of elements of each width, as vectors and as bytes."""
+    """Runs of elements of each width, copied as vectors and as bytes."""
     lengths = (1, 2, 3, 4, 7, 8, 15, 16, 17, 33)
     for dtype, length in product(WIDTHS, lengths):
         shape = 2, 3, length
@@ -74,7 +78,9 @@ def words() -> int:
 
 
 def several_dimensions() -> int:
-    """Elements and runs along one to eight dimensions, in the same order and in another one."""
+    """Elements and runs along one to eight dimensions, in the same order on both sides and in
+    another.
+    """
     count = 0
     sizes = 3, 2, 3, 2, 2, 3, 2, 2
     for rank, dtype, has_runs in product(range(1, len(sizes) + 1), WIDTHS, (False, True)):
@@ -91,7 +97,7 @@ def several_dimensions() -> int:
 
 
 def backwards() -> int:
-    """Axes that are walked backwards on either side."""
+    """Axes with negative strides on either side."""
     count = 0
     for dtype, of_source, of_target in product(WIDTHS, (1, -1), (1, -1)):
         shape = 3, 2, 5
@@ -105,7 +111,7 @@ def backwards() -> int:
 
 
 def replicas() -> int:
-    """Sources that repeat along some axes, so that blocks are made once and copied."""
+    """Sources that repeat along some axes, so that a block is assembled once and copied."""
     count = 0
     shapes: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] = (
         ((4, 7), (0,)),

@@ -1,4 +1,4 @@
-"""Arrays that differ in one bit, at any place, and arrays that do not differ."""
+"""Cases of the equality kernel: arrays that are equal, or differ in one bit at any place."""
 
 from __future__ import annotations
 
@@ -23,8 +23,10 @@ def _check(case: str, left: Array, right: Array) -> None:
 
 
 def _bits_that_differ(case: str, left: Array, right: Array) -> int:
-    """Compare equal arrays, and arrays with one bit changed: in the first, the last and some other
-    elements. Returns how many there are."""
+    """Compare equal arrays, and arrays with one bit changed. Returns the number of cases.
+
+    The bit is in the first, the last or some other element.
+    """
     _check(case, left, right)
     count, bits = right.size, right.itemsize * 8
     places = {0, count - 1, count // 2, count // 3, *(min(count - 1, 1 << i) for i in range(8))}
@@ -38,7 +40,7 @@ def _bits_that_differ(case: str, left: Array, right: Array) -> int:
 
 
 def contiguous() -> int:
-    """Contiguous arrays of all lengths up to two vectors and more, at any address."""
+    """Contiguous arrays of all lengths up to more than two vectors, at any address."""
     count = 0
     for unit, length in product(UNITS, (*range(1, 20), 31, 32, 33, 63, 64, 65, 127, 128, 129, 300)):
         values = any_bits(length, (length,), f"u{unit}")
@@ -48,7 +50,7 @@ def contiguous() -> int:
 
 
 def strided() -> int:
-    """Arrays of one to five dimensions at other strides than one another."""
+    """Arrays of one to five dimensions whose strides differ."""
     count = 0
     shapes = (5,), (3, 17), (2, 3, 9), (2, 2, 3, 5), (2, 1, 2, 2, 7)
     for unit, shape in product(UNITS, shapes):
@@ -62,7 +64,7 @@ def strided() -> int:
 
 
 def floats() -> int:
-    """Numbers that are equal or not, other than their bits."""
+    """Floats that are equal although their bits differ, and the other way round."""
     zero, nan = np.zeros(3, np.float32), np.full(3, np.nan, np.float64)
     _check("zeros of either sign", zero, -zero)
     _check("NaN and the same NaN", nan, nan.copy())

@@ -1,4 +1,4 @@
-"""The functions that have a sequence of their own, of numbers of all sizes and of rare ones."""
+"""Cases of functions with their own sequence: numbers of all magnitudes, and rare numbers."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .chains import F32, check
 from .comparing import RARE, Battery, filled, numbers, room
 
 PARAMETERS = {"power": ((0.5,), (3.0,), (-2.5,), (0.0,)), "leaky_relu": ((0.1,), (-2.0,))}
-"""The parameters to try, by function. All others have none."""
+"""The parameters to try, by function. Other functions have none."""
 
 EDGES = (0.5, 1.0, 1.5, 2.0, 88.73, 88.72, -87.4, -103.98, 0.625, 1e-7, 1e10, 1.5707964, 1e38)
-"""Numbers at which sequences change their way, or results overflow and vanish."""
+"""Numbers at which sequences take another branch, or results overflow or vanish."""
 
 
 def _functions() -> list[ScalarFunction]:
@@ -37,7 +37,7 @@ def _values(seed: int, count: int) -> Array:
 
 
 def values_of_all_sizes() -> int:
-    """Each function of 600 numbers in rows of some lengths, as a body."""
+    """Each function as a body, of 600 numbers in rows of several lengths."""
     count = 0
     for function in _functions():
         for parameters in PARAMETERS.get(function.name, ((),)):
@@ -54,7 +54,7 @@ def values_of_all_sizes() -> int:
 
 
 def stages() -> int:
-    """Each function as a stage, of a value that kernels have computed, and into float16."""
+    """Each function as a stage, after a compiled body, and with a float16 result."""
     count = 0
     for function in _functions():
         for parameters in PARAMETERS.get(function.name, ((),)):

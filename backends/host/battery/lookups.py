@@ -1,4 +1,4 @@
-"""Rows of tables that are looked up and replaced, by indices of each width."""
+"""Cases of the lookups kernels: rows of tables looked up and replaced, by indices of each width."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _reached(rows: int, along: int) -> Relation:
 
 
 def _numbers(kind: np.dtype[Any], rows: int, count: int) -> Array:
-    """Indices of a table's rows: the first and the last one, counted from both ends, and more."""
+    """Indices of a table's rows: the first and the last row, counted from both ends, and others."""
     low = -rows if kind.kind == "i" else 0
     edges = [0, rows - 1, low, max(low, -1)]
     more = np.random.default_rng(rows).integers(low, rows, max(count - len(edges), 0))
@@ -95,10 +95,12 @@ def _check(
     is_equal: bool = False,
     in_units: bool = False,
 ) -> None:
-    """Compute a vertex set both ways, and compare all bytes of its result's tiles.
+    """Compute a vertex set with kernels and with NumPy, and compare all bytes of its result's
+    tiles.
 
-    arrays: the operands, then what the result holds before. is_equal: whether the binder knows that
-    the replicas of indices are equal, so that rows have a piece on each of several tiles.
+    arrays: the operands, then the previous contents of the result. is_equal: whether the binder
+    knows that the replicas of indices are equal, so that a row may have a piece on each of several
+    tiles.
     """
     layouts = VertexSet.of(structure, plan).layouts
     actual, expected = (
@@ -145,7 +147,7 @@ def looked_up() -> int:
 
 
 def outside() -> int:
-    """Indices that a table does not have, which are faults with the same message."""
+    """Indices that the table does not have, which give faults with equal messages."""
     count = 0
     for kind in INDEX_TYPES:
         rows, n, width = 9, 6, 5
@@ -161,7 +163,7 @@ def outside() -> int:
 
 
 def replaced() -> int:
-    """Rows that replace others, several times the same one, in tables that are cut."""
+    """Rows that replace others, the same row several times, in tables that are cut."""
     count = 0
     for kind, width in product(INDEX_TYPES, WIDTHS):
         rows, n, dtype = (9, 120, 4)[count % 3], (1, 5, 14)[count // 3 % 3], ROWS_OF[count % 4]
@@ -177,7 +179,7 @@ def replaced() -> int:
 
 
 def packed_tables() -> int:
-    """Tables that nobody writes, which are packed from the second run on, until one is written."""
+    """Tables that are packed from the second run on, because they are not written, until one is."""
     count = 0
     for (rows, n, width), dtype in product(((6, 5, 3), (40, 9, 7)), ROWS_OF):
         structure, plan = _lookup(rows, n, width), Plan((2, width, 1))
@@ -198,7 +200,7 @@ def packed_tables() -> int:
                 history.stamps[0].write(True)
             wanted = _placed(np.zeros((n, width), dtype), layouts[2])
             run_calls(_plain(structure, plan, [table, named, wanted]))
-            # What is not written differs.
+            # Only the bytes that are not written differ.
             result.memory[...] = ~wanted.memory
             run_calls(bound.calls)
             found, expected = (read_blocks(Blocks(each, layouts[2])) for each in (result, wanted))
@@ -209,7 +211,7 @@ def packed_tables() -> int:
 
 
 def shared_work() -> int:
-    """Many lookups and replacements, by units that threads share, in any order."""
+    """Many lookups and replacements, in units that threads share, in any order."""
     rows, n, width = 300, 4000, 9
     at = _numbers(np.dtype(np.int16), rows, n)
     table, result = any_bits(1, (rows, width), np.float32), np.zeros((n, width), np.float32)

@@ -1,7 +1,8 @@
-"""The process that proves kernels. Whatever they do there, the process that asks goes on.
+"""The process that proves kernels, so that a crash of a kernel does not harm the process that asks.
 
-Another process writes a line for each task: its name, and the machine code of it and of those that
-it needs. This one answers with a line for each group of cases as it begins, and a last one.
+The asking process writes a line for each task: its name, and the machine code of the task and of
+the tasks that it needs. This process answers with a line for each group of cases as it begins, and
+a last line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from .batteries import proved
 
 def main() -> None:
     """Answer until there are no more lines."""
-    # Nothing else may write among the answers.
+    # Other output must not mix with the answers.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 

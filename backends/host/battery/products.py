@@ -1,4 +1,5 @@
-"""Sizes of sums of products around the edges of panels, chains of terms, and joined parts."""
+"""Cases of sums of products: sizes around the edges of panels, chains of terms, and joined
+parts."""
 
 from __future__ import annotations
 
@@ -42,28 +43,31 @@ def _panel() -> tuple[int, int]:
 
 
 def _heights() -> list[int]:
-    """Rows of a product: all of a panel and one more, and the same around two panels."""
+    """Numbers of rows: up to one more than a panel has, and around two panels."""
     rows, _ = _panel()
     return [*range(1, rows + 2), 2 * rows - 1, 2 * rows, 2 * rows + 1]
 
 
 def _some_heights() -> list[int]:
-    """Rows around thirds of a panel, and around a panel."""
+    """Numbers of rows around thirds of a panel, and around a panel."""
     rows, _ = _panel()
     third = rows // 3
     return sorted({1, third, third + 1, 2 * third, 2 * third + 1, rows, rows + 1, 3 * rows - 1})
 
 
 def _widths() -> list[int]:
-    """Columns of a product: some that are fewer than a vector, and tails of 0 to 10 columns after
-    each of the first vectors and panels."""
+    """Numbers of columns: some below a vector, and 0 to 10 after each of the first vectors and
+    panels.
+    """
     _, columns = _panel()
     begins = {0, LANES, columns, 2 * columns}
     return sorted({begin + tail for begin in begins for tail in range(11)} - {0})
 
 
 def _some_widths() -> list[int]:
-    """Columns with the tails that are multiplied as vectors of rows, and with one more."""
+    """Numbers of columns with tails that are multiplied as vectors of rows, and with one column
+    more.
+    """
     _, columns = _panel()
     begins = {0, columns - LANES, columns}
     tails = (0, 1, 4, 5, 9, 10)
@@ -71,7 +75,7 @@ def _some_widths() -> list[int]:
 
 
 def _over_all(matrix: Array, axis: int) -> Array:
-    """A matrix as an array over rows, terms and columns, which does not depend on one of them."""
+    """A matrix as an array over rows, terms and columns, with stride 0 along the one it lacks."""
     shape, strides = list(matrix.shape), list(matrix.strides)
     shape.insert(axis, 1)
     strides.insert(axis, 0)
@@ -79,13 +83,13 @@ def _over_all(matrix: Array, axis: int) -> Array:
 
 
 def _arrays(x: Array, y: Array, out: Array) -> Sequence[Array]:
-    """A product's operands and result, over rows, terms and columns of each product."""
+    """The operands and the result of a product, over rows, terms and columns."""
     rank = out.ndim
     return [_over_all(x, rank), _over_all(y, rank - 2), _over_all(out, rank - 1)]
 
 
 def _sums(x: Array, y: Array) -> Array:
-    """The product of two matrices as the machine adds it up."""
+    """The product of two matrices, added in the machine's order."""
     total = np.zeros((len(x), y.shape[1]), np.float32)
     left, right = x.astype(np.float32), y.astype(np.float32)
     with np.errstate(all="ignore"):
@@ -132,7 +136,7 @@ def _all_sizes(cases: Iterable[tuple[int, int, int]], rare: int = 0) -> int:
 
 
 def heights_and_widths() -> int:
-    """All heights with some widths, and some heights with all widths, of short sums."""
+    """Short sums: all heights with some widths, and some heights with all widths."""
     pairs = {*product(_heights(), _some_widths()), *product(_some_heights(), _widths())}
     return _all_sizes((rows, 3, columns) for rows, columns in sorted(pairs))
 
@@ -144,7 +148,7 @@ def long_sums() -> int:
         for i, terms in enumerate(DEPTHS)
         for j, rows in enumerate(_some_heights())
         for k, columns in enumerate(_some_widths())
-        # A quarter of the pairs of a height and a width, the others with the next depths.
+        # A quarter of the pairs of a height and a width per depth; the next depths take the others.
         if (i + j + k) % 4 == 0
     )
 
@@ -155,7 +159,7 @@ def rare_numbers() -> int:
 
 
 def added_partials() -> int:
-    """Partial sums that are added up where the first one is, as split reductions are."""
+    """Partial sums that are added into the first one, as in split reductions."""
     count = 0
     rows, columns = _panel()
     heights = 1, rows // 3 + 1, rows, 3 * rows - 1
@@ -185,13 +189,13 @@ def added_partials() -> int:
 
 
 def _known(x: Array, y: Array, out: Array, history: History, scratch: Scratch) -> Products:
-    """A call whose operands are variables that have been written whole."""
+    """A call whose operands are variables that have been written completely."""
     view = (BATCHES if out.ndim == 3 else MATRICES), _arrays(x, y, out)
     return Products(view, view, history.stamps, scratch)
 
 
 def _history() -> History:
-    """The history of two variables that share no bytes and have been written whole."""
+    """The history of two variables that share no bytes and have been written completely."""
     history = History([np.array([i]) for i in range(2)], [True, True])
     for stamp in history.stamps:
         stamp.write(True)
@@ -231,7 +235,7 @@ def joined_parts() -> int:
     for terms, row_cuts, column_cuts in product((4, 300), cuts_of_rows, cuts_of_columns):
         height, width = max(row_cuts) + 5, max(column_cuts) + 9
         x, y = numbers(5, (height, terms)), numbers(6, (terms, width))
-        # Results lie further apart than the rows and columns that they are of.
+        # The results are further apart than the operands' rows and columns are.
         gap = 3
         shape = height + gap * len(row_cuts), width + gap * len(column_cuts)
         out, wanted = room(shape, np.float32), room(shape, np.float32)
@@ -262,7 +266,7 @@ def _moved(part: slice, by: int) -> slice:
 
 
 def places_and_types() -> int:
-    """float16 operands and results, at strides, in reverse, and away from multiples of 64."""
+    """float16 operands and results, with strides, reversed, and not aligned to 64 bytes."""
     rows, columns = _panel()
     f, h = np.dtype(np.float32), np.dtype(np.float16)
     count = 0
@@ -280,7 +284,7 @@ def places_and_types() -> int:
 
 
 def _at(values: Array, place: str) -> Array:
-    """A copy of a matrix at a place of some kind."""
+    """A copy of a matrix at a given kind of place."""
     unit, (height, width) = values.itemsize, values.shape
     strides = {
         "contiguous": (width * unit, unit),
@@ -319,7 +323,7 @@ def short_runs() -> int:
 
 
 def many_panels() -> int:
-    """So many rows that they are cut into blocks, and units that threads share, in any order."""
+    """So many rows that they are cut into blocks, in units that threads share, in any order."""
     rows, columns = _panel()
     sizes = [(2 * LEAST_PANELS * rows + 1, 400, columns + 9), (2 * LEAST_PANELS * rows, 800, 1)]
     for height, terms, width in sizes:

@@ -1,4 +1,5 @@
-"""Copies from tile to tile whose runs are of every kind, length and width."""
+"""Cases of the routes kernel: copies from tile to tile with runs of every kind, length and
+width."""
 
 from __future__ import annotations
 
@@ -34,12 +35,12 @@ DTYPES = tuple(map(np.dtype, (np.uint8, np.float16, np.float32, np.float64)))
 """A dtype of each width."""
 
 DRAWN = 40
-"""Copies between layouts that are drawn at random, always the same ones."""
+"""The number of copies between random layouts, which are the same in each run."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """Sources with their moves, what they are copied to, and the dtype."""
+    """A copy: its sources and their moves, its destination, and the dtype."""
 
     sources: tuple[Layout, ...]
     moves: tuple[Space, ...] | None
@@ -53,7 +54,9 @@ class Copy:
 
 
 def check(case: str, copy: Copy, in_units: bool = False) -> bool:
-    """Copy on tiles of their own, and compare all of their bytes; False if there are no routes."""
+    """Copy on separate tiles with kernels and with NumPy, and compare; False if there are no
+    routes.
+    """
     places, row = list[int](), 0
     for layout in copy.layouts:
         places.append(row)
@@ -83,7 +86,7 @@ def _blocks(copy: Copy, memory: Array, places: Sequence[int]) -> list[Blocks]:
 
 
 def _must(case: str, copy: Copy, in_units: bool = False) -> None:
-    """As check, for a copy that has routes."""
+    """Like check, for a copy that must have routes."""
     need(case, check(case, copy, in_units), "there are no routes")
 
 
@@ -94,14 +97,14 @@ def _cut(shape: Sequence[int], parts: Sequence[int], first_tile: int = 0) -> Lay
 
 
 def _moved(sizes: Sequence[int], axes: Sequence[AxisMap], fill: float = 0.0) -> Space:
-    """A move that reads a tensor along these axes, and gives one of these sizes."""
+    """A move that reads a tensor through these axes, and gives a tensor of these sizes."""
     dims = tuple(Dim(f"d{d}", n) for d, n in enumerate(sizes))
     result = AccessMap(tuple(AxisMap(n, ((d, 1),)) for d, n in enumerate(sizes)))
     return Space(dims, (AccessMap(tuple(axes), fill),), (result,))
 
 
 SIDES = (1, LEAST_SIDE - 1, LEAST_SIDE, LEAST_SIDE + 1, 9, LANES, LANES + 1, 2 * LANES + 3)
-"""Rows and columns of what is transposed: too few, whole vectors, and tails."""
+"""Rows and columns of transposed matrices: too few to transpose, whole vectors, and tails."""
 
 
 def transposed() -> int:
@@ -123,7 +126,7 @@ def transposed() -> int:
 
 
 def lengths_of_runs() -> int:
-    """Rows of all lengths up to a vector and more, whole and from two tiles."""
+    """Rows of all lengths up to more than a vector, whole and from two tiles."""
     count = 0
     for i, length in enumerate((*range(1, LANES + 3), 31, 32, 33, 63, 64, 65, 129)):
         k = i % len(DTYPES)
@@ -160,7 +163,9 @@ def gathered_pieces() -> int:
 
 
 def windows() -> int:
-    """Windows that overlap and reach outside, where they are filled, with rows of all lengths."""
+    """Windows that overlap and reach outside the tensor, where they are filled, with rows of all
+    lengths.
+    """
     count = 0
     for length, (step, reach), dtype in product((1, 5, LANES, 21), ((1, 3), (2, 2)), DTYPES):
         channels, rows = 3, 6
@@ -182,7 +187,7 @@ def windows() -> int:
 
 
 def replicas() -> int:
-    """Blocks that several tiles hold: contiguous ones, and ones with gaps between their rows."""
+    """Blocks that several tiles hold, contiguous or with gaps between their rows."""
     count = 0
     for length, copies, parts in product((1, 7, LANES + 1, 41), (2, 5), (1, 2)):
         shape, dtype = (4, length), DTYPES[count % len(DTYPES)]
@@ -195,7 +200,7 @@ def replicas() -> int:
 
 
 def joined_and_padded() -> int:
-    """Tensors side by side, and a tensor in the middle of a larger one that is filled."""
+    """Tensors joined side by side, and a tensor padded on all sides."""
     count = 0
     for length, dtype in product((1, 5, LANES - 1, LANES + 2), DTYPES):
         rows = 5
@@ -220,7 +225,7 @@ def joined_and_padded() -> int:
 
 
 def _held(draw: Random, shape: tuple[int, ...]) -> Layout:
-    """A layout in which each element has one owner, perhaps with replicas."""
+    """A random layout in which each element has one owner, perhaps with replicas."""
     order = draw.sample(range(len(shape)), len(shape))
     left, cuts = 12, list[Cut]()
     for d in order:
@@ -262,7 +267,7 @@ def drawn_layouts() -> int:
 
 
 def shared_work() -> int:
-    """Many cells and long rows, by units that threads share, in any order."""
+    """Many cells and long rows, in units that threads share, in any order."""
     shapes = (64, 600), (37, 2111)
     for shape, in_units in product(shapes, (False, True)):
         rows, columns = shape

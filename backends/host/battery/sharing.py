@@ -1,4 +1,4 @@
-"""Units of work that several threads share: each is done once, whatever the number of threads."""
+"""Cases of shared units of work: each unit is done once, whatever the number of threads."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from ..threads import Threads
 from .comparing import Battery, Differs
 
 CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4)
-"""A kernel's code as numba calls it: addresses of its result and of what it raises, then a table,
-the first part, the end, and room."""
+"""The signature of a kernel as numba calls it: the addresses of its result and of its exception,
+then a table, the first part, the end, and room.
+"""
 
 ROOM = 192
 """Bytes of room of each call."""
 
 
 class _Noted:
-    """A kernel of Python's that notes which parts it does, and in which room."""
+    """A kernel in Python that records the parts that it does, and the room it gets."""
 
     def __init__(self) -> None:
         self.parts: list[tuple[int, int]] = []
@@ -40,7 +41,7 @@ class _Noted:
 
 @contextmanager
 def _threads(count: int) -> Generator[Threads]:
-    """Threads of a battery's own, which end with it."""
+    """Separate threads for the battery, which end with the block."""
     threads = Threads(count)
     try:
         yield threads
@@ -49,7 +50,7 @@ def _threads(count: int) -> Generator[Threads]:
 
 
 def _check(case: str, threads: Threads, units: int) -> None:
-    """Share a call of some units, of uneven numbers of parts."""
+    """Share a call of some units that have different numbers of parts."""
     noted = _Noted()
     table = np.zeros(1, np.int64)
     cuts = np.cumsum([3, *(1 + i % 4 for i in range(units))], dtype=np.int64)
@@ -65,7 +66,7 @@ def _check(case: str, threads: Threads, units: int) -> None:
 
 
 def numbers_of_threads() -> int:
-    """One to seven threads, and numbers of units around theirs, often."""
+    """One to seven threads, and numbers of units around the number of threads, many times."""
     count = 0
     for number in (1, 2, 3, 7):
         with _threads(number) as threads:

@@ -1,7 +1,7 @@
 # pyright: basic
 """Intrinsics for memory that several threads use at once. Needs numba.
 
-Every access is sequentially consistent: all threads see all of them in one order.
+Every access is sequentially consistent: all threads see all accesses in the same order.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSES = {
     "aarch64": ("llvm.aarch64.hint", (1,)),
     "arm64": ("llvm.aarch64.hint", (1,)),
 }
-"""By processor, the instruction that tells it that a loop waits for memory, and its arguments."""
+"""By processor, the instruction for loops that wait for memory, and its arguments."""
 
 
 def _pointer(builder, address):
@@ -56,9 +56,9 @@ def atomic_write(context, address, value):
 
 
 def _change(operation):
-    """The intrinsic that changes the int64 at an address by a value, and returns what it was.
+    """An intrinsic that changes the int64 at an address by a value, and returns the previous one.
 
-    operation: LLVM's name of what it does with the two.
+    operation: LLVM's name of the operation on the two.
     """
 
     @intrinsic
@@ -76,7 +76,7 @@ def _change(operation):
 
 
 atomic_add, atomic_swap = (_change(operation) for operation in ("add", "xchg"))
-"""What adds to an int64, and what stores another one there."""
+"""Intrinsics that add to an int64, and that replace it."""
 
 
 @intrinsic

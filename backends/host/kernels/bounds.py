@@ -1,12 +1,12 @@
 # pyright: basic
-"""The kernel that computes error bounds, and how much of them errors take. Needs numba.
+"""The kernel that computes error bounds and the ratio of errors to them. Needs numba.
 
 It does the operations of reference/merged.py, stages.py and compare.py in their order, on blocks of
-elements that stay in the first cache, so that its bounds are theirs to the bit. Masks are bits of
-integers. Each task of a block is a kernel of its own, which is called at its address, so that it is
-compiled once.
+elements that stay in the first-level cache, so that its bounds equal theirs to the bit. Masks are
+bits of integers. Each task of a block is a separate kernel, called at its address, so that it is
+compiled only once.
 
-A loop writes one array: LLVM makes vectors of a loop only if few pairs of arrays may overlap.
+A loop writes one array: LLVM vectorises a loop only if few pairs of arrays may overlap.
 """
 
 from __future__ import annotations
@@ -101,20 +101,21 @@ from .vectors import (
 )
 
 BLOCK = 256
-"""Elements that are done at a time."""
+"""Elements that are handled at a time."""
 
 ROW_BYTES = 8 * BLOCK
 
 VALUE, ERROR, LEAST, LOW, HIGH = range(5)
 ROWS_OF_VALUE = 5
-"""Rows of a known value: itself, its error, what it is never below, and the ends of its interval.
-"""
+"""Rows of a known value: the value, its error, its lower bound, and the two ends of its
+interval."""
 
 KNOWN_BYTES = ROWS_OF_VALUE * ROW_BYTES
 
 MADE, CONDITION, DEVIATION, CONSTANTS, MARKS, RESULTS, FIRST_ROWS = range(7)
-"""Rows of a stage: what its function makes of a point, its condition and deviation, a constant, and
-marks; the actual results. The rows of further operands follow."""
+"""Rows of a stage: its function's value at a point, its condition and deviation, a constant, and
+marks; the actual results. The rows of further operands follow.
+"""
 
 IS_LOST, IS_UNKNOWN, IS_ROUGH, MAY_BE_BELOW = 1, 2, 4, 8
 
@@ -131,8 +132,8 @@ F64 = ir.DoubleType()
 def _reader(kind, size, numba_type):
     """The intrinsic that reads an element of an array at an address.
 
-    size: bytes of an element. LLVM makes vectors of a loop if each array begins at a pointer that
-    does not change in it.
+    size: bytes of an element. LLVM vectorises a loop if each array begins at a pointer that the
+    loop does not change.
     """
 
     @intrinsic
@@ -194,7 +195,9 @@ _larger, _smaller = _extreme(">"), _extreme("<")
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def step(values, code, operand, n):
-    """Apply a step of a function to values; operand: the other operand, which is no values."""
+    """Apply a step of a function to values. operand: the other operand; it must not overlap the
+    values.
+    """
     r, other = values, operand
     op, is_reversed = code & ~REVERSED, code & REVERSED
     if op == ADD:
@@ -251,7 +254,7 @@ def fetch(row, more, begin, n):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def begin_bounds(table, bounds, values, sizes, errors, n):
-    """The bounds of merged values, once they are rounded to the type of the result."""
+    """The bounds of merged values, after rounding to the type of the result."""
     bound, value, size, error = bounds, values, sizes, errors
     numbers = read_long(table + NUMBERS_OF_BOUND * 8)
     by = read_long(table + MERGED_BY * 8)
@@ -298,7 +301,7 @@ def begin_bounds(table, bounds, values, sizes, errors, n):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def begin_least(table, leasts, values, sizes, errors, n):
-    """What no correct machine is below before the stages: 0, or -inf."""
+    """The lower bound of a correct machine's value before the stages: 0, or -inf."""
     least, value = leasts, values
     by = read_long(table + MERGED_BY * 8)
     if by == SUMMED and read_long(table + NEVER_BELOW * 8):
@@ -320,9 +323,9 @@ def begin_least(table, leasts, values, sizes, errors, n):
 
 @compiled("void(int64, int64)", **OPTIONS)
 def ends(known, n):
-    """The ends of the interval that each value is in. known: the rows of a known value.
+    """The ends of each value's interval. known: the rows of a known value.
 
-    An end is np.nextafter of the value and its error, which moves its bits by one.
+    An end is np.nextafter of value minus or plus error, computed by changing its bits by one.
     """
     value, error = known + VALUE * ROW_BYTES, known + ERROR * ROW_BYTES
     least = known + LEAST * ROW_BYTES
@@ -358,7 +361,7 @@ def ends(known, n):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def mark(marks, known, numbers, is_pole, is_positive, n):
-    """Note where an operand has an error, and where nothing is known of a function of it."""
+    """Mark where an operand has an error, and where nothing is known about a function of it."""
     value, error = known + VALUE * ROW_BYTES, known + ERROR * ROW_BYTES
     flags, largest = marks, get(numbers, RESULT_LARGEST)
     for i in range(n):
@@ -374,10 +377,10 @@ def mark(marks, known, numbers, is_pole, is_positive, n):
 
 @compiled("void(int64, int64, int64, int64, int64)", **OPTIONS)
 def look(made_rows, into, numbers, place, n):
-    """Take notice of what a function makes of a point.
+    """Update a stage with the value of its function at a point.
 
     made_rows: the rows of a stage. into: those of its known value. place: the address of the
-    stage's error in units of roundoff; negative for the first point, which is that of the value.
+    stage's error in units of roundoff; negative for the first point, which is the value itself.
     """
     made = made_rows + MADE * ROW_BYTES
     condition = made_rows + CONDITION * ROW_BYTES
@@ -410,7 +413,7 @@ def look(made_rows, into, numbers, place, n):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def end_stage(made_rows, into, numbers, n):
-    """The error of a stage's value, and what that is never below."""
+    """Compute the error and the lower bound of a stage's value."""
     condition = made_rows + CONDITION * ROW_BYTES
     deviation = made_rows + DEVIATION * ROW_BYTES
     flags = made_rows + MARKS * ROW_BYTES
@@ -442,10 +445,10 @@ def read_actual(table, row, begin, n):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def compare(results, values, bounds, numbers, worst, n):
-    """Put the largest ratio of error to bound at an address, if it is larger than what is there.
+    """Store the largest ratio of error to bound at an address, if it is larger than the one there.
 
-    results: replaced by the ratios. The bits of ratios are in their order, and those of a NaN are
-    larger than any.
+    results: replaced by the ratios. The bits of ratios sort like the ratios, and those of a NaN are
+    the largest.
     """
     actual, value, bound = results, values, bounds
     bits, largest = results, get(numbers, ACTUAL_LARGEST)
@@ -467,7 +470,7 @@ def compare(results, values, bounds, numbers, worst, n):
 
 @compiled("int64(int64, int64, int64)", **OPTIONS)
 def _operand_row(operand, point, room):
-    """The row of an operand at one of its points: its value, or an end of its interval."""
+    """The row of an operand at one of its points: the value, or an end of its interval."""
     if operand <= FURTHER_OPERAND:
         return room + (FIRST_ROWS + FURTHER_OPERAND - operand) * ROW_BYTES
     return (
@@ -544,13 +547,13 @@ CODES = (
 
 @compiled("int64(int64, int64, int64)", **OPTIONS)
 def largest_ratio(table, count, room):
-    """The bits of the largest ratio of error to bound of so many results.
+    """The bits of the largest ratio of error to bound among `count` results.
 
-    room: the address of room for rows, and for a number.
+    room: the address of memory for rows, and for a number.
     """
     stages, further = read_long(table + STAGE_COUNT * 8), read_long(table + FURTHER_COUNT * 8)
     worst = room
-    # The rows of known values lie before those of stages, the first ones last.
+    # The rows of known values lie before those of stages, in reverse order.
     room += LINE * 8 + KNOWN_BYTES * (1 + stages)
     first_known, last_known = room - KNOWN_BYTES, room - (stages + 1) * KNOWN_BYTES
     numbers, more = read_long(table + NUMBERS_OF_BOUND * 8), read_long(table + FURTHER * 8)
@@ -585,7 +588,7 @@ def largest_ratio(table, count, room):
             call_at(read_long(table + STAGE_CODE * 8), (table, s, room, n))
         last, flags = last_known + VALUE * ROW_BYTES, marks
         for i in range(n):
-            # An infinity or NaN is expected only if nothing that may have overflowed went into it.
+            # An infinity or NaN is certain only if no value that may have overflowed is involved.
             is_unknown = get_bits(flags, i) & IS_UNKNOWN and not abs(get(last, i)) < INFINITY
             put(last, i, 0.0 if is_unknown else get(last, i))
         bounds = last_known + ERROR * ROW_BYTES

@@ -2,12 +2,12 @@
 """The kernels that compute chains of elementwise steps, and merge rows. Needs numba.
 
 A chain takes one vector from each of several rows, or several vectors of one row, and does all of
-its steps on them before it goes on. A step merges what it reads into a total, from as many places
-in turn as it says, or stores the total. It is a row of int64, whose columns `tables` names.
+its steps on them before it continues. A step merges its operand into a total, from one or more
+places in turn, or stores the total. A step is a row of int64, whose columns `tables` names.
 
-The memory that a step reads or writes is named by a column of an address table, which has the
-address of the row of each vector. Places are offsets from it, in bytes, and so are the elements of
-a row.
+A column of an address table names the memory that a step reads or writes: it has the address of
+each vector's row. Places are offsets from these addresses in bytes, and so are the elements of a
+row.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ OPERATIONS = {
     MIN: _min,
     ROUND: _round,
 }
-"""What each step computes of the total and its operand."""
+"""The value that each step computes from the total and its operand."""
 
 DIRECT = [
     *((op, kind, NO_OPERAND) for op in (TAKE, ADD) for kind in (FLOATS, FLOAT)),
@@ -142,12 +142,15 @@ DIRECT = [
     *((MAX, kind, NO_OPERAND) for kind in (FLOATS, CONSTANT)),
     (MUL, FLOAT, NO_OPERAND),
 ]
-"""Steps, as (operation, kind of operand, kind of factor), that merge an operand as it is loaded:
-most of what networks do. Other steps load their operand first, then multiply it, then merge it."""
+"""Steps, as (operation, kind of operand, kind of factor), that merge an operand as it is loaded.
+
+Most steps of networks are of these kinds. Other steps load their operand first, then multiply it,
+then merge it.
+"""
 
 
 def _switch(builder, number, cases, otherwise=lambda: None):
-    """Branch on a number. cases: by number, what builds its code."""
+    """Branch on a number. cases: by number, a function that builds the branch's code."""
     end, rest = (builder.append_basic_block(name) for name in ("switched", "otherwise"))
     switch = builder.switch(number, rest)
     for key, build in cases.items():
@@ -163,7 +166,7 @@ def _switch(builder, number, cases, otherwise=lambda: None):
 
 
 class _Operand(NamedTuple):
-    """An operand of a step, or its factor, as the columns of the step say."""
+    """An operand of a step, or its factor, as described by the step's columns."""
 
     kind: Any
     places: Any
@@ -174,8 +177,8 @@ class _Operand(NamedTuple):
 class _Steps:
     """Builds the steps of a chain on CHAIN_VECTORS vectors.
 
-    n: lanes of each vector, or None for all of them. first: the element of its row that each vector
-    begins with.
+    n: the number of used lanes of each vector, or None for all. first: the number of the element in
+    its row at which each vector begins.
     """
 
     def __init__(self, context, builder, n, addresses, first):
@@ -187,13 +190,13 @@ class _Steps:
             [cgutils.alloca_once(builder, self.vector) for _ in range(CHAIN_VECTORS)]
             for _ in range(2)
         )
-        # One array, whose address is taken: rarely used, it stays out of registers. Behind the
-        # places are those of the operands of a function.
+        # An array whose address is taken stays out of registers, which is fine because it is rarely
+        # used. Behind the places are those of the operands of a function.
         places = ir.ArrayType(self.vector, (SAVED_PLACES + 2) * CHAIN_VECTORS)
         saved = cgutils.alloca_once(builder, places)
         self.saved = builder.ptrtoint(saved, I64)
         if n is not None:
-            # The first elements of pairs end one element early.
+            # The first elements of pairs end one element earlier.
             span = builder.sub(builder.add(self.lanes.n, self.lanes.n), ir.Constant(I64, 1))
             self.pairs = (
                 FirstLanes(builder, span),
@@ -203,7 +206,7 @@ class _Steps:
             self.pairs = (self.lanes, self.lanes)
 
     def begin(self):
-        """Make the totals undefined, so that no register holds old ones."""
+        """Make the totals undefined, so that no register must keep old ones."""
         for each in (*self.totals, *self.loaded):
             self.builder.store(ir.Constant(self.vector, ir.Undefined), each)
 
@@ -289,7 +292,7 @@ class _Steps:
         _switch(builder, op, self._merges())
 
     def _places(self, operand, index):
-        """A function from a vector's number to its address, at one of a step's places."""
+        """A function that maps a vector's number to its address, at one of a step's places."""
         builder = self.builder
         begin = plus(builder, self.addresses, operand.column, ADDRESS_LINE_BYTES)
         place = load_long(builder, plus(builder, operand.places, index, 8))
@@ -302,7 +305,7 @@ class _Steps:
         return at
 
     def _loads(self, operand):
-        """By kind of operand in memory, the function that loads a vector of it."""
+        """By kind of operand in memory, a function that loads a vector."""
         builder, lanes = self.builder, self.lanes
 
         def widened(found):
@@ -320,7 +323,7 @@ class _Steps:
         }
 
     def _every_second(self, at):
-        """Every second float. Those in between are read too, but none beyond the last."""
+        """Every second float. The floats in between are read too, but none after the last."""
         low = self.pairs[0].load(F32, at)
         high = self.pairs[1].load(F32, plus(self.builder, at, ir.Constant(I64, LANES - 1), 4))
         chosen = [2 * i if 2 * i < LANES else 2 * i + 1 for i in range(LANES)]
@@ -332,7 +335,7 @@ class _Steps:
         return splat(self.builder, value)
 
     def _merges(self):
-        """By operation, what merges the loaded operands into the totals."""
+        """By operation, a function that merges the loaded operands into the totals."""
         builder = self.builder
 
         def merger(operation, is_reversed):
@@ -355,7 +358,7 @@ class _Steps:
         }
 
     def _apply(self, first, second):
-        """Compute a function of the totals and the loaded operands, in this order or the other."""
+        """Apply a function to the totals and the loaded operands, in this order or the reverse."""
         builder = self.builder
         size = 4 * LANES * CHAIN_VECTORS
         room = [
@@ -379,7 +382,7 @@ class _Steps:
             builder.store(load(builder, self.vector, at), total)
 
     def _stores(self, operand):
-        """By kind of memory, what stores the totals."""
+        """By kind of memory, a function that stores the totals."""
         builder, lanes = self.builder, self.lanes
 
         def store(is_narrow, is_strided):
@@ -396,7 +399,7 @@ class _Steps:
 
             return put_all
 
-        # One element is a vector of one lane.
+        # A single element is a vector of one lane.
         return {
             **dict.fromkeys((FLOATS, FLOAT), store(False, False)),
             **dict.fromkeys((HALVES, HALF), store(True, False)),
@@ -415,7 +418,7 @@ class _Steps:
 
 
 def _steps_of(is_whole):
-    """The intrinsic that does all steps on vectors of LANES elements, or of fewer."""
+    """The intrinsic that runs all steps on whole vectors, or on vectors of fewer elements."""
 
     @intrinsic
     def do_steps(context, steps, count, addresses, first, n):
@@ -438,7 +441,7 @@ do_whole, do_part = (_steps_of(is_whole) for is_whole in (True, False))
 
 @compiled("void(int64, int64, int64, int64, int64)", **OPTIONS)
 def chain_steps(steps, count, addresses, first, last):
-    """Do all steps on the elements from first to last of the rows that an address table names."""
+    """Run all steps on the elements from first to last of the rows in an address table."""
     whole = last - (last - first) % LANES
     for i in range(first, whole, LANES):
         do_whole(steps, count, addresses, i, LANES)
@@ -466,7 +469,7 @@ def put_longs(context, out, begin, steps):
 
 @compiled("void(int64, int64, int64)", **OPTIONS)
 def _repeat(table, full, width):
-    """Give the vectors after the first full ones the addresses of the last full one."""
+    """Set the addresses of the vectors after the first `full` ones to that of the last of these."""
     for s in range(width):
         line = table + s * ADDRESS_LINE_BYTES
         for i in range(full, CHAIN_VECTORS):
@@ -475,9 +478,10 @@ def _repeat(table, full, width):
 
 @compiled("void(int64, int64, int64)", **OPTIONS)
 def _begin(head, row, room):
-    """Put where each memory is at a row into the room, and the row's indices.
+    """Store the address of each memory at a row, and the row's indices, in the room.
 
-    The room holds a line of addresses per memory, then where each memory is now, then indices.
+    The room holds a line of addresses per memory, then the current address of each memory, then
+    indices.
     """
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     starts, sizes = read_long(head + STARTS * 8), read_long(head + SIZES * 8)
@@ -498,7 +502,7 @@ def _begin(head, row, room):
 
 @compiled("void(int64, int64, int64)", **OPTIONS)
 def _advance(head, take, room):
-    """Go on by some rows, at most to the end of the last dimension but one."""
+    """Advance by some rows, at most to the end of the second-to-last dimension."""
     sizes, strides = read_long(head + SIZES * 8), read_long(head + STRIDES * 8)
     width = read_long(head + MEMORIES * 8)
     d = read_long(head + RANK * 8) - 2
@@ -521,9 +525,10 @@ def _advance(head, take, room):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def along_rows(head, row, rows, first, last, room):
-    """Do some elements of some rows one by one, with consecutive vectors of a row side by side.
+    """Run the steps on some elements of some rows, row by row, with consecutive vectors side by
+    side.
 
-    first: a multiple of LANES; last: one, too, or the end of the rows.
+    first: a multiple of LANES. last: a multiple too, or the end of the rows.
     """
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
@@ -552,7 +557,7 @@ def along_rows(head, row, rows, first, last, room):
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def across_rows(head, row, rows, first, last, room):
-    """Do some elements of some rows, with CHAIN_VECTORS rows side by side."""
+    """Run the steps on some elements of some rows, with CHAIN_VECTORS rows side by side."""
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
     code = read_long(head + STEPS_CODE * 8)
@@ -566,7 +571,7 @@ def across_rows(head, row, rows, first, last, room):
         take = min(CHAIN_VECTORS - full, size - read_long(index), rows - done)
         for s in range(width):
             line = s * ADDRESS_LINE_BYTES
-            # This may write beyond the line's first half, but not beyond its second.
+            # This may write beyond the line's first half, but not beyond its second half.
             put_longs(room + line + full * 8, read_long(here + s * 8), ramps + line)
         full += take
         done += take
@@ -584,7 +589,7 @@ CODES = CHAIN_STEPS, code_address(along_rows), code_address(across_rows)
 
 @compiled("void(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def _do_rows(head, row, rows, begin, end, room):
-    """Do some elements of some rows, in the order that takes fewer steps."""
+    """Run the steps on some elements of some rows, in the order with fewer iterations."""
     span = read_long(head + SPAN * 8)
     whole = (end - begin) // LANES
     part = 1 if end - begin > whole * LANES else 0
@@ -599,8 +604,11 @@ def _do_rows(head, row, rows, begin, end, room):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def chain(head, begin, end, room):
-    """Do all steps on some rows of an array, or on some spans of CHAIN_VECTORS vectors of every
-    row. head: the address of a chain's table."""
+    """Run all steps on some rows of an array, or on some spans of CHAIN_VECTORS vectors of every
+    row.
+
+    head: the address of a chain's table.
+    """
     rank, sizes = read_long(head + RANK * 8), read_long(head + SIZES * 8)
     columns, rows = read_long(sizes + (rank - 1) * 8), 1
     if read_long(head + CUTS_COLUMNS * 8):
@@ -617,8 +625,11 @@ CHAIN = code_address(chain)
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def merge(head, begin, end, room):
-    """Do all steps on rows that are anywhere: on some groups of CHAIN_VECTORS rows, each in several
-    spans of columns. head: the address of a table as `tables` says."""
+    """Run all steps on rows at arbitrary addresses.
+
+    The work is divided into groups of CHAIN_VECTORS rows, each in several spans of columns.
+    head: the address of a table as described in `tables`.
+    """
     columns, span = read_long(head + MERGE_COLUMNS * 8), read_long(head + MERGE_SPAN * 8)
     steps, count = read_long(head + MERGE_STEPS * 8), read_long(head + MERGE_STEP_COUNT * 8)
     tables, size = read_long(head + MERGE_TABLES * 8), read_long(head + MERGE_TABLE_BYTES * 8)

@@ -35,9 +35,9 @@ from .vectors import (
 
 
 def _box(mover):
-    """The intrinsic that copies runs along three dimensions.
+    """An intrinsic that copies runs along three dimensions.
 
-    mover: builds what copies the run at (target, source), given a builder and the run's length.
+    mover: builds the copy of the run at (target, source), given a builder and the run's length.
     """
 
     @intrinsic
@@ -71,7 +71,7 @@ def _box(mover):
 
 
 def _elements(kind):
-    """What copies runs of one element of a type, at any address."""
+    """A mover of runs of one element of a type, at any address."""
 
     def mover(builder, run):
         del run
@@ -87,7 +87,7 @@ def _elements(kind):
 
 
 def _words(builder, run):
-    """What copies runs of at most LANES words: one masked vector each."""
+    """A mover of runs of at most LANES words: one masked vector each."""
     some = FirstLanes(builder, run)
     return lambda target, source: some.store(target, some.load(I32, source))
 
@@ -100,8 +100,8 @@ copy_box1, copy_box2, copy_box4, copy_box8 = (_box(_elements(kind)) for kind in 
 def copy_runs(table, first, last, source, target):
     """Copy all runs along the dimensions from first to last.
 
-    The last three of these are loops of their own. The indices of the others are kept in the last
-    columns of the table, and are zero before and after.
+    The last three of these are separate loops. The indices of the other dimensions are kept in the
+    last columns of the table, and are zero before and after.
     """
     rank, run = read_long(table + COPY_RANK * 8), read_long(table + COPY_RUN * 8)
     kind = read_long(table + COPY_KIND * 8)
@@ -160,7 +160,7 @@ COPY_RUNS = code_address(copy_runs)
 def _copy(table, copy_runs, scratch):
     """Copy one array into another of its shape. copy_runs: the address of that kernel's code.
 
-    scratch: room for one block.
+    scratch: memory for one block.
     """
     rank, run = read_long(table + COPY_RANK * 8), read_long(table + COPY_RUN * 8)
     replica = read_long(table + COPY_REPLICA * 8)
@@ -214,7 +214,7 @@ def _copy(table, copy_runs, scratch):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def copy(tables, begin, end, room):
-    """Copy some of the pieces of an array. tables: as `tables` says, one after another."""
+    """Copy some of the pieces of an array. tables: one after another, as described in `tables`."""
     size = (COPY_HEAD + 4 * read_long(tables + COPY_RANK * 8)) * 8
     for i in range(begin, end):
         table = tables + i * size

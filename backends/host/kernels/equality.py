@@ -14,8 +14,10 @@ from .vectors import I64, intrinsic, read1, read2, read4, read_long, write_long
 
 @intrinsic
 def _bytes_differ(context, left, right, n):
-    """Which bits of n contiguous bytes differ anywhere: vectors of 64, then a power of two at a
-    time."""
+    """The bits in which any of n contiguous bytes differ.
+
+    Compares vectors of 64 bytes, then powers of two.
+    """
     del context
 
     def generate(context, builder, sig, arguments):
@@ -60,7 +62,7 @@ def _bytes_differ(context, left, right, n):
 
 @compiled("int64(int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def _elements_differ(left, right, unit, n, left_step, right_step):
-    """Which bits of n elements at strides differ anywhere."""
+    """The bits in which any of n strided elements differ."""
     seen = 0
     if unit == 4:
         for _ in range(n):
@@ -83,9 +85,9 @@ def _elements_differ(left, right, unit, n, left_step, right_step):
 
 @compiled("int64(int64)", **OPTIONS)
 def differ(table):
-    """Whether two arrays of one shape, which have elements and at least two axes, differ in a bit.
+    """Whether two arrays of one shape differ in any bit. They have elements, and at least two axes.
 
-    The last two axes are loops of their own. The indices of the others are kept in the last columns
+    The last two axes are separate loops. The indices of the other axes are kept in the last columns
     of the table, and are zero before and after, unless the arrays differ.
     """
     rank, unit = read_long(table + EQUAL_RANK * 8), read_long(table + EQUAL_UNIT * 8)

@@ -1,8 +1,8 @@
 # pyright: basic
-"""The kernel that computes the functions that have a sequence of their own. Needs numba.
+"""The kernel that computes functions by sequences of their own. Needs numba.
 
-It does the instructions of codelets/sequences.py in their order on vectors of float64, without
-contracting or reordering any, so that its bytes are those of NumPy.
+It executes the instructions of codelets/sequences.py in their order on vectors of float64, without
+contracting or reordering them, so that its bytes equal NumPy's.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ BUILD = {
     "not": lambda builder, a: builder.not_(a),
     "choose": lambda builder, mask, a, b: builder.select(mask, a, b),
 }
-"""What builds each instruction but lookups, on vectors."""
+"""By instruction, a function that builds it on vectors; lookups are built separately."""
 
 
 def _look_up(builder, rows, table):
-    """The entries of a table of constants at some rows, one by one."""
+    """The entries of a table of constants at given rows, one by one."""
     kind = ir.ArrayType(F64, len(table))
     kept = cgutils.global_constant(builder, "table", ir.Constant(kind, list(table)))
     found = ir.Constant(KINDS[NUMBER], ir.Undefined)
@@ -89,7 +89,7 @@ def _look_up(builder, rows, table):
 
 
 def _build(builder, sequence, operands):
-    """The vector that a sequence makes of vectors of float64."""
+    """The vector that a sequence computes from vectors of float64."""
     values = list(operands)
     for name, given, table in sequence.instructions:
         arguments = []
@@ -113,7 +113,9 @@ def _build(builder, sequence, operands):
 
 @intrinsic
 def _do(context, number, first, second):
-    """Replace CHAIN_VECTORS vectors by a function of them, and perhaps of as many others."""
+    """Replace CHAIN_VECTORS vectors by a function of them, and optionally of as many second
+    operands.
+    """
     del context
 
     def generate(context, builder, sig, arguments):
@@ -143,9 +145,10 @@ def _do(context, number, first, second):
 
 @compiled("void(int64, int64, int64)", **OPTIONS)
 def functions(number, first, second):
-    """A function of CHAIN_VECTORS vectors of floats at an address, and of as many at another one.
+    """Apply a function to CHAIN_VECTORS vectors of floats at an address, and to those at another
+    one.
 
-    number: which one, as in NUMBERS. The results replace the first vectors.
+    number: the function, as in NUMBERS. The results replace the first vectors.
     """
     _do(number, first, second)
 

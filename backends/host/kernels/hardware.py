@@ -1,5 +1,5 @@
 # pyright: basic
-"""The shape of kernels, and how they are compiled. Needs numba."""
+"""The form of kernels in this process, and the decorator that compiles them. Needs numba."""
 
 from __future__ import annotations
 

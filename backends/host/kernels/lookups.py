@@ -1,5 +1,7 @@
 # pyright: basic
-"""The kernels that bring rows of tables that indices name, and replace them. Needs numba."""
+"""The kernels that copy the rows of tables that indices name, and that replace such rows. Needs
+numba.
+"""
 
 from __future__ import annotations
 
@@ -41,16 +43,19 @@ from .vectors import (
 )
 
 NONE = -(1 << 62)
-"""Where a row begins that a cell does not hold."""
+"""The address of a row that a cell does not hold."""
 
 AHEAD = 12
-"""How many lookups ahead the host is asked for a row."""
+"""The number of lookups by which rows are prefetched ahead."""
 
 
 @compiled("int64(int64, int64)", **OPTIONS)
 def _row(head, point):
-    """The row that a lookup's index names, counted from the first one that its cell holds; -1 if
-    the cell does not hold it. point: the address of the lookup's line."""
+    """The row that a lookup's index names, counted from the first row in its cell; -1 if it is not
+    there.
+
+    point: the address of the lookup's line.
+    """
     unit = read_long(head + INDEX_BYTES * 8)
     address = read_long(head + INDICES * 8) + read_long(point + POINT_INDEX * 8)
     if unit == -8 or unit == 8:
@@ -75,10 +80,10 @@ def _row(head, point):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def look_up(head, begin, end, room):
-    """Copy, for some of the lookups, the pieces of the row that an index names, or zeros if the
-    cell does not hold it.
+    """For some of the lookups, copy pieces of the row that an index names.
 
-    head: the address of a table as `tables` says.
+    Copies zeros if the cell does not hold the row. head: the address of a table as described in
+    `tables`.
     """
     result, table = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
     step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)
@@ -95,7 +100,7 @@ def look_up(head, begin, end, room):
         within = table + read_long(pieces + piece * 16 + 8)
         for k in range(count):
             if k + AHEAD < count:
-                # Rows are far apart. An address that is none is harmless here.
+                # Rows are far apart, so prefetch them. Prefetching an invalid address is harmless.
                 prefetch_to_read(within + read_long(room + (k + AHEAD) * 8))
             offset = read_long(room + k * 8)
             source = zeros if offset == NONE else within + offset
@@ -113,10 +118,10 @@ LOOK_UP = code_address(look_up)
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def replace_rows(head, begin, end, room):
-    """Copy, for each update in turn, some of its pieces over the row that an index names, if the
-    cell holds it.
+    """For each update in turn, copy some of its pieces over the row that an index names.
 
-    head: as for look_up, with the updates in the place of the table.
+    Does nothing if the cell does not hold the row. head: as for look_up, with the updates in the
+    place of the table.
     """
     result, updates = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
     step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)

@@ -86,26 +86,30 @@ from .vectors import (
 
 ROWS_AHEAD = 256
 """Terms between the prefetch of packed rows and their use. Weights of a large network come from
-memory, and without a prefetch more slowly than they are multiplied."""
+memory, which without a prefetch is slower than multiplying them.
+"""
 
 THIRD = ROWS // 3
-"""Rows of a third of a panel. Of the last panel, only the thirds that have rows are multiplied."""
+"""Rows of a third of a panel. In the last panel, only the thirds that have rows are multiplied."""
 
 TAILS = 1, 4, 9
-"""Columns after the last whole vector that are multiplied as vectors of rows, if there are at most
-so many. A row of more is cheaper as one more vector. The square of a whole number, such as the
-pixels of a square image, is one of these or 0 modulo LANES."""
+"""The numbers of columns after the last whole vector up to which they are multiplied as vectors of
+rows. A row of more columns is cheaper as one more vector. A square number, such as the number of
+pixels of a square image, is one of these or 0 modulo LANES.
+"""
 
 ROW_LANES = FORM.row_lanes
 """Elements of a vector that holds the rows of a panel."""
 
 TAIL_BEGIN = ROWS * COLUMNS * 4
-"""Of a tile of results: its rows come first, and then the columns that are multiplied as vectors of
-rows."""
+"""The offset, in bytes, in a tile of results: the rows come first, then the columns that are
+multiplied as vectors of rows.
+"""
 
 TILE_VECTORS = -(-(ROWS * COLUMNS + TAILS[-1] * ROW_LANES) // LANES)
-"""Vectors that a tile of results fills. Tiles are added up by whole vectors, so the next one begins
-after the last vector."""
+"""Vectors in a tile of results. Tiles are added up by whole vectors, so the next tile begins after
+the last vector.
+"""
 
 TILE_BYTES = TILE_VECTORS * LANES * 4
 
@@ -120,7 +124,7 @@ def _micro_kernel(vectors, height, tail=0):
     rows: [depth][ROWS]. columns: [depth][COLUMNS]. out: [ROWS][COLUMNS], and [tail][ROW_LANES] from
     TAIL_BEGIN on, whose last lanes are 0 before they are added. Each result is a chain of fused
     multiplications and additions, from zero, in the order of depth. If adds is not 0, it is added
-    to what out holds.
+    to the value in out.
     """
     vector, row_vector = ir.VectorType(F32, LANES), ir.VectorType(F32, ROW_LANES)
 
@@ -218,8 +222,11 @@ def add_vector(context, out, other):
 
 @compiled("int64(int64, int64)", **OPTIONS)
 def _tail(height, width):
-    """How many columns are multiplied as vectors of rows: those after the last whole vector, if
-    there are few, and rows for two thirds of a panel."""
+    """The number of columns that are multiplied as vectors of rows.
+
+    These are the columns after the last whole vector, if they are few, and rows fill two thirds of
+    a panel.
+    """
     rest, most = width % LANES, TAILS[1] if width > LANES else TAILS[2]
     return rest if height > 2 * THIRD and rest <= most else 0
 
@@ -229,8 +236,8 @@ def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chai
     """Multiply the first rows of a panel by the first columns of a panel, as chains that are added
     up.
 
-    If adds is not 0, the sum is added to what the tile holds. Rows from the height on are
-    undefined. spare: room for a tile.
+    If adds is not 0, the sum is added to the value in the tile. Rows from the height on are
+    undefined. spare: memory for a tile.
     """
     into = spare if adds and depth > terms_of_chain else tile
     is_narrow, tail = width <= LANES, _tail(height, width)
@@ -299,7 +306,8 @@ PACK_ROWS = code_address(pack_rows)
 
 @compiled("void(int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def pack_columns(base, size, runs, end, columns, depth, terms, panel):
-    """Pack a panel of columns of the second operand, [depth][COLUMNS]; missing ones are left.
+    """Pack a panel of columns of the second operand, [depth][COLUMNS]; missing columns are not
+    written.
 
     runs, end: addresses of the panel's runs of columns. columns, depth: addresses of the offsets of
     columns and of terms.
@@ -368,9 +376,10 @@ def clear_vector(context, out):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def pack_all_rows(head, begin, end, room):
-    """Pack some panels of rows of the first operand; those of all products are numbered in turn.
+    """Pack some panels of rows of the first operand. The panels of all products are numbered in
+    turn.
 
-    head: the address of a table as `tables` says.
+    head: the address of a table as described in `tables`.
     """
     base, size, packed = (
         read_long(head + LEFT * 8),
@@ -393,8 +402,9 @@ PACK_ALL_ROWS = code_address(pack_all_rows)
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def pack_all_columns(head, begin, end, room):
-    """Pack some panels of columns of the second operand; those of all products are numbered in
-    turn."""
+    """Pack some panels of columns of the second operand. The panels of all products are numbered in
+    turn.
+    """
     base, size, packed = (
         read_long(head + RIGHT * 8),
         read_long(head + RIGHT_BYTES * 8),
@@ -419,9 +429,10 @@ PACK_ALL_COLUMNS = code_address(pack_all_columns)
 def products(head, begin, end, room):
     """Multiply rows of one operand by columns of another: some units of a batch of products.
 
-    head: the address of a table as `tables` says. A unit is a panel of columns of a block of rows
-    of a group of products; the units of a block come one after another. room: for a packed panel of
-    columns, a tile of results for each panel of rows and a spare one, and packed rows of a block.
+    head: the address of a table as described in `tables`. A unit is a panel of columns of a block
+    of rows of a group of products; the units of a block come one after another. room: for a packed
+    panel of columns, a tile of results for each panel of rows and a spare one, and packed rows of a
+    block.
     """
     a, b, out = (
         read_long(head + LEFT * 8),
@@ -445,7 +456,7 @@ def products(head, begin, end, room):
     spans, result_spans = read_long(head + SPANS * 8), read_long(head + RESULT_SPANS * 8)
     panels = (height + ROWS - 1) // ROWS
     length, size = deep * ROWS * 4, deep * COLUMNS * 4
-    # Operands that stay packed lie product by product.
+    # Operands that stay packed are stored product by product.
     are_kept = known & ROWS_KEPT
     kept, tiles = room, room + size
     spare = tiles + per_block * TILE_BYTES
@@ -453,7 +464,8 @@ def products(head, begin, end, room):
     if known & COLUMNS_KEPT:
         kept = read_long(head + PACKED_COLUMNS * 8)
     elif begin < end and count - begin % across * COLUMNS < COLUMNS:
-        # Columns that are missing are multiplied too: bits that other calls have left are slow.
+        # Missing columns are multiplied too. Clear them: bits left by other calls may be slow
+        # subnormals.
         for i in range(0, size, LANES * 4):
             clear_vector(kept + i)
     before = -1
@@ -462,7 +474,7 @@ def products(head, begin, end, room):
         g, first_panel = block // blocks, block % blocks * per_block
         last_panel = min(panels, first_panel + per_block)
         first_product, end_product = read_long(groups + g * 16), read_long(groups + g * 16 + 8)
-        # From one product of the group to the next.
+        # Continue with the next product of the group.
         pitch = panels * length if are_kept else per_block * length
         mine = packed + first_product * pitch + first_panel * length if are_kept else packed
         if not are_kept and block != before:

@@ -1,9 +1,9 @@
 # pyright: basic
 """The kernel that fills the blocks of a variable from those of another, run by run. Needs numba.
 
-A run is a row of int64, whose columns `tables` names. Its rows are evenly spaced in the target, and
-their sources are listed. Runs that are made in the same way are consecutive, in a segment: a row of
-int64, which says how they are made, the first one, and the end.
+A run is a row of int64, whose columns `tables` names. The rows of a run are evenly spaced in the
+target, and their sources are listed. Runs of the same kind are consecutive, in a segment: a row of
+int64 with the kind, the first run, and the end.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _copy(out, step, source, rows, count, n):
 
 @compiled("void(int64, int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def copy_in_pieces(kind, out, step, source, rows, count, pieces, n):
-    """Copy rows by words or in pieces of one width."""
+    """Copy rows as words, or in pieces of one width."""
     if kind == BY_WORDS:
         word_rows(out, source, step, rows, count, pieces, n)
     elif kind == GATHERED + 2:
@@ -113,13 +113,13 @@ COPY_IN_PIECES = code_address(copy_in_pieces)
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def route(head, begin, stop, room):
-    """Make some runs. head: the address of a table as `tables` says."""
+    """Make some runs. head: the address of a table as described in `tables`."""
     source, target = read_long(head + ROUTE_SOURCE * 8), read_long(head + ROUTE_TARGET * 8)
     unit, fill = read_long(head + ROUTE_UNIT * 8), read_long(head + ROUTE_FILL * 8)
     step, code = read_long(head + ROUTE_STEP * 8), read_long(head + ROUTE_CODE * 8)
     segments, runs = read_long(head + SEGMENTS * 8), read_long(head + RUNS_OF_ROUTE * 8)
     row_table, piece_table = read_long(head + ROUTE_ROWS * 8), read_long(head + ROUTE_PIECES * 8)
-    # The segment of the first run.
+    # Find the segment of the first run.
     low, high = 0, read_long(head + SEGMENT_COUNT * 8) - 1
     while low < high:
         middle = (low + high) // 2

@@ -25,10 +25,12 @@ from .vectors import (
 )
 
 UNROLLED = 4
-"""Elements of a gathered row that are copied in one turn of its loop."""
+"""Elements of a gathered row that are copied in one iteration of its loop."""
 
 TALL = 8
-"""From this many rows on, gathered rows are copied by columns: an offset is looked up once."""
+"""From this many rows on, gathered rows are copied column by column, so an offset is looked up
+once.
+"""
 
 
 def _each(builder, n, do):
@@ -44,13 +46,15 @@ def _each(builder, n, do):
 
 
 def _halves(width):
-    """A width, its half, and so on, down to 1."""
+    """A width and all its halves, down to 1."""
     return [width >> i for i in range(width.bit_length())]
 
 
 def _by_widest(builder, n, widths, do):
-    """Call `do` in the branch of the widest of some widths that is at most n; there is none if n is
-    less than all. widths: the widest first."""
+    """Call `do` in the branch of the widest width that is at most n; in none if n is less than all.
+
+    widths: the widest first.
+    """
     width, *narrower = widths
     fits = builder.icmp_signed(">=", n, ir.Constant(I64, width))
     if not narrower:
@@ -89,7 +93,7 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
                 return builder.fptrunc(found, type_) if (held, wanted) == (F32, F16) else found
 
             def ends(row):
-                """The addresses where a row begins, in the source and in the target."""
+                """The addresses at which a row begins, in the source and in the target."""
                 even = builder.mul(row, step)
                 listed = load_long(builder, plus(builder, where, row, 8))
                 begin = builder.add(source, even if is_spread else listed)
@@ -110,8 +114,9 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
                     put(builder, converted(found), builder.add(end, b))
 
             def in_two(width):
-                """Copy n elements of each row as vectors: the first ones, and the last ones if
-                these are not all."""
+                """Copy n elements of each row as vectors: the first elements, and the last elements
+                if needed.
+                """
                 last = builder.sub(n, ir.Constant(I64, width))
                 zero = ir.Constant(I64, 0)
                 with builder.if_else(builder.icmp_signed(">", last, zero)) as (two, one):
@@ -146,10 +151,12 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
 
 
 def _transposed(builder, vectors):
-    """Vectors of element i of each of these, for all i. There are as many as each has elements."""
+    """The transposed vectors: vector i has element i of each. There are as many as each has
+    elements.
+    """
     size = len(vectors)
     for distance in _halves(size)[1:]:
-        # Exchanges the lanes with this bit and the vectors with this bit.
+        # Exchange the lanes that have this bit with the vectors that have this bit.
         masks = [
             ir.Constant(
                 ir.VectorType(I32, size),
@@ -175,7 +182,7 @@ def _transposer(element):
     """The intrinsic that copies rows whose elements are consecutive in the source.
 
     Element j of row i is at source + lanes[j], i elements further, and is copied to element j of
-    the row that begins at out + where[i]. There are at least LEAST_SIDE rows and elements of each.
+    the row at out + where[i]. There are at least LEAST_SIDE rows and elements per row.
     """
 
     @intrinsic
@@ -188,7 +195,9 @@ def _transposer(element):
             out, source, where, count, lanes, n = arguments
 
             def first_of(block, total, side):
-                """The first of the elements of a block; the last block ends where they end."""
+                """The first element of a block; the last block is moved back to end with the
+                elements.
+                """
                 most = builder.sub(total, ir.Constant(I64, side))
                 first = builder.mul(block, ir.Constant(I64, side))
                 return builder.select(builder.icmp_signed("<", first, most), first, most)

@@ -1,10 +1,10 @@
 # pyright: basic
 """The kernels that share a call's units of work among threads. Needs numba.
 
-One thread opens a job and works on it; the others wait for one and join in. Each thread first takes
-the units of its own stretch, and then those that other threads have left. A job is closed when no
-unit is left, and ends when every thread that joined has gone: only then may its tables change. A
-thread that comes too late finds the job closed and leaves.
+One thread opens a job and works on it; waiting threads join it. Each thread first takes the units
+of its own stretch, and then units that other threads have left. A job is closed when no unit is
+left, and ends when every thread that joined has left it: only then may its tables change. A thread
+that comes too late finds the job closed and leaves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ from .tables import (
 from .vectors import call_at, code_address, read_long, write_long
 
 TURNS_BEFORE_YIELD = 100
-"""Turns that a thread waits before it lets others have its core, which it may share with them."""
+"""Iterations that a thread waits before it yields its core, which it may share with other
+threads."""
 
 THREAD_BYTES = THREAD_LINES * LINE * 8
 PARK, STOP = 0, 1
@@ -44,7 +45,7 @@ PARK, STOP = 0, 1
 
 @compiled("void(int64, int64)", **OPTIONS)
 def _take_units(job, own):
-    """Do the units of a thread's own stretch, then those that other threads have left."""
+    """Run the units of a thread's own stretch, then units that other threads have left."""
     code, table = read_long(job + JOB_CODE * 8), read_long(job + JOB_TABLE * 8)
     cuts, threads = read_long(job + JOB_CUTS * 8), read_long(job + JOB_THREADS * 8)
     first = job + LINE * 8 * THREAD_LINES
@@ -65,7 +66,7 @@ TAKE_UNITS = code_address(_take_units)
 
 @compiled("int64(int64, int64, int64, int64)", **OPTIONS)
 def work(job, own, turns, take_units):
-    """Join jobs until there has been none for so many turns; returns PARK or STOP."""
+    """Join jobs until there has been none for `turns` iterations; returns PARK or STOP."""
     seen, waited = 0, 0
     parked = job + LINE * 8 * THREAD_LINES + own * THREAD_BYTES + THREAD_IS_PARKED * 8
     while True:
@@ -90,7 +91,7 @@ def work(job, own, turns, take_units):
             if atomic_read(job + JOB_NUMBER * 8) == seen:
                 return PARK
             if not atomic_swap(parked, 0):
-                # Somebody has woken this thread already, and it must take notice of that.
+                # This thread has been woken already, and must handle that first.
                 return PARK
             atomic_add(job + JOB_PARKED * 8, -1)
             waited = 0
@@ -98,7 +99,7 @@ def work(job, own, turns, take_units):
 
 @compiled("int64(int64, int64)", **OPTIONS)
 def unpark(job, own):
-    """Note that a thread is woken; returns whether it was parked."""
+    """Mark a thread as woken; returns whether it was parked."""
     parked = job + LINE * 8 * THREAD_LINES + own * THREAD_BYTES + THREAD_IS_PARKED * 8
     was = atomic_swap(parked, 0)
     if was:
@@ -108,7 +109,7 @@ def unpark(job, own):
 
 @compiled("void(int64, int64, int64, int64, int64, int64, int64)", **OPTIONS)
 def share(job, code, table, cuts, units, threads, take_units):
-    """Do the units of a call, together with the other threads that wait for jobs.
+    """Run the units of a call, together with the other threads that wait for jobs.
 
     code: the address of a kernel's code, which does the work between two cuts. cuts: the address of
     the beginnings of all units, and the end. Returns when all units are done.
@@ -136,7 +137,9 @@ def share(job, code, table, cuts, units, threads, take_units):
 
 @compiled("void(int64, int64)", **OPTIONS)
 def do_all(call, room):
-    """Do all units of a call in this thread. It has few arguments, since each takes time."""
+    """Run all units of a call in this thread. It has few arguments, because passing each takes
+    time.
+    """
     first, end = read_long(call + CALL_FIRST * 8), read_long(call + CALL_END * 8)
     code, table = read_long(call + CALL_CODE * 8), read_long(call + CALL_TABLE * 8)
     call_at(code, (table, first, end, room))
@@ -144,6 +147,6 @@ def do_all(call, room):
 
 @compiled("void(int64)", **OPTIONS)
 def spin(turns):
-    """Wait for so many turns, as `work` does."""
+    """Wait for `turns` iterations, as `work` does."""
     for _ in range(turns):
         pause()

@@ -1,4 +1,4 @@
-"""The numbers that callers write into tables and kernels read from them.
+"""The codes and columns of the tables that callers write and kernels read.
 
 Every kernel takes addresses and tables of int64. This module names the codes and the columns of
 those tables, once for the code that writes them and for the kernels that read them. It needs no
@@ -18,11 +18,12 @@ LINE = 8
 JOB_NUMBER, JOB_IS_OPEN, JOB_ACTIVE, JOB_PARKED, JOB_STOPS = range(0, 5 * LINE, LINE)
 JOB_CODE, JOB_TABLE, JOB_CUTS, JOB_THREADS, JOB_YIELD = range(5 * LINE, 5 * LINE + 5)
 THREAD_LINES = 6
-"""The table of a job, in its first THREAD_LINES lines: how many jobs there have been, whether the
-last one is open, how many threads are in it, how many are parked, and whether all are to stop; then
-the address of the kernel that does its units, of the kernel's table and of the units' beginnings,
-how many threads take part, and the address of the system's function that gives way to others. As
-many lines follow for each thread."""
+"""The table of a job, in its first THREAD_LINES lines: the number of jobs so far, whether the last
+one is open, the number of threads in it, the number of parked threads, and whether all threads are
+to stop; then the addresses of the kernel that does its units, of the kernel's table and of the
+units' beginnings, the number of threads that take part, and the address of the system's function
+that yields to other threads. As many lines follow for each thread.
+"""
 
 THREAD_NEXT, THREAD_IS_PARKED = 0, LINE
 THREAD_END, THREAD_ROOM = 2 * LINE, 2 * LINE + 1
@@ -46,17 +47,19 @@ With replicas, the dimensions before the first one enumerate blocks, then come t
 the runs of a block, which is contiguous in the target."""
 
 RUNS, WORDS = 0, 16
-"""How a run is copied if it is not one element: any number of bytes, or at most 16 words. Other
-values are the bytes of one element."""
+"""How a run is copied if it is not one element: as any number of bytes, or as at most 16 words.
+Other values are the bytes of one element.
+"""
 
 # Chains
 
 CHAIN_VECTORS = 8
-"""Vectors that a chain works on at a time: each decision is made once for all of them."""
+"""Vectors that a chain handles at a time: each decision is made once for all of them."""
 
 TAKE, ADD, SUB, MUL, DIV, MAX, MIN, ROUND = range(8)
-"""What a step does with the total and its operand. The total is the left operand, or the right one
-if REVERSED is added."""
+"""Operations of a step on the total and its operand. The total is the left operand, or the right
+one if REVERSED is added.
+"""
 
 REVERSED = 8
 SAVE, STORE = 15, 16
@@ -71,38 +74,42 @@ SAVED_PLACES = 6
 NO_OPERAND, FLOATS, HALVES, FLOAT, HALF = range(5)
 EVERY_SECOND_FLOAT, STRIDED_FLOATS, STRIDED_HALVES = range(5, 8)
 CONSTANT, TOTAL, SAVED = range(8, 11)
-"""What a step's operand is: contiguous floats or halves (float16), one value for all lanes, every
-second float, or elements at a stride, all of them in memory; a constant, the total, or a total
-that SAVE copied."""
+"""Kinds of a step's operand. In memory: contiguous floats or halves (float16), one value for all
+lanes, every second float, or elements at a stride. Elsewhere: a constant, the total, or a total
+that SAVE copied.
+"""
 
 OP, COUNT, PLACES, KIND, STRIDE, COLUMN = range(6)
 FACTOR_PLACES, FACTOR_KIND, FACTOR_STRIDE, FACTOR_COLUMN = range(6, 10)
 FUNCTION, FUNCTION_CODE = range(10, 12)
 STEP_FIELDS = 12
-"""Columns of a step: what it does, how many operands it merges one after another, the address of
-their offsets, and for each operand its kind, the bytes from element to element, and the column of
-the address table that it is relative to. The same follows for a factor, which the operand is
-multiplied by. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED. A step of APPLY
-has the number of a function, and the address of the code that computes it."""
+"""Columns of a step: its operation, the number of operands that it merges one after another, the
+address of their offsets, and for each operand its kind, the bytes from element to element, and the
+column of the address table that it is relative to. The same follows for a factor, by which the
+operand is multiplied. COLUMN holds the bits of a CONSTANT, and the place of SAVE and SAVED. A step
+of APPLY has the number of a function, and the address of the code that computes it.
+"""
 
 SIZES, RANK, SPAN, STEPS, STEP_COUNT, STRIDES, STARTS, MEMORIES, RAMPS, CUTS_COLUMNS = range(10)
 STEPS_CODE, ALONG_CODE, ACROSS_CODE = range(10, 13)
 CHAIN_FIELDS = 13
-"""Columns of a chain's table: the address of the sizes of its dimensions, of which the last makes
-the rows, and how many there are, at least two; elements of a row that are done before other rows
-are; the address of the steps, and how many there are; the addresses of strides, by dimension and
-memory, and of where each memory starts, and how many memories there are; the address of ramps: for
-each memory, the offsets of the next rows along the last dimension but one, then those of the next
-vectors along a row, CHAIN_VECTORS each; whether threads share the columns and not the rows; the
-addresses of the code that does the steps, and of the two loops over rows. A chain needs room for an
-address table, for one address per memory, and for one index per dimension."""
+"""Columns of a chain's table: the address of the sizes of its dimensions, of which the last gives
+the rows, and their number, at least two; elements of a row that are handled before other rows; the
+address of the steps, and their number; the addresses of strides, by dimension and memory, and of
+where each memory starts, and the number of memories; the address of ramps: for each memory, the
+offsets of the next rows along the second-to-last dimension, then those of the next vectors along a
+row, CHAIN_VECTORS each; whether threads share the columns and not the rows; the addresses of the
+code that runs the steps, and of the two loops over rows. A chain needs room for an address table,
+for one address per memory, and for one index per dimension.
+"""
 
 MERGE_COLUMNS, MERGE_SPAN, MERGE_STEPS, MERGE_STEP_COUNT = range(4)
 MERGE_TABLES, MERGE_TABLE_BYTES, MERGE_CODE = range(4, 7)
 MERGE_FIELDS = 7
 """Columns of a merge's table: elements of a row, and of a span of it; the address of the steps, and
-how many there are; the address of the address tables of groups of CHAIN_VECTORS rows, and bytes of
-one; the address of the code that does the steps."""
+their number; the address of the address tables of groups of CHAIN_VECTORS rows, and the bytes of
+one; the address of the code that runs the steps.
+"""
 
 ADDRESSES_BYTES = 8 * CHAIN_VECTORS
 """Bytes of the addresses of a step's vectors."""
@@ -114,26 +121,29 @@ CHAIN_VECTORS at a time, from anywhere in that half."""
 # Routes
 
 FILLED, BY_WORDS, BY_BYTES, GATHERED, TRANSPOSED, REPLICA = 0, 1, 2, 3, 8, 10
-"""How the runs of a segment are made: filled with a constant, copied as at most 16 words, copied as
-bytes, gathered in pieces of 1 << (kind - GATHERED) bytes, transposed in pieces of
-4 << (kind - TRANSPOSED) bytes, or copied from the first replica."""
+"""Kinds of the runs of a segment: filled with a constant, copied as at most 16 words, copied as
+bytes, gathered in pieces of 1 << (kind - GATHERED) bytes, transposed in pieces of 4 << (kind -
+TRANSPOSED) bytes, or copied from the first replica.
+"""
 
 LEAST_SIDE = 4
-"""Rows of a run that is transposed, and pieces of each row, at least."""
+"""The least number of rows of a transposed run, and of pieces of each row."""
 
 RUN_TARGET, RUN_SOURCE, RUN_LENGTH, RUN_ROWS, RUN_ROW_TABLE, RUN_PIECES = range(6)
 RUN_FIELDS = 6
 """Columns of a run: target offset, source offset, length, number of rows, the first entry of its
-rows' offsets, and the first entry of its pieces' offsets. The rows of a run that is transposed are
-consecutive in the source, and the offsets are those in the target."""
+rows' offsets, and the first entry of its pieces' offsets. The rows of a transposed run are
+consecutive in the source, and the offsets are those in the target.
+"""
 
 ROUTE_SOURCE, ROUTE_TARGET, ROUTE_UNIT, ROUTE_FILL, ROUTE_STEP, ROUTE_CODE = range(6)
 SEGMENTS, RUNS_OF_ROUTE, ROUTE_ROWS, ROUTE_PIECES, SEGMENT_COUNT = range(6, 11)
 ROUTE_FIELDS = 11
 """Columns of a route's table: addresses of the source and the target, bytes of an element, the bits
-that fill, bytes from one row of a run to the next, and the address of the code that copies rows in
-pieces; the addresses of segments and runs, of offsets of rows in the source, and of offsets of the
-pieces of gathered runs; and how many segments there are."""
+of the fill value, bytes from one row of a run to the next, and the address of the code that copies
+rows in pieces; the addresses of segments and runs, of offsets of rows in the source, and of offsets
+of the pieces of gathered runs; and the number of segments.
+"""
 
 # Sums of products
 
@@ -148,27 +158,29 @@ PRODUCT_FIELDS = 32
 """Columns of a product's table.
 
 Addresses of the left operand, the right operand and the result, and bytes of an element of each;
-addresses of packed rows and columns, if they are kept; terms of one chain of additions; the
-addresses of the code that multiplies, packs rows, packs columns and stores a tile. The address of
-the batch: of each product, the offsets of both operands and the result; that of the groups: the
-first product and the end of each, whose products are added up in one result; blocks of rows of a
-product, and panels of a block; flags, see ROWS_KEPT.
+addresses of packed rows and columns, if they are kept; the number of terms of one chain of
+additions; the addresses of the code that multiplies, packs rows, packs columns and stores a tile.
+The address of the batch: for each product, the offsets of both operands and the result; the address
+of the groups: the first product and the end of each group, whose products are added up in one
+result; the number of blocks of rows of a product, and of panels of a block; flags, see ROWS_KEPT.
 
-Rows, and the addresses of their offsets in the operand and in the result; columns, and panels of
-them; the addresses of the runs of columns of the second operand, of the first run of each panel
-with the end, and of the offsets of columns; the same of the result. Terms, and the addresses of
-their offsets in both operands."""
+The number of rows, and the addresses of their offsets in the operand and in the result; the number
+of columns, and of their panels; the addresses of the runs of columns of the second operand, of the
+first run of each panel with the end, and of the offsets of columns; the same of the result. The
+number of terms, and the addresses of their offsets in both operands.
+"""
 
 RUN_LANE, RUN_COLUMNS, RUN_OFFSET, RUN_ENTRY, RUN_IS_CONTIGUOUS = range(5)
 COLUMN_RUN_FIELDS = 5
-"""Columns of a run of columns: its first column within the panel, how many columns, the offset of
-the first, its first entry in the list of all offsets, and SCATTERED or CONTIGUOUS."""
+"""Columns of a run of columns: its first column in the panel, the number of columns, the offset of
+the first, its first entry in the list of all offsets, and SCATTERED or CONTIGUOUS.
+"""
 
 SCATTERED, CONTIGUOUS = 0, 1
 """Whether the columns of a run have one offset each or are contiguous in memory."""
 
 ROWS_KEPT, ROWS_PACKED, COLUMNS_KEPT, COLUMNS_PACKED = 1, 2, 4, 8
-"""Flags: packed rows or columns stay packed after the call, or are packed already."""
+"""Flags: packed rows or columns stay packed after the call, or are already packed."""
 
 # Lookups
 
@@ -182,9 +194,10 @@ INTO, ROW_0, INDICES, INDEX_BYTES, AXIS_SIZE, ROWS_OF_CELL, ROW_STEP, PIECE_BYTE
 LISTED_POINTS, LISTED_POINT_COUNT, LISTED_PIECES, LISTED_PIECE_COUNT = range(9, 13)
 LOOKUP_FIELDS = 13
 """Columns of a lookup's head: addresses of the result, of row 0 of the table and of the indices,
-bytes of an index, negative if it has a sign, elements of the axis that indices are of, rows of a
-cell, bytes from a row to the next, bytes of a piece, and the address of as many zeros; the address
-of the table of lookups, and how many there are; the same of pieces."""
+bytes of an index, negative if it is signed, elements of the axis of the indices, rows of a cell,
+bytes from a row to the next, bytes of a piece, and the address of as many zeros; the address
+of the table of lookups, and their number; the same of pieces.
+"""
 
 # Bounds
 
@@ -195,12 +208,14 @@ STEP_CODE, FETCH_CODE, BEGIN_BOUNDS_CODE, BEGIN_LEAST_CODE, ENDS_CODE = range(16
 MARK_CODE, LOOK_CODE, END_STAGE_CODE, READ_ACTUAL_CODE, COMPARE_CODE = range(21, 26)
 STAGE_CODE = 26
 BOUND_FIELDS = 27
-"""Columns of a bound's table: the addresses of values, of the sizes and errors of what was merged,
-and of the actual results, and bytes of one of these; the addresses of numbers, of stages and how
-many there are, of the steps of their functions, and of further operands and how many there are; how
-values were merged; whether the result is float64 before its stages; whether only exact values are
-rounded to it once more; whether a value is merged from several; and whether the signs of terms say
-that a sum of them is not negative; then the addresses of the code of each task of a block."""
+"""Columns of a bound's table: the addresses of values, of the sizes and errors of the merged
+values, and of the actual results, and bytes of an actual result; the addresses of numbers, of
+stages, of the steps of their functions, and of further operands, with the numbers of stages and of
+operands; how values were merged; whether the result is float64 before its stages; whether only
+exact values are rounded to it once more; whether a value is merged from several; and whether the
+signs of terms show that a sum of them is not negative; then the addresses of the code of each task
+of a block.
+"""
 
 SUMMED, MULTIPLIED, SELECTED = range(3)
 """How values were merged."""
@@ -209,34 +224,39 @@ ROUNDOFF, TINY, GROWTH, LOST, LARGEST_SUM, LOST_PER_SIZE, TINY_IN_ALL = range(7)
 RESULT_ROUNDOFF, RESULT_SUBNORMAL, RESULT_NORMAL, RESULT_LARGEST = range(7, 11)
 BOUND_FACTOR, OWN_FACTOR, STAGE_FACTOR, ACTUAL_LARGEST = range(11, 15)
 BOUND_NUMBERS = 15
-"""Columns of a bound's numbers, all of float64: the unit roundoff of computing, the error of an
-underflow, the growth of errors by merging, the error of underflows of the accumulator, and its
-largest number; what underflows add per size of a product, and to a sum in all; the unit roundoff,
-the smallest subnormal, the smallest normal and the largest number of the result before its stages;
-factors of the whole bound, of a stage's own error and of its whole error; and the largest number of
-the actual results."""
+"""Columns of a bound's numbers, all of float64: the unit roundoff of the computing dtype, its
+underflow error, the growth of errors by merging, the underflow error of the accumulator, and its
+largest number; the errors that underflows add per size of a product, and to a sum in all; the unit
+roundoff, the smallest subnormal, the smallest normal and the largest number of the result before
+its stages; factors of the whole bound, of a stage's own error and of its whole error; and the
+largest number of the actual results.
+"""
 
 STAGE_OPERANDS, STAGE_STEPS, STAGE_STEPS_END, STAGE_ULPS = 0, 2, 3, 4
 STAGE_POLES, STAGE_POSITIVE = 5, 6
 STAGE_FIELDS = 7
 """Columns of a stage: its two operands, the first step of its function and the end, the bits of the
-error of that function in units of roundoff, and the operands that are a pole at 0, or must be
-positive, as bits. An operand is the number of an earlier value, or
-FURTHER_OPERAND minus the number of a further operand; NO_VALUE if there is none."""
+error of that function in units of roundoff, and, as bits, the operands that have a pole at 0 and
+those that must be positive. An operand is the number of an earlier value, or FURTHER_OPERAND minus
+the number of a further operand; NO_VALUE if there is none.
+"""
 
 FURTHER_OPERAND, NO_VALUE = -1, 1 << 20
 
 BOUND_STEP_OP, BOUND_STEP_BY, BOUND_STEP_CONSTANT = range(3)
 BOUND_STEP_FIELDS = 3
-"""Columns of a step: what it does, what its other operand is, and the bits of a constant one."""
+"""Columns of a step: its operation, the code of its other operand, and the bits of a constant
+operand.
+"""
 
 BY_CONSTANT, BY_OPERAND, BY_ITSELF = range(3)
-"""What the other operand of a step is."""
+"""Codes of the other operand of a step."""
 
 MORE_ADDRESS, MORE_REPEATS, MORE_COUNT = range(3)
 MORE_FIELDS = 3
-"""Columns of a further operand: the address of its elements, how many neighbouring results have the
-same one, and after how many elements it starts again."""
+"""Columns of a further operand: the address of its elements, the number of neighbouring results
+that share an element, and the number of elements after which it repeats.
+"""
 
 # Equal bytes
 

@@ -2,8 +2,8 @@
 """Intrinsics that load, store and combine vectors at addresses. Needs numba.
 
 A loop goes by vectors of LANES elements, and its last vector has fewer. In a form with masks, for
-AVX-512, that one is loaded and stored under a mask. Elsewhere masked stores are slow or missing, so
-the store is done in halves. Elements at a stride are taken one by one.
+AVX-512, the last vector is loaded and stored under a mask. Elsewhere masked stores are slow or
+missing, so it is stored in halves. Elements at a stride are loaded and stored one by one.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ def code_address(kernel):
 def call_at(context, code, arguments):
     """Call the kernel whose code is at an address, with a tuple of int64.
 
-    Numba compiles a function again in each caller, and in the callers of these. A large one is
-    called at its address, so that it is compiled once.
+    Numba compiles a function again in each of its direct and indirect callers. A large function is
+    called at its address instead, so that it is compiled once.
     """
     del context
     count = len(arguments)
@@ -72,7 +72,7 @@ def _alignment(kind):
 
 
 def plus(builder, address, count, size):
-    """The address `count` elements after another."""
+    """The address `count` elements after an address."""
     return builder.add(address, builder.mul(count, ir.Constant(I64, size)))
 
 
@@ -99,7 +99,7 @@ def put(builder, value, address):
 
 
 def some_lanes(builder, value, lanes, width=LANES):
-    """A vector of some lanes of another; lanes from `width` on are undefined."""
+    """A vector of selected lanes of another; lanes from `width` on are undefined."""
     undefined = ir.Constant(value.type, ir.Undefined)
     chosen = [i if i < width else 0 for i in lanes]
     mask = ir.Constant(ir.VectorType(I32, len(chosen)), chosen)
@@ -134,7 +134,7 @@ def _masked(builder, kind, address, mask, value):
 
 
 class FirstLanes:
-    """The first n lanes of a vector, n being an i64 value, or all lanes if n is None."""
+    """The first n lanes of a vector. n: an i64 value, or None for all lanes."""
 
     def __init__(self, builder, n):
         self.builder = builder
@@ -159,7 +159,7 @@ class FirstLanes:
         return self._load_in_parts(vector, address)
 
     def _load_in_parts(self, vector, address):
-        """Load by powers of two, from the end; each part goes in front of those before it."""
+        """Load by powers of two, from the end; each part is put in front of the parts before."""
         builder, element = self.builder, vector.element
         found = cgutils.alloca_once(builder, vector)
         with builder.if_else(self._has(LANES)) as (whole, parts):
@@ -168,7 +168,7 @@ class FirstLanes:
             with parts:
                 for width in (1, 2, 4, 8):
                     with builder.if_then(self._has(width)):
-                        # The elements before this part and all narrower parts.
+                        # The number of elements before this part and all narrower parts.
                         before = builder.and_(self.n, ir.Constant(I64, -2 * width))
                         part = load(
                             builder,
@@ -206,7 +206,7 @@ class FirstLanes:
                     address = plus(builder, address, length, byte_count(element))
 
     def gather(self, element, address, step):
-        """Elements `step` bytes apart, an i64 value; the other lanes are undefined.
+        """Elements that are `step` bytes apart, an i64 value; the other lanes are undefined.
 
         Loads them one by one, which is no slower than a gather, and twice as fast on some hosts.
         """
@@ -238,7 +238,7 @@ class FirstLanes:
             put(builder, found, builder.add(address, builder.mul(lane.index, step)))
 
     def _has(self, width):
-        """Whether n, as a sum of powers of two, has this one."""
+        """Whether n, as a sum of powers of two, contains this one."""
         part = self.builder.and_(self.n, ir.Constant(I64, width))
         return self.builder.icmp_signed("!=", part, ir.Constant(I64, 0))
 
@@ -290,7 +290,7 @@ write_float = _writer(F32, types.float32)
 
 
 def prefetch(builder, address, to_write):
-    """Ask for the cache line at an address, which may be anywhere."""
+    """Prefetch the cache line at an address, which may be invalid."""
     pointer = ir.PointerType(I8)
     function = cgutils.get_or_insert_function(
         builder.module,
@@ -302,7 +302,7 @@ def prefetch(builder, address, to_write):
 
 
 def _prefetcher(to_write):
-    """The intrinsic that asks for the cache line at an address that is written or read soon."""
+    """The intrinsic that prefetches the cache line at an address for writing or reading."""
 
     @intrinsic
     def ask(context, address):
