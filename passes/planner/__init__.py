@@ -1,4 +1,4 @@
-"""The planner: it searches how the work of every operator is cut over the tiles.
+"""The planner: it searches for the best way to split the work of every operator over the tiles.
 
 Some constants that bound the search are "chosen by trial": all other constants unchanged, networks
 were planned with the constant halved and doubled (2026-11-24, float32, batch 1, one process each).

@@ -1,4 +1,4 @@
-"""The exact cycles until operands have arrived where a plan wants them."""
+"""The exact cycles until operands have arrived in the layouts that a plan wants."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ from .traffic import traffic
 class Operand(NamedTuple):
     """An operand that has to arrive.
 
-    source: where it lies. wanted: where it is wanted. itemsize: bytes of an element. move: the
-    space of the movement it passes through, or None.
+    source: its present layout. wanted: the layout that the plan wants. itemsize: bytes of an
+    element.
+    move: the space of the movement that it passes through, or None.
     """
 
     source: Layout
@@ -37,9 +38,9 @@ class Operand(NamedTuple):
 class Arrival(NamedTuple):
     """Cycles of the exchange, and of the copies that tiles make within themselves.
 
-    exchange, copying: of the tile that takes longest for both, among those where operands arrive.
-    Filling padding counts as copying. elsewhere: of the tile that exchanges longest, among those
-    where nothing arrives.
+    exchange, copying: of the tile with the largest sum of both, among tiles where operands arrive.
+    Filling padding counts as copying. elsewhere: the longest exchange of a tile where nothing
+    arrives.
     """
 
     exchange: int
@@ -47,8 +48,10 @@ class Arrival(NamedTuple):
     elsewhere: int
 
     def then(self, compute: float) -> tuple[float, float]:
-        """The cycles of exchange, and of copies and compute, of the tile that takes longest, if
-        every tile where operands arrive computes for so long. No tile waits for another one."""
+        """The cycles of exchange, and of copies and compute, of the tile that takes longest.
+
+        compute: cycles of every tile where operands arrive. No tile waits for another one.
+        """
         own = self.copying + compute
         return (
             (self.exchange, own) if self.exchange + own >= self.elsewhere else (self.elsewhere, 0)
@@ -57,14 +60,14 @@ class Arrival(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def arrival_of(operands: tuple[Operand, ...], target: Target) -> Arrival:
-    """What it takes until all of the operands have arrived, in one exchange."""
+    """The cycles until all operands have arrived, in one exchange."""
     return _arriving(operands, target).whole() if operands else Arrival(0, 0, 0)
 
 
 def arrival_at_least(operands: tuple[Operand, ...], target: Target) -> Arrival:
-    """A lower bound of `arrival_of`, which leaves out what tiles send and the start of messages.
+    """A lower bound of `arrival_of`, without the bytes that tiles send and the start of messages.
 
-    It needs no table of which blocks meet, so it takes a fraction of the time.
+    It needs no table of overlapping blocks, so it takes a fraction of the time.
     """
     return _arriving(operands, target).least if operands else Arrival(0, 0, 0)
 
@@ -78,8 +81,8 @@ def _arriving(operands: tuple[Operand, ...], target: Target) -> _Arriving:
 class _Arriving:
     """The arrival of some operands in one exchange.
 
-    first: the first tile where an operand is wanted. received, copying: of each tile, from there
-    on. exchange: cycles until the bytes are received. least: see arrival_at_least.
+    first: the first tile that wants an operand. received, copying: of each tile, from `first` on.
+    exchange: cycles until the bytes are received. least: see arrival_at_least.
     """
 
     def __init__(self, each: list[_Brought], target: Target) -> None:
@@ -93,10 +96,10 @@ class _Arriving:
         self.least = _longest(self.exchange, self.copying, 0)
 
     def whole(self) -> Arrival:
-        """The arrival with what tiles send, and with the start of messages."""
+        """The arrival, including the bytes that tiles send and the start of messages."""
         each, target, first = self.each, self.target, self.first
         found, copying = self.least, self.copying
-        # Often, what tiles send and the start of messages are shorter on every tile.
+        # Often, on every tile, sending and starting messages takes less than receiving.
         most = cost.exchange_cycles_of_one(
             *(0, sum(one.sent_at_most for one in each), target),
             sum(one.control_at_most(target) for one in each),
@@ -137,9 +140,8 @@ def _longest(exchange: Integers, copying: Integers, elsewhere: int) -> Arrival:
 
 
 def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Target) -> int:
-    """Cycles of a superstep that copies a tensor from one layout into another.
-
-    0 if the layouts are equal.
+    """The cycles of a superstep that copies a tensor from one layout into another; 0 if they are
+    equal.
     """
     if source == wanted:
         return 0
@@ -148,8 +150,9 @@ def relayout_cycles(source: Layout, wanted: Layout, itemsize: int, target: Targe
 
 
 def _added(counts: list[tuple[int, Integers]], begin: int) -> Integers:
-    """The sum of the counts of each tile, from tile `begin` on. Each count is (first tile, counts
-    per tile)."""
+    """The sum of counts per tile, from tile `begin` on. Each count is (first tile, counts per
+    tile).
+    """
     (first, count), *more = counts
     if first == begin and all(each == first and len(n) == len(count) for each, n in more):
         return sum((n for _, n in more), count)
@@ -163,8 +166,8 @@ def _added(counts: list[tuple[int, Integers]], begin: int) -> Integers:
 class _Brought:
     """The bytes that each wanted cell of an operand needs, from tile first_wanted on.
 
-    received: over the cell's own bus. local: elements that are on the cell's tile already. filling:
-    cycles to fill padding; None if the layout has no padding.
+    received: bytes over the cell's own bus. local: elements that are already on the cell's tile.
+    filling: cycles to fill padding; None if the layout has no padding.
     """
 
     operand: Operand
@@ -182,7 +185,7 @@ class _Brought:
 
     @property
     def copied(self) -> Integers:
-        """The bytes that are on each wanted cell's tile already."""
+        """The bytes that are already on each wanted cell's tile."""
         return self.local * self.operand.itemsize
 
     @cached_property
@@ -210,7 +213,7 @@ class _Brought:
 
     @property
     def sent(self) -> Integers:
-        """Bytes that each cell where the operand lies sends, from tile first_source on."""
+        """The bytes that each source cell sends, from tile first_source on."""
         return self._sent_elements * self.operand.itemsize
 
 

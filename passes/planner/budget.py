@@ -1,10 +1,10 @@
 """The choice of plans that fit the tiles together, trading cycles for bytes.
 
-The plans of an operator differ in cycles, in bytes that stay on a tile and in bytes that they take
-for a while. A cap on the temporary bytes of any moment rules some plans out. One price of a
-resident byte, found by bisection, chooses among the others. The bytes that are left are spent where
-they save most. All plans of an operator are priced for the same layouts of its operands, so the
-chosen plans are priced again for their real layouts, and the difference corrects the next try.
+The plans of an operator differ in cycles, in resident bytes and in temporary bytes. A cap on the
+temporary bytes of any moment rules out some plans. One price of a resident byte, found by
+bisection, chooses among the others. The remaining bytes are spent where they save the most cycles.
+All plans of an operator are priced for the same layouts of its operands, so the chosen plans are
+priced again for their real layouts, and the difference corrects the next try.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .graph import Operator
 Integers = NDArray[np.int64]
 
 CAPS = 12
-"""Caps on the temporary bytes of any moment that are tried at most.
+"""The most caps on the temporary bytes of any moment that are tried.
 
 Chosen by trial. The roomy trial gives the same with half and double. In the tight one, ResNet-50
 finds no plan that fits with half, and takes 2.3 % more cycles with double.
@@ -36,19 +36,19 @@ They narrow the logarithm of the price, log(1e3 / 1e-4) = 16.1 wide, to 1e-6.
 
 HIGHEST_BYTE_PRICE = 1e3
 LOWEST_BYTE_PRICE = 1e-4
-"""Cycles that a resident byte may cost.
+"""The lowest price of a resident byte, in cycles.
 
-Chosen by trial, tight, and on the networks of the roomy one that a price is searched for (AlexNet
-on mk1, ResNet-50): same with 100 as the highest, and with 0.01 as the lowest.
+Chosen by trial, tight, and on the networks of the roomy trial for which a price is searched
+(AlexNet on mk1, ResNet-50): same with 100 as the highest, and with 0.01 as the lowest.
 """
 
 
 @dataclass(frozen=True)
 class Selection:
-    """A choice for each operator, with estimates of what they need together.
+    """A choice of plans for all operators, with an estimate of the memory they need together.
 
-    resident: bytes that stay on a tile. moment: other bytes at the worst moment. byte_price: cycles
-    that a resident byte costs. cap: temporary bytes that any moment may take.
+    resident: bytes that stay on a tile. moment: other bytes at the worst moment. byte_price: the
+    price of a resident byte in cycles. cap: the most temporary bytes of any moment.
     """
 
     choices: dict[Operator, Choice]
@@ -82,7 +82,7 @@ class Fronts:
             self.moments[i, :n] = [live[node] + c.temporary_bytes for c in found]
 
     def within(self, available: int) -> Selection | None:
-        """The fastest choice found that needs at most the available bytes, if there is one."""
+        """The fastest choice found that fits in the available bytes, or None."""
         found = [self._capped(int(cap), available) for cap in self._caps(available)]
         return min((s for s in found if s is not None), key=lambda s: s.cycles, default=None)
 
@@ -97,7 +97,7 @@ class Fronts:
         return min(found, key=lambda s: (s.resident + s.moment, s.cycles))
 
     def _caps(self, available: int) -> Integers:
-        """The caps to try: temporary bytes of some plans, from the fewest that are possible."""
+        """The caps to try: the temporary bytes of some plans, from the smallest possible on."""
         there = np.isfinite(self.cycles)
         least = np.where(there, self.moments, 2**62).min(1).max(initial=0)
         taken = distinct(self.moments[there])
@@ -108,7 +108,8 @@ class Fronts:
         return distinct(taken[np.searchsorted(taken, wish.round(), side="right") - 1])
 
     def _cheapest(self, cap: int, byte_price: float) -> Integers:
-        """The index of each operator's cheapest plan within a cap, at a price per resident byte."""
+        """The index of each operator's cheapest plan within a cap, at a price of a resident
+        byte."""
         least = np.where(np.isfinite(self.cycles), self.moments, 2**62).min(1, keepdims=True)
         allowed = self.moments <= np.maximum(cap, least)
         price = np.where(allowed, self.cycles + byte_price * self.resident, np.inf)
@@ -133,14 +134,14 @@ class Fronts:
         return self._selection(at, price, cap)
 
     def _spent(self, at: Integers, cap: int, available: int) -> Integers:
-        """A choice whose unused bytes are spent on faster plans."""
+        """A choice improved by spending its unused bytes on faster plans."""
         rows = np.arange(len(at))
         at = at.copy()
         while True:
             left = available - self._bytes(at)
             more = self.resident - self.resident[rows, at][:, None]
             saved = self.cycles[rows, at][:, None] - self.cycles
-            # A plan whose moment is not above the highest moment needs no more bytes.
+            # A plan whose moment is not above the worst moment adds no temporary bytes.
             allowed = self.moments <= min(cap, int(self.moments[rows, at].max()))
             worth = np.where((saved > 0) & (more <= left) & allowed, saved, 0.0)
             rate = worth / np.maximum(more, 1)

@@ -1,7 +1,7 @@
-"""The splits of an operator that are worth trying.
+"""The splits of an operator that are worth pricing.
 
-Of the splits with the same largest parts, the one with fewest tiles is tried. Besides these, there
-are the splits under which an operand stays where it is.
+Of the splits with the same largest parts, only the split with the fewest tiles is tried. In
+addition, there are the splits under which an operand stays on its tiles.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from .price import Integers
 from .problem import Problem, final_layouts_of
 
 MAX_CANDIDATES = 60_000
-"""Splits of one operator that are priced at most; above, part counts are thinned.
+"""The most splits of one operator that are priced; if there are more, part counts are thinned.
 
 Chosen by trial, roomy. Half: up to 5.2 % more cycles (AlexNet on mk1). Double: same.
 """
@@ -46,7 +46,7 @@ def part_counts(problem: Problem, dim: int, tiles: int) -> Integers:
 
 
 def _number_of_splits(choices: list[Integers], tiles: int) -> int:
-    """The number of ways to choose one count per dimension with a product of at most tiles."""
+    """The number of ways to choose one count per dimension with a product of at most `tiles`."""
     ways = np.zeros(tiles + 1, np.int64)
     ways[1] = 1
     for counts in choices:
@@ -66,7 +66,7 @@ def _thinned(counts: Integers, most: int) -> Integers:
 
 
 def splits(problem: Problem, tiles: int) -> Integers:
-    """Every split worth trying that needs at most this many tiles: (candidates, dimensions)."""
+    """Every split worth pricing that needs at most this many tiles: (candidates, dimensions)."""
     tiles = problem.terms.most_tiles(tiles)
     rank = len(problem.structure.space.dims)
     choices = [part_counts(problem, d, tiles) for d in range(rank)]
@@ -80,13 +80,13 @@ def splits(problem: Problem, tiles: int) -> Integers:
         if counts.tolist() == [1]:
             chosen.append(None)
             continue
-        # The counts grow, so each row goes with the first few of them.
+        # Counts ascend, so each row is combined with the first counts only.
         few = np.searchsorted(counts, tiles // total, side="right")
         row = np.repeat(np.arange(len(total)), few)
         parts = counts[np.arange(len(row)) - np.repeat(np.cumsum(few) - few, few)]
         total = total[row] * parts
         chosen.append((row, parts))
-    # The parts of one dimension are contiguous, since prices are computed dimension by dimension.
+    # The parts of one dimension are contiguous, because prices are computed dimension by dimension.
     by_dim = np.ones((rank, len(total)), np.int64)
     at = np.arange(len(total))
     for d in reversed(range(rank)):
@@ -126,7 +126,8 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
             merged = [d for d in dims if space.dims[d].kind == "reduction"]
             parallel += [(d, parts) for d in kept[:1]]
             every += [(d, parts) for d in (kept or merged)[:1]]
-            # Tiles whose elements are merged into one part each make a share of that part.
+            # If several tiles hold elements that are merged into one part, each computes a share of
+            # that part.
             shared += [(d, parts * waiting) for d in kept[:1]]
             if merged and not kept and shared:
                 shared[-1] = shared[-1][0], shared[-1][1] * parts
@@ -141,7 +142,7 @@ def inherited(problem: Problem, have: tuple[Layout | None, ...], target: Target)
 
 
 def leaving(problem: Problem, layout: Layout, target: Target) -> list[Plan]:
-    """The plan that leaves an operator's result in a layout, if one does: none or one."""
+    """The plans that leave an operator's result in a layout: at most one."""
     space = problem.structure.space
     access = space.results[0]
     split, order = [1] * len(space.dims), list[int]()
@@ -187,7 +188,7 @@ def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int
         left = [i for i in left if layout.shape[i] > 1]
         right = [j for j in right if shape[j] > 1]
         alike = len(left) == len(right)
-        # A cut of an axis of one element only cuts its padding.
+        # A cut of an axis of one element cuts only its padding.
         if axis_of[d] not in (left if alike else left[:1]):
             continue
         rest = layout.parts[d]

@@ -1,8 +1,8 @@
-"""How many elements every cell of a layout wants, and how many lie on its tile already.
+"""The numbers of elements that every cell of a layout wants, and that are already on its tile.
 
-A block is a window along each axis. Where the windows are runs of elements, what two blocks share
-is the product of what their runs share along each axis. This takes a few array operations over all
-cells, and no table of which parts of two layouts meet (see `traffic`).
+A block is a window along each axis. If the windows are runs of elements, the elements that two
+blocks share are a product: of those that their runs share along each axis. This takes a few array
+operations over all cells, and no table of the pairs of parts that meet (see `traffic`).
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from .traffic import shifts, traffic
 
 
 class Counts(NamedTuple):
-    """Elements of each wanted cell: (cells,) each, as those of an `Overlap`.
+    """Numbers of elements of each wanted cell: (cells,) each, as in an `Overlap`.
 
-    wanted: those that it needs. local: those of them that its tile holds already.
+    wanted: the elements that it needs. local: the elements among them that its tile already holds.
     """
 
     wanted: Integers
@@ -29,7 +29,9 @@ class Counts(NamedTuple):
 
 
 def elements_of_cells(source: Layout, wanted: Layout, move: Space | None) -> Counts:
-    """The elements of each cell of a layout. They come from another layout, through a move."""
+    """The numbers of elements of each cell of a layout that takes them from another, through a
+    move.
+    """
     pairs = _pairs(source, wanted, move) if source.is_partition else None
     if pairs is None:
         shared = traffic(source, wanted, move)
@@ -41,11 +43,11 @@ def elements_of_cells(source: Layout, wanted: Layout, move: Space | None) -> Cou
 
 
 class _Run:
-    """The run of elements that every block of a layout has along an axis, without padding.
+    """The run of elements, without padding, that every block of a layout has along an axis.
 
     size: elements of the layout's axis. first, last: the first element and one past the last, in
-    the shape of `Layout.starts`. count: their number, 0 or more. whole: whether every block has as
-    many elements as the axis.
+    the shape of `Layout.starts`. count: the number of elements, 0 or more. whole: whether every
+    block has as many elements as the axis.
     """
 
     def __init__(self, parts: tuple[int, ...], size: int, first: Integers, last: Integers) -> None:
@@ -56,7 +58,7 @@ class _Run:
 
     @cached_property
     def at_cells(self) -> tuple[Integers, Integers, Integers]:
-        """first, last and count of every cell: (cells,) each, or (1,) if all are alike."""
+        """first, last and count of every cell: (cells,) each, or (1,) if all cells are alike."""
         if self.first.size == 1:
             return self.first.ravel(), self.last.ravel(), self.count.ravel()
         first, last, count = np.empty((3, *self.parts), np.int64)
@@ -64,7 +66,7 @@ class _Run:
         return first.ravel(), last.ravel(), count.ravel()
 
     def shifted(self, by: int, low: int, high: int) -> _Run:
-        """The elements that these come from: each from `by` further on, those in low..high - 1."""
+        """The run of source elements: each is `by` further on, limited to low..high - 1."""
         if not by and low <= 0 and high >= self.size:
             return self
         first, last = (
@@ -77,10 +79,10 @@ _Pairs: TypeAlias = "list[tuple[_Run, _Run]]"
 
 
 def _pairs(source: Layout, wanted: Layout, move: Space | None) -> _Pairs | None:
-    """The runs of two layouts along the axes that belong together.
+    """The runs of two layouts along corresponding axes.
 
-    Through a move, the second are those of the elements where they come from. None if a move does
-    more than shift, or if some block is no run of elements.
+    If there is a move, the wanted runs are those of the source elements. None if a move does more
+    than shift, or if a block is not a run of elements.
     """
     own, runs = _runs(source), _runs(wanted)
     if own is None or runs is None:
@@ -99,7 +101,7 @@ def _pairs(source: Layout, wanted: Layout, move: Space | None) -> _Pairs | None:
 
 
 def _local(source: Layout, wanted: Layout, pairs: _Pairs) -> Integers:
-    """The elements of each wanted cell that its tile holds already: (cells,)."""
+    """The number of elements of each wanted cell that are already on its tile: (cells,)."""
     local = np.zeros(wanted.cells, np.int64)
     begin = max(wanted.first_tile, source.first_tile)
     end = min(wanted.first_tile + wanted.cells, source.first_tile + source.cells)
@@ -128,14 +130,14 @@ def _some(values: Integers, cells: slice) -> Integers:
 
 @lru_cache(maxsize=4096)
 def _moving(layout: Layout) -> tuple[int, ...]:
-    """The indices of all axes except those of one element that use no dimension."""
+    """The indices of all axes, without axes of one element that use no dimension."""
     axes = layout.access.axes
     return tuple([i for i, axis in enumerate(axes) if axis.size != 1 or axis.terms])
 
 
 @lru_cache(maxsize=512)
 def _runs(layout: Layout) -> tuple[_Run, ...] | None:
-    """The runs of a layout along every axis; None if some block is no run of elements."""
+    """The runs of a layout along every axis; None if a block is not a run of elements."""
     found: list[_Run] = []
     for i, axis in enumerate(layout.access.axes):
         in_runs = axis.divisor == 1 and axis.outside in ("none", "fill") and layout.steps[i] == 1

@@ -1,4 +1,4 @@
-"""The charges of the parts of a plan of a matrix product, and those of a target."""
+"""Charges: the prices of the parts of a matrix product's plan on a target."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Charges:
     tiles, bytes_per_tile: of the machine. element_bytes: of operands and result. partial_bytes: of
     partial sums. sync_cycles: per superstep. multiply_cycles: of a block of (rows, depth, columns).
     receive_cycles: of bytes received in one exchange, without the sync. reduce_cycles: of adding up
-    copies of elements, (elements, copies). pair_cycles: of adding two tensors of some elements.
+    copies of elements, (elements, copies). pair_cycles: of adding two tensors of this many
+    elements.
     """
 
     tiles: int

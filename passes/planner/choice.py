@@ -18,9 +18,9 @@ class Choice:
 
     resident_bytes: operands that stay on the tile for the whole run. temporary_bytes: copies of
     other operands, partials and the result, at the worst moment. result_bytes: the result alone.
-    cells: tiles used. merge: the share of these cycles and bytes that the compute which merges
-    partials takes. reload_cycles: the share of cycles that no run takes: what it costs to load the
-    operands again whose homes this plan gives up (see keeping).
+    cells: tiles used. merge: the part of these cycles and bytes that the compute which merges
+    partials takes. reload_cycles: the part of the cycles that no run takes: the cost of reloading
+    the operands whose homes this plan gives up (see keeping).
     """
 
     plan: Plan
@@ -44,7 +44,7 @@ def rank(choice: Choice) -> tuple[float, int, int, int]:
 def fitting(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> list[Choice]:
     """The choices that fit a memory bound and the terms' own limit, in their order.
 
-    If none fits a limit, those that need least memory are returned.
+    If none fits a limit, the choices that need the least memory are returned.
     """
     every = list(choices)
     least = min(c.resident_bytes + c.temporary_bytes for c in every)
@@ -54,7 +54,7 @@ def fitting(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> list[
 
 
 def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[Choice, ...]:
-    """The choices within a memory bound that no other beats in cycles and resident bytes."""
+    """The choices within a memory bound that no other choice beats in cycles and resident bytes."""
     fits = fitting(choices, bound, terms)
     front: list[Choice] = []
     for c in sorted(fits, key=rank):

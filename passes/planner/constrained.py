@@ -1,4 +1,4 @@
-"""Planning under a user's constraints, which are checked against the operators that they name."""
+"""Plans a program under a user's constraints, and checks the constraints against the operators."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ from .serial import priced
 from .terms import FREE, Terms
 
 NO_DIMENSION = -1
-"""In a ring, a dimension that goes round no other."""
+"""In a ring, stands for a dimension that rotates around no other."""
 
 
 @dataclass(frozen=True)
 class Constrained:
     """The constraints of one program, by operation.
 
-    plans: whole plans. places: the constraints on the other operators' plans as text, with the line
-    of the file, for messages.
+    plans: whole plans. places: for other operators, the constraints on the plan as text with the
+    line in the file, for messages.
     """
 
     limits: Limits
@@ -58,10 +58,10 @@ class Constrained:
 
 @dataclass(frozen=True)
 class Planned:
-    """The plans of a program and the limits they were planned under.
+    """The plans of a program, and the limits under which they were planned.
 
-    given: the operations whose plans were not searched for: they had one, or the constraints give
-    one.
+    given: the operations whose plans were not searched for, because they had one or the constraints
+    give one.
     """
 
     network: NetworkPlan
@@ -69,7 +69,7 @@ class Planned:
     given: frozenset[Operation] = frozenset()
 
     def relaxed(self, target: Target) -> tuple[Relaxed, ...]:
-        """The limits that no plan of an operator keeps."""
+        """The operators of which no plan keeps the memory limit."""
         return relaxed_limits(self.network.choices, self.limits, target)
 
 
@@ -105,7 +105,7 @@ def plan_program(
 
 
 Asked = dict[str, tuple[str, object]]
-"""The constraints on one operator, by key: the name they are listed under, and the value."""
+"""The constraints on one operator, by key: the name that they are listed under, and the value."""
 
 
 def resolve(
@@ -159,9 +159,9 @@ def _asked(constraints: Constraints, module: ModuleOp) -> dict[Operation, Asked]
 
 
 def _compatible(before: Asked, values: Mapping[str, object]) -> Asked:
-    """The earlier constraints on an operator that later ones do not replace.
+    """The earlier constraints on an operator that later ones leave in force.
 
-    A whole plan replaces all constraints but the memory proportion, and any of those replaces a
+    A whole plan replaces all constraints but the memory proportion, and any of these replaces a
     whole plan.
     """
     if "plan" in values:
@@ -195,14 +195,14 @@ class _Operator:
         return Problem(op.structure(), dtypes, result, stay, further_dtypes=tuple(further))
 
     def place(self, *way: str) -> str:
-        """The place of a constraint in the file. way: its key, and a key below it."""
+        """The place of a constraint in the file. way: its key, and optionally a key below it."""
         name = self.asked[way[0]][0]
         where = self.json.place("operators", name, *way)
         own = origin(self.op)
         return where if own is None or own == name else f"{where} (for {own})"
 
     def described(self) -> str:
-        """All constraints on the plan, for a message about all of them."""
+        """All constraints on the plan, for a message about their combination."""
         keys = list(self.asked)
         texts: list[str] = []
         for key in keys:
@@ -220,7 +220,9 @@ class _Operator:
         return InputError(f"{self.place(*way)}: {problem}")
 
     def terms(self) -> Terms:
-        """The terms of its plan. Raises InputError for a constraint that no plan can meet."""
+        """The terms of the operator's plan. Raises InputError for a constraint that no plan can
+        meet.
+        """
         problem = self.problem
         structure, target = problem.structure, self.target
         counts = {
@@ -251,7 +253,7 @@ class _Operator:
         return found
 
     def plan(self) -> Plan:
-        """Its whole plan, completed with a method and workers.
+        """The operator's whole plan from the file, completed with a method and workers.
 
         Raises InputError if it is not a plan of this operator.
         """
@@ -322,7 +324,7 @@ class _Operator:
             raise self.fail(f"needs {needed} tiles; {bound}", key)
 
     def _check_method(self, problem: Problem, method: str, key: str = "method") -> None:
-        """Raise InputError for a method that no allowed split can use on the target."""
+        """Raise InputError for a method that is available under no allowed split on the target."""
         structure = problem.structure
         if problem.moves or roles(structure) is None:
             raise self.fail(f"{operator_name(self.op)} sums no products; leave the method out", key)

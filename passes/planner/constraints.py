@@ -5,9 +5,9 @@
                    "fc*": {"memory_proportion": 0.3},
                    "fc8": {"plan": "split [1, 8, 1] method amp"}}}
 
-A name is the path of a node ("bn1/scale"), also of a node that was fused, or a pattern in which *
-stands for any letters. If several names match an operator, a full name overrides a pattern, and a
-later entry overrides an earlier one.
+A name is the path of a node ("bn1/scale"), which may have been fused with others, or a pattern in
+which * stands for any letters. If several names match an operator, a full name overrides a pattern,
+and a later entry overrides an earlier one.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from ...ir.support.suggestions import suggestion
 from ...ir.upstream import Context, ParseError, Parser
 
 PROPORTION_KEY = "memory_proportion"
-"""The key of the part of a tile's usable memory that one operator may take."""
+"""The key of the share of a tile's usable memory that one operator may take."""
 
 
 @dataclass(frozen=True)
 class Constraints:
-    """A file of constraints in the right form. Its names are not yet matched to operators."""
+    """A well-formed file of constraints. Its names are not yet matched to operators."""
 
     json: JsonText
     proportion: float | None = None
@@ -76,7 +76,7 @@ def _mapping(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, o
 def _members(
     json: JsonText, known: tuple[str, ...], way: tuple[str, ...] = (), value: object = None
 ) -> dict[str, object]:
-    """The members of an object. Raises InputError for a key that is not known."""
+    """The members of an object. Raises InputError for an unknown key."""
     members = _mapping(json, way, value if way else json.value)
     for key in members:
         if key not in known:

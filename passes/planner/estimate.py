@@ -1,7 +1,7 @@
 """Estimated prices of all candidate splits at once, from block sizes alone.
 
-The exchange of an operand is estimated by its block, whatever layout its producer gives it. It
-arrives in a fragment for each run of the tensor.
+The exchange of an operand is estimated from the size of its block, independent of the layout that
+its producer gives it. Each run of the tensor counts as one fragment.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from .problem import Problem
 from .terms import Terms, relaxed
 
 PRICED = 2_048
-"""Splits that are priced with start-up costs; the others are worse even without them.
+"""The number of splits that are priced with start-up costs; the others are worse even without them.
 
 Chosen by trial, roomy. Half: up to 0.57 % more cycles in the same time. Double: same.
 """
 
 FAST = 6
-"""Splits whose exchange is computed exactly, besides inherited ones and those of less memory.
+"""The number of splits whose exchange is computed exactly, besides inherited and lean splits.
 
 Chosen by trial, roomy. Half: up to 0.35 % more cycles (0.12 % fewer in one network), 10 % less
 planning time. Double: at most 0.01 % fewer cycles, 15 % more time.
@@ -65,7 +65,7 @@ class Estimates:
 
 
 def result_dims(space: Space) -> tuple[int, ...]:
-    """The dimensions of the result: the parallel ones, and whole ones that its access map names."""
+    """The dimensions of the result: parallel dimensions, and whole dimensions in its access map."""
     kept = space.results[0].dims()
     return tuple(d for d, dim in enumerate(space.dims) if dim.kind == "parallel" or d in kept)
 
@@ -105,7 +105,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         block = block_elements(access, cells) * dtype.itemsize
         arrives = arriving(problem, i, parts, cells) if problem.is_free(i) else block
         if i >= problem.structure.own_operands and not problem.moves:
-            # The operands of a chain go where partials are combined, to each tile its share.
+            # The operands of a chain go to the tiles that combine partials, a share to each.
             block = -(-block // depth) if some_merged else block
             arrives = block
         if stays:
@@ -125,7 +125,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
         left = np.where(merged, left, 0)
     if not some_merged:
         return Estimates(cycles, resident, left + copies)
-    # A single result overwrites the first of the partials if its elements have the same size.
+    # A single result overwrites the first partial if their elements have the same size.
     in_place = width == between and len(space.results) == 1
     share = -(-points // depth)
     merging = share * (depth * between + (0 if in_place else width))
@@ -139,7 +139,7 @@ def _depth(problem: Problem, parts: Integers) -> Integers:
 
 
 def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArray[np.float64]:
-    """Cycles to merge partials, if every tile merges its share, chain included: (candidates,)."""
+    """Cycles to merge partials, chain included, if every tile merges its share: (candidates,)."""
     depth = _depth(problem, parts)
     merged = np.flatnonzero(depth > 1)
     found = np.zeros(len(parts))
@@ -163,7 +163,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
 
 
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
-    """The indices of the cheapest candidates of every quarter octave of memory.
+    """The indices of the cheapest candidates in every quarter octave of memory.
 
     most: about how many in total; at least 16 per quarter octave.
     """
@@ -183,9 +183,10 @@ Splits = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class Shortlist:
-    """The splits that are worth an exact price.
+    """The splits whose prices are computed exactly.
 
-    fast: the cheapest, best first. lean: the cheapest at each price of a resident byte.
+    fast: the cheapest splits, best first. lean: the cheapest split at each price of a resident
+    byte.
     """
 
     fast: Splits
@@ -194,7 +195,7 @@ class Shortlist:
 
 @lru_cache(maxsize=1024)
 def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
-    """The splits of an operator that are worth an exact price; there is at least one fast one."""
+    """The splits of an operator whose prices are computed exactly; at least one fast split."""
     parts = splits(problem, target.tiles)
     if len(parts) > PRICED:
         quick = estimates(problem, parts, target, quick=True)
@@ -215,7 +216,7 @@ def shortlist(problem: Problem, target: Target, bound: int) -> Shortlist:
 
 
 def _first(most: int, *keys: NDArray[Any]) -> list[int]:
-    """The first candidates, at most `most`, when sorted by the keys, the first key foremost."""
+    """The first `most` candidates after sorting by the keys, the first key foremost."""
     few = np.arange(len(keys[0]))
     if len(few) > most:
         few = np.flatnonzero(keys[0] <= np.partition(keys[0], most - 1)[most - 1])
@@ -223,9 +224,9 @@ def _first(most: int, *keys: NDArray[Any]) -> list[int]:
 
 
 def trade_offs(problem: Problem, target: Target, bound: int) -> Splits:
-    """The cheapest split of every quarter octave of memory, resident and temporary.
+    """The cheapest split in every quarter octave of memory, resident and temporary.
 
-    `abele plan` shows these to tell what a byte is worth.
+    `abele plan` shows these so that users see what a byte is worth.
     """
     parts = splits(problem, target.tiles)
     found = estimates(problem, parts, target, quick=len(parts) > PRICED)
@@ -244,7 +245,7 @@ def _rows(parts: Integers, rows: list[int]) -> Splits:
 def _fitting(estimates: Estimates, bound: int, terms: Terms) -> Integers:
     """The indices of candidates within the memory bound and the terms' own limit.
 
-    If none keeps a limit, those that need least memory are returned.
+    If none keeps a limit, the candidates that need the least memory are returned.
     """
     memory = estimates.resident + estimates.temporary
     fits = np.flatnonzero(memory <= max(bound, int(memory.min())))

@@ -12,11 +12,11 @@ from ..plans.steps import passes_of, takes_steps
 from .price import worker_parts
 
 MOST_VERTICES = 1 << 16
-"""Vertices of one compute set on a tile that a user may ask for.
+"""The most vertices of one compute set on a tile for which a user may ask.
 
-A vertex makes at least one element, and this many of float32 fill a tile of mk1. Chosen by trial:
-with this number, no tile of mk2 gets more than 2,240 vertices of one compute set in the nine light
-networks, so half and double give the same.
+A vertex makes at least one element, and this many of float32 fill a tile of mk1. Chosen by
+trial: with this number, no tile of mk2 gets more than 2,240 vertices of one compute set in the nine
+light networks, so half and double give the same.
 """
 
 
@@ -50,5 +50,5 @@ def with_vertices(structure: Structure, plan: Plan, vertices: int) -> Plan:
     cut, split, _ = refined(own, once)
     cell = tuple(-(-n // p) for n, p in zip(cut.space.sizes, split, strict=True))
     workers = worker_parts(cell, cut.space.of_kind("parallel"), vertices)
-    # A cell has one part of each split reduction, so the dimensions added for those stay whole.
+    # A cell has one part of each split reduction, so the dimensions added for these stay whole.
     return replace(plan, workers=workers[: len(plan.workers)], combine=combine)

@@ -1,15 +1,15 @@
-"""The planner's graph of a program: its operators, what they read, how often they run, and when.
+"""The planner's graph of a program: its operators, their operands, how often and when they run.
 
 The graph is read once from the module; layouts are tried on it many times. Everything that has a
 layout has a slot:
 
 - the result of an operator;
 - the home of a state or constant, which the first operator that computes with it places;
-- an input of the program, which lies near the tiles where its first operator wants it;
-- a value whose layout is not decided, which lies in linear order.
+- an input of the program, which is placed near the tiles where its first operator wants it;
+- a value whose layout is not decided, which is in linear order.
 
-A reshaped value, a value that a loop carries and the result of a branch share the slot of the value
-that they come from.
+A reshaped value, a value that a loop carries and the result of a branch share the slot of their
+source.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Operator:
     operands: the slot of each operand; None for an operand that the plan places. results: the slot
     of each result. homes: by operand, the slots of the states and constants that the plan places.
     shared: the operands in homes that other operators read too. inputs: by operand, the slots of
-    the program's inputs that the plan places. times: how often a run executes it. given: the plan
-    that the module already has for it. moment: when it runs, within its function. pins: where the
-    states and constants in homes have to lie, as far as that is decided.
+    the program's inputs that the plan places. times: the number of times that a run executes it.
+    given: the plan that the module already has for it. moment: the time at which it runs in its
+    function. pins: the required homes of the states and constants in `homes`, if they have any.
     """
 
     op: Operation
@@ -91,10 +91,10 @@ Node = Operator | Relayout
 
 @dataclass(frozen=True)
 class Lifetime:
-    """The first and last moment of a function at which a value lies in its slot.
+    """The moments of a function from the first to the last at which a slot holds a value.
 
-    into: the slot of the state that it is written over, if the layouts are equal; None if there is
-    none.
+    into: the slot of the state that the value may overwrite if the layouts are equal; None if there
+    is no such state.
     """
 
     slot: int
@@ -106,7 +106,7 @@ class Lifetime:
 
 @dataclass
 class Function:
-    """The memory use of a function over its moments. calls: (moment, callee)."""
+    """The memory use of a function over its moments. calls: (moment, called function) pairs."""
 
     moments: int = 0
     lifetimes: list[Lifetime] = field(default_factory=list[Lifetime])
@@ -118,8 +118,8 @@ class Function:
 class Graph:
     """The parts of a program that its plans depend on.
 
-    nodes: in program order. fixed: the layouts that are not decided, by slot. itemsizes: bytes of
-    an element, by slot. empty: plans of operations on no elements. stored: layouts and dtypes of
+    nodes: in program order. fixed: the layouts that no plan decides, by slot. itemsizes: bytes of
+    an element, by slot. empty: plans of operations without elements. stored: layouts and dtypes of
     states and constants that no operator places. least_bytes: a lower bound of the bytes that all
     tiles together need under any plan: each element of the states and constants that are read,
     once, and the operands and result of one operator. pinned: the states and constants that have a
@@ -141,7 +141,7 @@ class Graph:
         return (node for node in self.nodes if isinstance(node, Operator))
 
     def uses(self) -> dict[int, list[int]]:
-        """The indices of the nodes that read or fill each slot, in order."""
+        """The indices of the nodes that read or write each slot, in order."""
         found: dict[int, list[int]] = {}
         for i, node in enumerate(self.nodes):
             slots = (node.source, node.destination) if isinstance(node, Relayout) else node.operands
@@ -161,14 +161,14 @@ def read_graph(
 ) -> Graph:
     """Read the graph of a module at nn.
 
-    alone: a loop of runs, of which one run is read as if it were the program. given: plans that
-    operations have besides those of the module.
+    alone: a loop of runs; one of its iterations is read as if it were the whole program.
+    given: plans of operations in addition to those in the module.
     """
     return _Reader(module, target, limits, alone, given or {}).read()
 
 
 def loop_of_runs(module: ModuleOp) -> control.RepeatOp | None:
-    """The loop in the entry function whose turns are runs of their own; None if there is none."""
+    """The loop in the entry function whose iterations count as runs; None if there is none."""
     for function in module.body.block.ops:
         if isinstance(function, func.FuncOp) and function.sym_name.data == ENTRY:
             for op in function.body.block.ops:
@@ -181,11 +181,11 @@ def loop_of_runs(module: ModuleOp) -> control.RepeatOp | None:
 class _Reader:
     """One walk over the program, in order.
 
-    slots: of each value that has one. kept: for each value that holds the elements of a state or
-    constant, the key of that state or constant. holding: by that key, these values. homes: by that
-    key, the slot, once an operator has placed it. inputs: for each value that holds the elements of
-    an input, that input. reached: the slots of inputs that an operator has read. alone, given: as
-    for read_graph. asked: by key, the operation that says where a state or constant has to lie.
+    slots: the slot of each value that has one. kept: for each value that holds the elements of a
+    state or constant, the key of that state or constant. holding: these values, by key. homes: the
+    slot of each key once an operator has placed it. inputs: for each value that holds the elements
+    of an input, that input. reached: the slots of inputs that an operator has read. alone,
+    given: as for read_graph. asked: by key, the operation whose attributes require a home.
     """
 
     module: ModuleOp
@@ -254,7 +254,7 @@ class _Reader:
         )
 
     def _home(self, key: object) -> Home | None:
-        """Where a state or constant has to lie."""
+        """The required home of a state or constant, or None."""
         op = self.asked.get(key)
         return None if op is None else home_of(op)
 
@@ -274,9 +274,9 @@ class _Reader:
     def _needed(self, op: Structured) -> int:
         """A lower bound of the bytes that an operator reads and writes, on all tiles together.
 
-        Of its operands, only the elements that it touches count. Of its result, only half counts:
-        in steps, half may be there before the last step, which still reads all operands. The result
-        does not count if it may overwrite an operand.
+        Of its operands, only the elements that it touches count. Of its result, only half
+        counts: in steps, half may exist before the last step, which still reads all operands. The
+        result does not count if it may overwrite an operand.
         """
         assert isinstance(op, Operation)
         structure = op.structure()
@@ -298,7 +298,7 @@ class _Reader:
         return read + (0 if in_place else written // 2)
 
     def _handed_over(self, op: func.FuncOp) -> None:
-        """Copy what a function returns into linear order, where its callers find it."""
+        """Copy the results of a function into linear order, in which its callers expect them."""
         last = op.body.block.last_op
         assert last is not None
         for value in last.operands:
@@ -321,7 +321,7 @@ class _Reader:
         return self.linear[key]
 
     def _slot(self, value: SSAValue) -> int:
-        """The slot of a value. A value that is not placed yet counts as in linear order."""
+        """The slot of a value. A value that is not placed yet is taken to be in linear order."""
         if value in self.kept:
             home = self.homes.get(self.kept[value])
             return self._linear(value) if home is None else home
@@ -349,7 +349,9 @@ class _Reader:
         return self.here.moments - 1
 
     def _one_run(self, main: Block, body: Block) -> None:
-        """Read the body of a loop of runs as the program of one run, whose inputs it takes."""
+        """Read the body of a loop of runs as a program that does one run and takes the loop's
+        inputs.
+        """
         for op in main.ops:
             if isinstance(op, nn.ConstantOp) and any(
                 use.operation.parent is not main for use in op.result.uses
@@ -379,8 +381,9 @@ class _Reader:
     ) -> None:
         """Read the operations of a block.
 
-        Each operation has a moment, or the moments of what is inside it, and one more after it, at
-        which its results exist too. arguments: those of the block, by default.
+        Each operation has a moment, or the moments of its nested operations, and one more after it,
+        at which its results exist too. arguments: the values for the block's arguments; the
+        arguments themselves by default.
         """
         start: dict[SSAValue, int] = dict.fromkeys(
             block.args if arguments is None else arguments, self._moment()
@@ -420,8 +423,8 @@ class _Reader:
                 home = self.homes.get(op.state.string_value())
                 self._relayout(op.stored, self._linear(op.stored) if home is None else home)
             case control.RepeatOp():
-                # Nearly all that a program with a loop of runs does is in this loop, so that it is
-                # planned as one run is.
+                # Nearly all the work of a program with a loop of runs is in this loop, so it is
+                # planned like a single run.
                 self._loop(op, (op.body,), 1 if op.runs is not None else max(op.turns, 1))
             case control.WhileOp():
                 self._loop(op, (op.test, op.body), 1)
@@ -435,12 +438,12 @@ class _Reader:
                 pass
 
     def _keep(self, value: SSAValue, key: object) -> None:
-        """Note that a value holds the elements of a state or constant."""
+        """Record that a value holds the elements of a state or constant."""
         self.kept[value] = key
         self.holding.setdefault(key, []).append(value)
 
     def _same(self, old: SSAValue, new: SSAValue) -> None:
-        """Give a new value the place of an old one."""
+        """Give a new value the slot, state or input of an old one."""
         if old in self.kept:
             self._keep(new, self.kept[old])
         elif old in self.inputs:
@@ -541,7 +544,7 @@ class _Reader:
         resident = tuple(self._unplaced(value) for value in op.operands)
         structure = op.structure()
         own = structure.own_operands
-        # An input that the chain reads too, perhaps reshaped, needs a place of its own first.
+        # An input that the chain reads too, perhaps reshaped, needs a slot of its own first.
         chained = {self.inputs[value] for value in op.operands[own:] if value in self.inputs}
         free = tuple(
             i < own
@@ -561,8 +564,11 @@ class _Reader:
         )
 
     def _replaced(self, op: Structured) -> tuple[int, ...]:
-        """The operands of an operation that hold the old value of the state that its result is
-        stored to, if nobody reads that later."""
+        """The operands that hold the old value of the state to which the operation's result is
+        stored.
+
+        () if an operation reads that value later.
+        """
         assert isinstance(op, Operation)
         state = _stored_to(op.results[0])
         if state is None or state.parent is not op.parent:
@@ -585,9 +591,9 @@ class _Reader:
 
 
 def _takes_batch(op: Operation) -> bool:
-    """Whether an operation takes the part of an input that a turn of a loop of runs reads.
+    """Whether an operation takes an iteration's part of an input, in a loop of runs.
 
-    That part is placed as an input of a single run is, so that both have the same plans.
+    That part is placed like an input of a single run, so that both have the same plans.
     """
     loop = op.parent_op()
     if not isinstance(op, nn.GatherOp) or not isinstance(loop, control.RepeatOp):
@@ -597,7 +603,9 @@ def _takes_batch(op: Operation) -> bool:
 
 
 def _keeps_result(op: Operation) -> bool:
-    """Whether an operation writes a result of a turn into a table of all of them."""
+    """Whether an operation writes an iteration's result into a table of the results of all
+    iterations.
+    """
     return (
         isinstance(op, nn.UpdateOp)
         and isinstance(op.operands[2], BlockArgument)
@@ -611,14 +619,14 @@ def dtype_of(value: SSAValue) -> np.dtype[Any]:
 
 
 def _again(op: Structured) -> tuple[int, ...]:
-    """The operands of an operation that are an earlier one again, read through the same map."""
+    """The operands of an operation that repeat an earlier operand, read through the same map."""
     assert isinstance(op, Operation)
     seen = [*zip(op.operands, op.structure().space.operands, strict=False)]
     return tuple(i for i, each in enumerate(seen) if each in seen[:i])
 
 
 def _stored_to(value: SSAValue) -> nn.StoreOp | None:
-    """The operation that stores a value, perhaps reshaped, to a state; None if none does."""
+    """The operation that stores a value, or a reshape of it, to a state; None if there is none."""
     for use in value.uses:
         if isinstance(use.operation, nn.StoreOp):
             return use.operation
@@ -634,7 +642,7 @@ def _bytes(value: SSAValue) -> int:
 
 
 def _users(functions: dict[str, func.FuncOp]) -> dict[object, int]:
-    """The number of operations that read or fill each state (by name) and constant (by value)."""
+    """The number of operations that read or write each state (by name) and constant (by value)."""
     found: dict[object, int] = {}
     for function in functions.values():
         for op in function.walk():
@@ -660,7 +668,8 @@ def _uses(value: SSAValue) -> int:
 
 
 def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
-    """How often a run executes each function; 1 if nothing calls it."""
+    """The number of times that a run executes each function; 1 for a function that is not
+    called."""
     calls: dict[str, list[tuple[str, int]]] = {name: [] for name in functions}
     for name, function in functions.items():
         for op in function.walk():
@@ -670,7 +679,7 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
 
     def count(name: str) -> int:
         if name not in known:
-            # This ends a recursion: a call of a function by itself counts as 0.
+            # This entry ends a recursion: a call of a function by itself counts as 0.
             known[name] = 0
             times = sum(count(caller) * n for caller, n in calls[name])
             known[name] = min(max(1, times), MOST_TIMES)
@@ -680,7 +689,7 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
 
 
 def _turns(op: Operation) -> int:
-    """How often an operation runs during one execution of its function."""
+    """The number of times that an operation runs during one execution of its function."""
     around: list[int] = []
     parent = op.parent_op()
     while parent is not None:
@@ -691,8 +700,10 @@ def _turns(op: Operation) -> int:
 
 
 def _last_use(value: SSAValue, position: dict[Operation, int]) -> int:
-    """The position of the last operation that uses a value, also inside regions and as a reshaped
-    value; -1 if no operation with a position uses it."""
+    """The position of the last operation that uses a value, in regions and through reshapes too.
+
+    -1 if no operation with a position uses it.
+    """
     last = -1
     for use in value.uses:
         op: Operation | None = use.operation

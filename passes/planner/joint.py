@@ -1,15 +1,15 @@
-"""Plans that are chosen together, because their operators share a weight.
+"""Joint plans: plans of all operators that share a weight.
 
-In a step of training, the forward operator places the weight. The backward one reads it, and its
-update writes it back. By itself, each would choose another layout, and the weight would be
-rearranged between them. Here, the few best plans of the operator that places the weight are tried
-together with plans of all others that leave the weight, its gradient and what the optimiser keeps
-where the weight lies.
+In a step of training, the forward operator places the weight. The backward operator reads it, and
+its update writes it back. Planned separately, each would choose another layout, and the weight
+would be rearranged between them. Here, the few best plans of the operator that places the weight
+are tried together with plans of all others that keep the weight, its gradient and the optimiser's
+states in the weight's layout.
 
-A weight that no run changes may have several readers too: a lookup in a table of embeddings, and
-the product with this table that makes logits. The first reader places the weight, but a later one
-may need it more. So plans of the first reader are tried as well that place the weight where the
-best plans of the others want it.
+A weight that no run changes may have several readers, too: a lookup in a table of embeddings, and
+the product with this table that makes logits. The first reader places the weight, but a later
+reader may need it more. So plans of the first reader that place the weight in the layouts of the
+others' best plans are tried, too.
 """
 
 from __future__ import annotations
@@ -36,11 +36,12 @@ from .search import by_promise
 from .serial import priced
 
 TRIED = 24
-"""Layouts of a weight that are tried, those of the fastest plans of its first reader."""
+"""The number of layouts of a weight that are tried: those of the fastest plans of its first
+reader."""
 
 WISHES = 4
-"""Layouts that each later reader of a weight wants most, of those that the first reader can leave
-the weight in. They are tried as well.
+"""The number of layouts of a weight that are tried for each later reader: the layouts that the
+reader wants most, among those that the first reader can give the weight.
 
 Chosen by judgement, not measured: the best one by itself is nearly always the best one for all.
 """
@@ -51,12 +52,12 @@ SMALLEST = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class _Family:
-    """A weight and the values that may lie as it does.
+    """A weight, and the values that may have its layout.
 
-    home: its slot. slots: of all of these values. first: the operator that places the weight.
-    others: the other operators that read or write one of the values, in program order. copies:
-    those of the values that are copied into another one's layout. changes: whether a run changes
-    the weight.
+    home: its slot. slots: the slots of all of these values. first: the operator that places the
+    weight. others: the other operators that read or write one of the values, in program order.
+    copies: the relayouts of one of the values into another one's layout. changes: whether a run
+    changes the weight.
     """
 
     home: int
@@ -68,9 +69,9 @@ class _Family:
 
 
 def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
-    """What was decided, with joint plans for the operators of each weight that several share.
+    """The decision, with joint plans for the operators of each weight that several of them share.
 
-    The same if that is not faster.
+    Joint plans are used only if they are faster.
     """
     plans: dict[Operator, Plan] = {}
     for family in _families(graph):
@@ -133,7 +134,9 @@ def _slots(node: Operator) -> dict[int, int]:
 
 
 def _as_result(node: Operator, operand: int) -> bool:
-    """Whether every point of an operator reads of an operand only the element that it writes."""
+    """Whether each point of an operator reads only the operand's element that it writes in the
+    result.
+    """
     space = node.problem.structure.space
     if node.problem.moves or len(node.results) > 1:
         return False
@@ -151,7 +154,7 @@ class _Joint:
     family: _Family
 
     def plans(self) -> dict[Operator, Plan]:
-        """The fastest joint plans; empty if those that were decided are as fast."""
+        """The fastest joint plans; {} if the decided plans are as fast."""
         first = self.family.first
         now = sum(self.decided.options[n].choice.cycles for n in (first, *self.family.others))
         now += sum(
@@ -196,7 +199,7 @@ class _Joint:
         return [(self.chooser.priced(first, p, have), layout) for layout, p in found.items()]
 
     def _wished(self, operand: int) -> Iterator[Plan]:
-        """Plans of the first operator that place the weight, its operand, where others want it."""
+        """Plans of the first operator that place the weight, its operand, where other readers want it."""
         first = self.family.first.problem
         for node in self.family.others:
             kept_layouts = 0
@@ -224,8 +227,10 @@ class _Joint:
             found |= wanted
 
     def _best(self, node: Operator, layout: Layout) -> tuple[Choice, float]:
-        """The fastest plan of an operator if the family has a layout, and the cycles until its
-        result lies so."""
+        """The fastest plan of an operator if the family has a layout, with its total cycles.
+
+        The cycles include bringing its result into the layout.
+        """
         question = self._question(node, layout)
         slots = _slots(node)
         have = tuple(layout if slots.get(i) in self.family.slots else None for i in slots)
@@ -247,7 +252,9 @@ class _Joint:
         return min(found, key=lambda each: each[0].cycles + each[1])
 
     def _question(self, node: Operator, layout: Layout | None) -> Question:
-        """The question about an operator. layout: that of the family; None for the decided one."""
+        """The question about an operator. layout: the family's layout; None for the decided
+        layouts.
+        """
         have = self.decided.have[node]
         if layout is not None:
             have = tuple(

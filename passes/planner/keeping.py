@@ -1,7 +1,7 @@
-"""Plans that leave a weight where it has to lie, and the price of those that do not.
+"""Plans that keep a weight at its required home, and the price of plans that do not.
 
 A state or constant may have a home (see dialects/home.py): another program holds the same value in
-that layout. A plan that wants it there costs what it costs. Any other plan either copies it from
+that layout. A plan that wants it there costs nothing extra. Any other plan either copies it from
 its home in every run, or, if the home is a wish, has it loaded again when programs change. The
 price of a plan includes the cheaper of the two.
 """
@@ -34,7 +34,8 @@ Pins = tuple[tuple[int, Home], ...]
 """The homes of the states and constants that an operator places, by operand."""
 
 TRIED = 6
-"""Splits that keep a layout and are priced exactly, those with the fewest estimated cycles.
+"""The number of splits that keep a layout and are priced exactly: those with the fewest estimated
+cycles.
 
 Chosen by trial, on second programs of ResNet-50, BERT and SqueezeNet (see tools/bench/switching),
 with 10 runs between two changes. Half: up to 0.01 % more cycles. Double: same.
@@ -42,16 +43,19 @@ with 10 runs between two changes. Half: up to 0.01 % more cycles. Double: same.
 
 
 Place = tuple[tuple[int, int], ...]
-"""Dimensions of an operator that together make a cut dimension of a placement, each with its parts.
-One dimension makes the parts of an axis; several may make replicas."""
+"""Dimensions of an operator that together make one cut dimension of a placement, each with its
+parts. A single dimension makes the parts of an axis; several may make replicas.
+"""
 
 Way = tuple[Place, ...]
-"""A way to cut an operator so that an operand has a placement: the place of each cut dimension."""
+"""A way to cut an operator so that an operand has a given placement: the place of each cut
+dimension.
+"""
 
 
 @lru_cache(maxsize=4096)
 def kept(question: Question, pins: Pins) -> tuple[Choice, ...]:
-    """The most promising plans under which the largest of the pinned operands stays at home."""
+    """The most promising plans under which the largest pinned operand stays at its home."""
     problem = question.problem
     own = [pin for pin in pins if pin[0] < problem.structure.own_operands]
     if problem.moves or not own:
@@ -66,9 +70,10 @@ def kept(question: Question, pins: Pins) -> tuple[Choice, ...]:
 
 @lru_cache(maxsize=4096)
 def at_home(question: Question, pins: Pins, times: int, plan: Plan) -> Choice:
-    """A plan and its price, with what it costs that operands do not lie where it wants them.
+    """A plan with its price, including the cost of operands that are not at home where it wants
+    them.
 
-    question: its operands in pins have no layout yet. times: how often a run executes it.
+    question: the operands in `pins` have no layout yet. times: the number of executions per run.
     """
     choice = priced(question, plan)
     brought, reload = _elsewhere(question, pins, times, choice.plan)
@@ -91,14 +96,16 @@ def at_home(question: Question, pins: Pins, times: int, plan: Plan) -> Choice:
 
 
 def brought_from_home(question: Question, pins: Pins, times: int, plan: Plan) -> dict[int, Layout]:
-    """The homes of the operands that a plan copies from there in every run, by operand."""
+    """The homes of the operands that a plan copies from their homes in every run, by operand."""
     return {i: home.layout for i, home in _elsewhere(question, pins, times, plan)[0]}
 
 
 @lru_cache(maxsize=8192)
 def _elsewhere(question: Question, pins: Pins, times: int, plan: Plan) -> tuple[Pins, float]:
-    """The operands that are copied from their homes, and the cycles, for each time that the
-    operator runs, of giving up the homes of others."""
+    """The operands that are copied from their homes, and the price of giving up the other homes.
+
+    The price is in cycles per execution of the operator.
+    """
     wanted = operand_layouts(question.structure, plan)
     brought: list[tuple[int, Home]] = []
     reload = 0.0
@@ -151,7 +158,7 @@ def _split_of(way: Way, rank: int) -> tuple[int, ...]:
 def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[Way]:
     """All ways to cut an operator so that an operand has a placement.
 
-    Dimensions that the operand names are cut as the placement is. The others go where it has
+    Dimensions that the operand names are cut like the placement. The other dimensions cut its
     replicas. Empty if the placement cuts an axis along several dimensions.
     """
     space = problem.structure.space
@@ -184,7 +191,9 @@ def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[Way]:
 
 @lru_cache(maxsize=1024)
 def _products(count: int, free: Place) -> tuple[Place, ...]:
-    """All ways to write a number as a product of parts of dimensions. free: each with its size."""
+    """All ways to write a number as a product of parts of dimensions. free: dimensions with their
+    sizes.
+    """
     if not free:
         return ((),) if count == 1 else ()
     (d, size), *rest = free

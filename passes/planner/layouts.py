@@ -1,9 +1,9 @@
-"""The choice of all plans together, since the layout of a result decides what its readers pay.
+"""Chooses all plans together, because the layout of a result decides the cost of its readers.
 
 This is dynamic programming in program order. A state is the choices so far and the layouts of the
 values that are still to be read. Of two states with the same layouts, the cheaper one is kept.
-States that cannot win any more are dropped: a layout saves the readers of a value at most what it
-takes to move one block of it. Of the remaining states, a fixed number is kept.
+States that cannot win any more are dropped: a layout saves the readers of a value at most the
+cycles of moving one block of it. Of the remaining states, a fixed number is kept.
 
 If all states were kept, the result would be the fastest among the plans that are tried for every
 layout of the operands. Readers try only the plans that look best for the layouts that they are
@@ -38,7 +38,7 @@ from .question import Question
 from .serial import plans, priced
 
 STATES = 3
-"""States that are kept after every operator.
+"""The number of states that are kept after every operator.
 
 Chosen by trial, roomy and tight. With 1, up to 0.35 % more cycles and 24 % less planning time; with
 2, up to 0.02 % more and 20 % less time. With 6, no fewer cycles: 0.10 % more in one network, whose
@@ -46,7 +46,8 @@ operators are offered other plans.
 """
 
 WORTH_MOVING = 1.01
-"""How much slower an operator may become by moving to tiles that hold fewer weights: 1 %.
+"""The factor by which an operator may become slower by moving to tiles that hold fewer weights: 1
+%.
 
 Chosen by trial, roomy and tight: 0.5 % and 2 % give the same.
 """
@@ -56,8 +57,9 @@ Chosen by trial, roomy and tight: 0.5 % and 2 % give the same.
 class Option:
     """A plan of an operator with the layouts that it decides.
 
-    layouts: by slot, the layouts of its result and of what it places, from which others may copy.
-    homes: by slot, the layouts in which the states and constants that it places are stored.
+    layouts: by slot, the layouts of its result and of the values that it places, as sources for
+    other operators. homes: by slot, the layouts in which the states and constants that it places
+    are stored.
     """
 
     choice: Choice
@@ -84,7 +86,7 @@ class Decided:
 
     @cached_property
     def layouts(self) -> dict[int, Layout]:
-        """The layout of every slot that was decided."""
+        """The layout of every decided slot."""
         return {s: layout for o in self.options.values() for s, layout in o.layouts.items()}
 
 
@@ -92,9 +94,9 @@ class Decided:
 class _State:
     """The choices so far.
 
-    price: their cycles plus the price of their resident bytes. layouts: of the slots that are
-    decided and still to be read. resident: bytes on each tile. last: the state before the last
-    operator, that operator, its option and the layouts of its operands.
+    price: their cycles plus the price of their resident bytes. layouts: of the decided slots that
+    are still to be read. resident: bytes on each tile. last: the state before the last operator,
+    that operator, its option and the layouts of its operands.
     """
 
     price: float
@@ -108,11 +110,11 @@ class _State:
 class Chooser:
     """Chooses the plans of a program at one price of a resident byte, in cycles.
 
-    bound: bytes of a tile that one operator may take. resident: bytes on each tile of what no
-    operator places. chosen: plans that are tried in any case. room: temporary bytes that operators
-    may take. states: how many are kept after every operator. moves: whether an operator that keeps
-    weights may move to emptier tiles. in_time: whether plans of several steps are searched where
-    none of one step fits.
+    bound: bytes of a tile that one operator may take. resident: bytes on each tile of tensors that
+    no operator places. chosen: plans that are tried in any case. room: temporary bytes that
+    operators may take. states: the number of states kept after every operator. moves: whether an
+    operator that keeps weights may move to emptier tiles. in_time: whether plans of several steps
+    are searched where no plan of one step fits.
     """
 
     graph: Graph
@@ -131,7 +133,7 @@ class Chooser:
         self.uses = self.graph.uses()
 
     def one_by_one(self) -> Decided:
-        """The best plan of each operator by itself, given where its operands lie."""
+        """The best plan of each operator alone, given the layouts of its operands."""
         return self._run(1, 1)
 
     def as_chosen(self) -> Decided:
@@ -206,8 +208,11 @@ class Chooser:
         return sorted(self._allowed(node, tried), key=lambda c: c.cycles + price * c.resident_bytes)
 
     def _allowed(self, node: Operator, choices: Sequence[Choice]) -> Sequence[Choice]:
-        """The choices that keep to their room and leave shared operands in layouts that others can
-        copy from; all choices if none does."""
+        """The choices that keep their memory limit and leave shared operands in layouts that others
+        can read.
+
+        All choices if none does.
+        """
         choices = [c for c in choices if can_be_shared(node, c.plan)] or choices
         room = self.room.get(node)
         within = [c for c in choices if room is None or c.temporary_bytes <= room]
@@ -219,7 +224,8 @@ class Chooser:
         return self.priced(node, self.chosen[node], have)
 
     def priced(self, node: Operator, plan: Plan, have: tuple[Layout | None, ...]) -> Choice:
-        """A plan of an operator and its price, with that of not leaving weights at home."""
+        """A plan of an operator with its price, including the cost of weights that are not at
+        home."""
         question = self._question(node, have)
         if not node.pins:
             return priced(question, plan)
@@ -263,7 +269,7 @@ class Chooser:
         have: tuple[Layout | None, ...],
         resident: NDArray[np.int64],
     ) -> Option:
-        """The option, moved to the tiles that hold the fewest weights so far if that is cheap."""
+        """The option, moved to the tiles that hold the fewest weights so far, if that is cheap."""
         choice = option.choice
         cells, plan = choice.cells, choice.plan
         fixed = node.given is not None or not self.moves
@@ -298,15 +304,16 @@ class Chooser:
         return list(found.values())
 
     def _is_read(self, slot: int, node: int) -> bool:
-        """Whether a node after this one reads or fills a slot."""
+        """Whether a node after this one reads or writes a slot."""
         uses = self.uses.get(slot)
         return bool(uses) and uses[-1] > node
 
     def _reach(self, state: _State, best: _State, node: int) -> float:
-        """An upper bound of the cycles that a state's layouts can save against the best state's.
+        """An upper bound of the cycles that a state's layouts can save compared with the best
+        state.
 
-        Bytes that a reader does not receive lie on its tile already. Bytes that it does not copy
-        within its tile lie there under the best state. No tile sends more than it holds, and a
+        Bytes that a reader does not receive are on its tile already. Bytes that it does not copy
+        within its tile are there under the best state. No tile sends more than it holds, and a
         fragment has at least one element.
         """
         reach = 0.0
@@ -329,9 +336,9 @@ class Chooser:
 
 @lru_cache(maxsize=8192)
 def _left(problem: Problem, plan: Plan) -> tuple[tuple[Layout, ...], tuple[Layout, ...]]:
-    """The layouts of an operator's results, and the layouts that it wants its operands in.
+    """The layouts of an operator's results, and the layouts in which it wants its operands.
 
-    The latter are empty if it places no operand.
+    The second tuple is empty if it places no operand.
     """
     decides = any(problem.resident) or any(problem.free)
     wanted = operand_layouts(problem.structure, plan) if decides else ()
@@ -339,7 +346,7 @@ def _left(problem: Problem, plan: Plan) -> tuple[tuple[Layout, ...], tuple[Layou
 
 
 def can_be_shared(node: Operator, plan: Plan) -> bool:
-    """Whether a plan leaves operands that others read too in layouts that others can copy from."""
+    """Whether a plan leaves operands with other readers in layouts from which these can copy."""
     return not node.shared or all(_left(node.problem, plan)[1][k].is_partition for k in node.shared)
 
 
@@ -351,7 +358,7 @@ def add_bytes(resident: NDArray[np.int64], layout: Layout, itemsize: int) -> Non
 
 def _windows_max(values: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """The largest value of each window of this size: (windows,)."""
-    # Each round widens the windows that are already known, at most to double.
+    # Each round widens the known windows, at most to double their size.
     found, covered = values, 1
     while covered < size:
         step = min(covered, size - covered)

@@ -1,4 +1,4 @@
-"""Limits on the plans of a program: how much of a tile one operator may take for a while."""
+"""Limits on the plans of a program: the share of a tile that one operator may take temporarily."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...ir.support.errors import InputError
 from .terms import FREE, Terms
 
 PROPORTION = 0.6
-"""The part of a tile's usable memory for copies, partials and the result of one operator.
+"""The share of a tile's usable memory for copies, partials and the result of one operator.
 
 Source: PopLibs, availableMemoryProportion of convolutions and matrix products.
 """
@@ -22,9 +22,9 @@ Source: PopLibs, availableMemoryProportion of convolutions and matrix products.
 class Limits:
     """The limits on the plans of a program.
 
-    proportion: the part of a tile's usable memory that one operator may take for copies, partials
-    and its result. by_operator: other proportions, by operator. terms: what else a plan has to
-    meet, by operator. Raises InputError for a proportion outside 0..1.
+    proportion: the share of a tile's usable memory that one operator may take for copies, partials
+    and its result. by_operator: other proportions, by operator. terms: further constraints on
+    plans, by operator. Raises InputError for a proportion outside 0..1.
     """
 
     proportion: float = PROPORTION

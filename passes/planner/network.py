@@ -1,7 +1,7 @@
 """Plans for a whole program, whose weights and activations share the memory of the tiles.
 
-If the fastest plans fit together, plans are chosen for what they save each other. If they do not,
-each operator gets plans that trade cycles for bytes.
+If the fastest plans fit together, plans are chosen jointly to save relayouts. If they do not, each
+operator gets plans that trade cycles for bytes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Chosen by trial, roomy and tight. With 1 alone: up to 0.11 % more cycles. With 1
 """
 
 ROUNDS = 5
-"""How often the choice of plans that fit is corrected by what they really need, at most.
+"""The most corrections of the choice of plans that fit by the memory that they really need.
 
 Chosen by trial. With 2, the roomy trial gives the same, but in the tight one ResNet-50 finds no
 plan that fits. With 10: same.
@@ -55,13 +55,13 @@ plan that fits. With 10: same.
 
 @dataclass(frozen=True)
 class NetworkPlan:
-    """The plan of every operation, and what the program needs with these plans.
+    """The plan of every operation, and the cycles and memory of the program with these plans.
 
     cycles: of a run, estimated; both branches of an if count, and a while counts once.
     resident_bytes: weights and constants on the fullest tile. live_bytes: values and temporaries at
-    the worst moment, as if their fullest tiles were the same. questions: what each plan answers.
-    at_home: the states and constants that lie where they were wished to lie. reload_cycles: the
-    share of cycles that no run takes, as in Choice.
+    the worst moment, as if their fullest tiles were the same. questions: the question that each
+    plan answers. at_home: the states and constants whose wished homes the plans keep.
+    reload_cycles: the part of the cycles that no run takes, as in Choice.
     """
 
     plans: dict[Operation, Plan]
@@ -80,7 +80,7 @@ class NetworkPlan:
 
     @property
     def of_a_run(self) -> NetworkPlan:
-        """The same plans with the cycles that runs take: without loading weights again."""
+        """The same plans with the cycles of a run only: without reloading weights."""
         choices = {
             op: replace(c, cycles=c.cycles - c.reload_cycles, reload_cycles=0.0)
             if c.reload_cycles
@@ -95,15 +95,15 @@ def plan_network(
 ) -> NetworkPlan:
     """Plan every structured operation and movement of a module at nn.
 
-    Plans that operations already have are kept. If no plans fit the tiles, those that need least
-    memory are returned, and the allocator reports what does not fit. joint: choose the plans of
-    operators that share a weight which the program changes together.
+    Plans that operations already have are kept. If no plans fit the tiles, the plans that need the
+    least memory are returned, and the allocator reports which variables do not fit. joint: choose
+    the plans of operators that share a weight which the program changes together.
     Raises InputError for a plan that does not belong to its operation.
     """
     limits, loop = limits or Limits(), loop_of_runs(module)
     if loop is None:
         return Network(read_graph(module, target, limits), target).planned(joint).of_a_run
-    # A loop of runs has the plans of one run, so that both give the same bits.
+    # A loop of runs has the plans of a single run, so that both give the same bits.
     run = Network(read_graph(module, target, limits, alone=loop), target)
     found: NetworkPlan | None = None
     for _ in range(ROUNDS):
@@ -113,7 +113,7 @@ def plan_network(
         found = _smaller(found, whole)
         if found.bytes_per_tile <= target.usable_bytes_per_tile:
             break
-        # The batches of all turns take room too, so that one run has less.
+        # The batches of all iterations take memory too, so a single run has less.
         over = whole.bytes_per_tile - target.usable_bytes_per_tile
         room = min(single.bytes_per_tile, run.usable) - max(over, 1)
         if room <= 0 or single.bytes_per_tile > run.usable:
@@ -125,7 +125,7 @@ def plan_network(
 
 @dataclass(frozen=True)
 class Network:
-    """A program that is planned for a target. taken: bytes of a tile that something else takes."""
+    """A program that is planned for a target. taken: bytes of a tile that are not available."""
 
     graph: Graph
     target: Target
@@ -148,11 +148,11 @@ class Network:
         return self.joined(found, chooser) if joint else found
 
     def jointly(self, chooser: Chooser, decided: Decided) -> Decided:
-        """What was decided, with joint plans where several operators share a weight."""
+        """The decision, with joint plans where several operators share a weight."""
         return jointly(self.graph, self.target, chooser, decided)
 
     def joined(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
-        """Plans that were found, with joint ones where they are better."""
+        """The plans found, or joint plans if these are better."""
         nodes = [*self.graph.operators]
         plans = {node: found.plans[node.op] for node in nodes}
         before = replace(chooser, chosen=plans).as_chosen()
@@ -164,7 +164,7 @@ class Network:
         return other if fits and other.cycles < found.cycles else found
 
     def better(self, found: NetworkPlan, chooser: Chooser) -> NetworkPlan:
-        """A faster plan of all operators together that fits, or the one that was found."""
+        """Faster plans of all operators together that fit, or the plans found."""
         for factor in DEARER if chooser.byte_price else (1,):
             dearer = replace(chooser, byte_price=factor * chooser.byte_price)
             decided = dearer.together()
@@ -175,7 +175,10 @@ class Network:
         return found
 
     def fitted(self, decided: Decided) -> NetworkPlan:
-        """Plans that fit, if the fastest do not; those that need least memory, if none do."""
+        """Plans that fit, for a program whose fastest plans do not.
+
+        If no plans fit, the plans that need the least memory.
+        """
         others = _other_bytes(self.graph, decided)
         choices: dict[Operator, tuple[Choice, ...]] = {node: () for node in decided.have}
         smallest: NetworkPlan | None = None
@@ -192,7 +195,7 @@ class Network:
         assert smallest is not None
         if not self.could_fit:
             return smallest
-        # Steps add operations and take long to search, so only operators that do not fit get them.
+        # Steps add operations and take long to search, so only operators that do not fit get steps.
         in_time = self._in_steps(decided, choices, others, self.usable - smallest.resident_bytes)
         if not in_time:
             return smallest
@@ -209,7 +212,7 @@ class Network:
     ) -> dict[Operator, tuple[Choice, ...]]:
         """Plans of several steps for the operators that do not fit in one step.
 
-        room: bytes of a tile besides all that stays. Empty if an operator has too little room with
+        room: bytes of a tile that are not resident. Empty if an operator has too little room with
         every plan.
         """
         bounds: dict[Operator, int] = {}
@@ -220,7 +223,7 @@ class Network:
             if own <= 0 or node.given is not None or node.problem.moves:
                 return {}
             bounds[node] = own + min(c.resident_bytes for c in found)
-        # Equal layers are searched once.
+        # Equal layers are searched only once.
         least: dict[tuple[Problem, tuple[Layout | None, ...]], int] = {}
         for node, bound in bounds.items():
             key = node.problem, decided.have[node]
@@ -236,7 +239,7 @@ class Network:
     def _choices(
         self, node: Operator, have: tuple[Layout | None, ...], fastest: Choice, bound: int
     ) -> tuple[Choice, ...]:
-        """The plans of an operator that trade cycles for bytes, including its fastest."""
+        """The plans of an operator that trade cycles for bytes, including its fastest plan."""
         if node.given is not None:
             return (fastest,)
         question = Question(node.problem, have, self.target, bound)
@@ -254,7 +257,7 @@ class Network:
     def _fitted(
         self, fronts: Fronts, others: dict[Operator, int]
     ) -> tuple[NetworkPlan | None, NetworkPlan]:
-        """The fastest plans that fit, if any do, and those that need least memory."""
+        """The fastest plans that fit, or None, and the plans that need the least memory."""
         best: tuple[NetworkPlan, Chooser] | None = None
         smallest: NetworkPlan | None = None
         available = self.usable
@@ -280,10 +283,10 @@ class Network:
 
     @property
     def could_fit(self) -> bool:
-        """Whether all tiles together may be large enough for the program.
+        """Whether all tiles together may have enough memory for the program.
 
-        If they are not, the plans only serve a report, and a long search for the least memory is
-        not worth its time.
+        If not, the plans only serve a report, and a long search for the least memory is not worth
+        its time.
         """
         return self.graph.least_bytes <= self.usable * self.target.tiles
 
@@ -300,7 +303,7 @@ class Network:
         return Chooser(self.graph, self.target, bound, byte_price, resident, in_time=self.could_fit)
 
     def plan(self, decided: Decided, bound: int) -> NetworkPlan:
-        """The plans that were decided, with the memory that they need."""
+        """The decided plans, with the memory that they need."""
         options = decided.options
         return NetworkPlan(
             plans={
@@ -338,7 +341,7 @@ class _Memory:
     peaks: dict[str, int] = field(default_factory=dict[str, int])
 
     def live(self, function: Function) -> NDArray[np.int64]:
-        """Bytes of live values by moment, without what operators and calls take."""
+        """The bytes of live values by moment, without the memory of operators and calls."""
         changes = np.zeros(function.moments + 2, np.int64)
         for each in function.lifetimes:
             layout = self._layout(each.slot)
@@ -355,12 +358,12 @@ class _Memory:
     def peak(self, name: str) -> int:
         """The most bytes that a function takes at any moment."""
         if name not in self.peaks:
-            # This ends a recursion: a call of a function by itself counts as 0.
+            # This entry ends a recursion: a call of a function by itself counts as 0.
             self.peaks[name] = 0
             function = self.graph.functions.get(name, Function())
             live = self.live(function)
             for node in function.operators:
-                # An operator's own bytes hold its result.
+                # An operator's own bytes include its result.
                 live[node.moment] += self.decided.options[node].choice.temporary_bytes
             for moment, callee in function.calls:
                 live[moment] += self.peak(callee)

@@ -1,4 +1,4 @@
-"""The orders in which the cells of a split are placed on tiles, for what neighbours share."""
+"""The orders in which the cells of a split are placed on tiles, so that neighbours share data."""
 
 from __future__ import annotations
 
@@ -70,9 +70,9 @@ def last_dims(
 
 
 def arriving(problem: Problem, operand: int, parts: Integers, cells: Integers) -> Integers:
-    """Estimated bytes of an operand that the largest cell receives: (candidates,).
+    """The estimated bytes of an operand that the largest cell receives: (candidates,).
 
-    That is its whole block, or, for an operand that lies wherever the plan wants it, the block
+    This is its whole block, or, for an operand that is stored where the plan wants it, the block
     without the tile's own share.
     """
     access = problem.structure.space.operands[operand]

@@ -1,6 +1,6 @@
 """The compute cycles of cells, for many candidate splits at once.
 
-It also decides how the workers of a tile share a cell.
+This module also decides how the workers of a tile share a cell.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def cell_cycles(work: Workload, cells: Integers) -> Cycles:
 
 
 Decided = tuple[str, tuple[int, ...]]
-"""A codelet's method and its workers; empty if not decided yet."""
+"""A codelet's method and its workers; "" and () if not decided yet."""
 
 
 Codelet = tuple[float, str, tuple[int, ...]]
@@ -149,8 +149,9 @@ def window(axis: AxisMap, cells: Integers) -> Integers:
         reach += cells[:, d] - 1 if abs(a) == 1 else abs(a) * (cells[:, d] - 1)
     if all(abs(a) == 1 for _, a in axis.terms):
         return reach + 1
-    # The step is the greatest common divisor of the factors of dimensions of several elements.
-    # There are few such sets of dimensions, and dividing each candidate alone is slow.
+    # The step is the greatest common divisor of the coefficients of dimensions with several
+    # elements. Group candidates by these dimensions: there are few groups, and a division per
+    # candidate is slow.
     moving = np.zeros(len(cells), np.int64)
     steps = [0]
     for k, (d, a) in enumerate(axis.terms):
@@ -169,7 +170,9 @@ def block_elements(access: AccessMap, cells: Integers) -> Integers:
 
 
 def block_runs(access: AccessMap, cells: Integers) -> Integers:
-    """The runs of neighbours, row-major in the tensor, of each candidate's block: (candidates,)."""
+    """The number of runs of neighbours, row-major in the tensor, in each candidate's
+    block: (candidates,).
+    """
     runs = np.ones(len(cells), np.int64)
     whole = np.ones(len(cells), np.bool_)
     for axis in reversed(access.axes):
@@ -183,9 +186,9 @@ def block_runs(access: AccessMap, cells: Integers) -> Integers:
 
 @lru_cache(maxsize=65536)
 def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
-    """The parts of a cell's dimensions that leave the busiest worker the least to do.
+    """The parts of a cell's dimensions that give the busiest worker the least work.
 
-    sizes: of the cell's dimensions. kept: the dimensions that workers may share, the parallel ones.
+    sizes: of the cell's dimensions. kept: the dimensions that workers may share: the parallel ones.
     Among equals, fewer workers and outer dimensions are preferred.
     """
     most = tuple([min(n, workers) if d in kept else 1 for d, n in enumerate(sizes)])

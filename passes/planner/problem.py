@@ -1,4 +1,4 @@
-"""One operator as the planner sees it."""
+"""The planner's description of one operator."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Problem:
     """One operator to be planned.
 
     operand_dtypes: one per operand. resident: whether each operand is a weight or constant that no
-    operator has placed yet, so that this plan decides where it stays. moves: the spaces of a
-    movement, whose structure is then only the space of its result; empty for a compute. merges:
-    whether reductions may be split into partials. free: whether each operand is an input of the
-    program, which lies wherever this plan wants it, every element once (see ir.geometry.spread);
-    empty if none is. terms: what the plan has to meet. further_dtypes: those of the results after
-    the first. again: operands that are an earlier one again, in the same layout. replaced: operands
-    that nobody reads afterwards and that stay, so that the result is written over them.
+    operator has placed yet, so that this plan decides its home. moves: the spaces of a movement,
+    whose structure is then only the space of its result; empty for a compute. merges: whether
+    reductions may be split into partials. free: whether each operand is an input of the program,
+    which is stored where this plan wants it, every element once (see ir.geometry.spread); empty if
+    none is. terms: constraints on the plan. further_dtypes: of the results after the first.
+    again: operands that repeat an earlier operand, in the same layout. replaced: operands without
+    later readers whose memory stays allocated, so that the result is written over them.
     """
 
     structure: Structure
@@ -48,35 +48,35 @@ class Problem:
 
     @cached_property
     def result_itemsize(self) -> int:
-        """Bytes of an element of every result together."""
+        """The bytes of an element of all results together."""
         return sum(dtype.itemsize for dtype in (self.result_dtype, *self.further_dtypes))
 
     @cached_property
     def left_dtypes(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of what is left to be merged: of the members, or of partial sums."""
+        """The dtypes of the partials: of the members, or of partial sums."""
         return left_dtypes(self.structure, self.operand_dtypes, self.result_dtype)
 
     @cached_property
     def left_itemsize(self) -> int:
-        """Bytes of an element of everything that is left to be merged."""
+        """The bytes of an element of all partials together."""
         return sum(dtype.itemsize for dtype in self.left_dtypes)
 
     def is_free(self, operand: int) -> bool:
-        """Whether an operand lies wherever the plan wants it."""
+        """Whether an operand is stored where the plan wants it."""
         return bool(self.free) and self.free[operand]
 
     @cached_property
     def number_dtype(self) -> np.dtype[Any]:
-        """The dtype that decides the price: that of the first operand that is no boolean."""
+        """The dtype that decides the price: that of the first operand that is not boolean."""
         return number_dtype(self.operand_dtypes)
 
     @cached_property
     def partials_dtype(self) -> np.dtype[Any]:
-        """The dtype of partials, which sums are kept in; that of the first member."""
+        """The dtype of partials, in which sums are kept; that of the first member."""
         return self.left_dtypes[0]
 
     def workload(self, target: Target) -> Workload:
-        """What one cell of the operator computes on a target. Updates count as in place."""
+        """The workload of one cell of the operator on a target. Updates count as in place."""
         return Workload(
             *(self.structure, self.number_dtype, self.result_dtype, target),
             in_place=self.structure.body.updates,
@@ -99,7 +99,7 @@ def movement_problem(
 
 
 def final_layouts_of(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
-    """The layouts that the operator's results end up in."""
+    """The final layouts of the operator's results."""
     results = problem.structure.space.results
     if problem.moves:
         return (movement_result_layout(results[0].shape, plan),)

@@ -1,4 +1,4 @@
-"""What the planner is asked about one operator."""
+"""Questions to the planner about one operator."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .terms import Terms
 @hash_once
 @dataclass(frozen=True)
 class Question:
-    """Which plans does an operator have, given where its operands lie?
+    """A question to the planner: the plans of an operator, given the layouts of its operands.
 
     The planner caches its answers by question, so a question keeps its hash.
 
@@ -35,7 +35,7 @@ class Question:
 
     @property
     def terms(self) -> Terms:
-        """What the plan has to meet."""
+        """The constraints on the plan."""
         return self.problem.terms
 
 

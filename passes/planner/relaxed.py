@@ -1,4 +1,4 @@
-"""Limits on memory that no plan of an operator keeps, and what they were relaxed to.
+"""Memory limits that no plan of an operator keeps, and the limits that replace them.
 
 They are recorded as an attribute of the module, for all levels, reports and saved programs.
 """
@@ -28,10 +28,10 @@ NAMES = ("operator", "limit", "relaxed_to", "taken")
 
 @dataclass(frozen=True)
 class Relaxed:
-    """An operator with no plan that keeps its limit.
+    """An operator of which no plan keeps the memory limit.
 
-    limit, relaxed_to and taken are parts of a tile. relaxed_to: the limit, doubled until a plan
-    keeps it. taken: what that plan takes.
+    limit, relaxed_to and taken are shares of a tile. relaxed_to: the limit, doubled until a plan
+    keeps it. taken: the share that this plan takes.
     """
 
     operator: str
@@ -65,7 +65,7 @@ def relaxed_limits(
 
 
 def write_relaxed(module: ModuleOp, found: tuple[Relaxed, ...]) -> None:
-    """Record on a module which limits were relaxed."""
+    """Record the relaxed limits on a module."""
     if not found:
         module.attributes.pop(ATTRIBUTE, None)
         return

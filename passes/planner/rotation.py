@@ -45,7 +45,7 @@ from .question import Question
 from .search import exact, fastest
 
 MOST_STEPS = 32
-"""Steps of a plan at most.
+"""The most steps of a plan.
 
 Each step adds operations to the program. Chosen by trial on SqueezeNet on mk2:19 (same with half
 and double), and on a 4096 x 4096 x 4096 product of float16 in 40 % of a tile's memory on mk2.
@@ -53,7 +53,7 @@ There, no plan of several steps fits with half; double: same.
 """
 
 PRICED = 4
-"""Plans whose exchange is computed exactly.
+"""The number of plans whose exchange is computed exactly.
 
 Chosen by trial on the same product: same with 2 and 8.
 """
@@ -62,10 +62,10 @@ Chosen by trial on the same product: same with 2 and 8.
 def priced_in_steps(question: Question, plan: Plan) -> Choice:
     """The price of a plan of several steps, one after another.
 
-    The plan is completed: its method, its workers and how partials combine. In a row of steps that
-    add up, the steps between the second and the last are charged what the second costs: they move
-    and compute as much. Resident operands lie where the plan wants all their parts, and each step
-    copies its own part from there.
+    The plan is completed with its method, its workers and the combining of its partials. In a row
+    of steps that add up, each step between the second and the last is charged like the second,
+    because it moves and computes as much. Resident operands are stored where the plan wants all
+    their parts, and each step copies its own part from there.
     Raises ValueError if it is not a plan of this operator.
     """
     problem = question.problem
@@ -95,7 +95,7 @@ def priced_in_steps(question: Question, plan: Plan) -> Choice:
 
 
 def _completed(question: Question, plan: Plan) -> Plan:
-    """A plan with how its partials combine, if it leaves any, its method and its workers."""
+    """A plan completed with the combining of its partials, if any, its method and its workers."""
     problem = question.problem
     rows = tuple(passes_of(problem.structure, plan))
     last = rows[-1][-1]
@@ -115,7 +115,10 @@ def _completed(question: Question, plan: Plan) -> Plan:
 
 
 def _sources(question: Question, homes: tuple[Layout, ...]) -> tuple[Layout, ...]:
-    """Where operands lie. Operands without a layout lie at home; free ones lie near it."""
+    """The layouts in which operands are stored.
+
+    Operands without a layout are at home; free operands are near it.
+    """
     problem, tiles = question.problem, question.target.tiles
     return tuple(
         layout or (home_of_free(home, dtype.itemsize, tiles) if problem.is_free(i) else home)
@@ -126,7 +129,7 @@ def _sources(question: Question, homes: tuple[Layout, ...]) -> tuple[Layout, ...
 
 
 def _join(last: Choice, results: list[int], target: Target) -> Choice:
-    """The price of laying the parts of a result side by side. results: bytes of each on a tile."""
+    """The price of joining the parts of results side by side. results: bytes of each on a tile."""
     copying = float(cost.copy_cycles(np.array(results), target).sum())
     sync = cost.sync_cycles(target)
     return replace(
@@ -140,16 +143,17 @@ def _join(last: Choice, results: list[int], target: Target) -> Choice:
 
 
 def _wanted(step: Step) -> tuple[Layout, ...]:
-    """The blocks that a step reads, without those of its chain."""
+    """The blocks that a step reads, without the operands of its chain."""
     return compute_layouts(step.structure.unchained, step.plan)
 
 
 @dataclass
 class _Steps:
-    """The prices of an operator's steps, given which blocks earlier steps have fetched.
+    """The prices of an operator's steps, which depend on the blocks that earlier steps have
+    fetched.
 
-    sources: where operands lie. fetched: (operand, block) pairs that are on the tiles. to_come: how
-    many later steps want each of them.
+    sources: the layouts of the operands. fetched: (operand, block) pairs that are on the tiles.
+    to_come: for each pair, the number of later steps that want it.
     """
 
     question: Question
@@ -165,16 +169,16 @@ class _Steps:
 
     @property
     def problem(self) -> Problem:
-        """The operator."""
+        """The operator to be planned."""
         return self.question.problem
 
     @property
     def between(self) -> tuple[np.dtype[Any], ...]:
-        """The dtypes of the partial sums, or members, that a step leaves to the next."""
+        """The dtypes of the partial sums, or members, that a step leaves to the next step."""
         return self.problem.left_dtypes
 
     def paid(self, row: tuple[Step, ...], held: int) -> list[tuple[Choice, int]]:
-        """The prices of a row of steps, and how often each is paid.
+        """The prices of a row of steps, each with the number of times that it is paid.
 
         held: bytes of a tile that hold the results of earlier rows.
         """
@@ -182,7 +186,7 @@ class _Steps:
         found: list[tuple[Choice, int]] = []
         for number in dict.fromkeys((0, min(1, last), last)):
             choice = self.priced(row, number)
-            # The sums of earlier steps are on the tile besides those that this step makes.
+            # The sums of earlier steps are on the tile in addition to those that this step makes.
             left = found[-1][0].result_bytes if found else 0
             more = replace(choice, temporary_bytes=choice.temporary_bytes + held + left)
             found.append((more, last - 1 if 0 < number < last else 1))
@@ -228,7 +232,8 @@ class _Steps:
         return self._exact(structure, dtypes, (), have, step.plan.combine)
 
     def _at_hand(self, step: Step) -> tuple[Layout | None, ...]:
-        """Where a step finds its operands: where it wants them if an earlier step fetched them."""
+        """The layout of each operand of a step: the wanted block if an earlier step has fetched
+        it."""
         found: list[Layout | None] = []
         for i, wanted in enumerate(_wanted(step)):
             there = (i, wanted) in self.fetched
@@ -254,7 +259,9 @@ class _Steps:
         have: tuple[Layout | None, ...],
         plan: Plan | None,
     ) -> Choice:
-        """results: of what the structure leaves; () for the operator's own."""
+        """The exact price of a structure. results: the dtypes of its results; () for the operator's
+        own.
+        """
         problem = self.problem
         made, *further = results or (problem.result_dtype, *problem.further_dtypes)
         part = Problem(
@@ -268,7 +275,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class _Found:
-    """Plans of one number of steps round one ring, with prices estimated from block sizes.
+    """Plans with one number of steps around one ring, with prices estimated from block sizes.
 
     parts: (candidates, dimensions). ring: the dimension, or -1.
     """
@@ -282,7 +289,7 @@ class _Found:
 
 @lru_cache(maxsize=1024)
 def search_in_steps(question: Question) -> tuple[Choice, ...]:
-    """The best plans of a matrix product that adds up in several steps, as `search` returns them.
+    """The best plans of several steps for a matrix product, in the form that `search` returns.
 
     Empty if the operator is not a matrix product.
     """
@@ -310,7 +317,7 @@ def search_in_steps(question: Question) -> tuple[Choice, ...]:
 
 
 def _depth(structure: Structure) -> int | None:
-    """The dimension that a matrix product sums over; None for other operators."""
+    """The dimension over which a matrix product sums; None for other operators."""
     found = roles(structure)
     if found is None or found.kernel or found.groups:
         return None
@@ -326,7 +333,7 @@ def _plan(found: _Found, row: int, depth: int) -> Plan:
 
 
 def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
-    """All plans that cut depth in time only, without a ring and round each possible ring."""
+    """All plans that cut only the depth in time, without a ring and around each possible ring."""
     space = problem.structure.space
     parts = candidates.splits(problem, target.tiles)
     parts = parts[parts[:, depth] == 1]
@@ -355,7 +362,7 @@ def _candidates(problem: Problem, depth: int, target: Target) -> list[_Found]:
 def _estimated(
     problem: Problem, depth: int, parts: Integers, steps: int, ring: int, charges: Charges
 ) -> _Found:
-    """Prices estimated from block sizes, whatever layouts the operands have."""
+    """Prices estimated from block sizes, independent of the operands' layouts."""
     structure = problem.structure
     space, found = structure.space, roles(structure)
     assert found is not None

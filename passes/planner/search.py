@@ -1,7 +1,7 @@
-"""The search for the plan of one operator that takes one step.
+"""The search for the plan of one operator that takes a single step.
 
 All splits are priced by estimate first. The best of them, and the splits under which an operand
-stays where it is, are priced by the bytes that every tile receives and sends.
+stays on its tiles, are priced by the bytes that every tile receives and sends.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .superstep import arrived, lower_bounds, received
 from .terms import Terms
 
 COMBINE_FINALISTS = 1
-"""Splits of a combining compute that are tried, besides the one that its partials have.
+"""The number of splits of a combining compute that are tried, besides the split of its partials.
 
 Chosen by trial, roomy. With 2: at most 0.05 % fewer cycles, 13 % more planning time.
 """
 
 COMBINED = 3
-"""Plans whose combining is searched too, the most promising ones.
+"""The number of plans, the most promising ones, for which the best combining is searched.
 
 Chosen by trial, roomy. With 1: up to 0.77 % more cycles, 14 % less planning time. With 6: up to
 0.44 % fewer cycles, 23 % more time.
@@ -46,8 +46,8 @@ Chosen by trial, roomy. With 1: up to 0.77 % more cycles, 14 % less planning tim
 def exact(question: Question, plan: Plan) -> Choice:
     """A plan's price, with the bytes that every tile really receives and sends.
 
-    The plan is completed with its method, its workers and, where it leaves partials without saying
-    how they combine, the best way to combine them.
+    The plan is completed with its method, its workers and, if it leaves partials and has no
+    combine, the best way to combine them.
     """
     (least,) = lower_bounds(question, (plan,))
     return _combined(question, arrived(question, least))
@@ -56,7 +56,7 @@ def exact(question: Question, plan: Plan) -> Choice:
 def _combined(question: Question, first: Choice) -> Choice:
     """A choice with the price of combining its partials.
 
-    The way to combine them is searched for unless the plan has one.
+    The best way to combine them is searched for unless the plan has one.
     """
     rest = _combining(question, first.plan)
     if rest is None:
@@ -88,7 +88,7 @@ def _fastest_merge(question: Question) -> Choice:
 
 
 def _combining(question: Question, plan: Plan) -> Question | None:
-    """The question of how to combine the partials of a plan; None if it leaves none."""
+    """The question of the best way to combine a plan's partials; None if it leaves none."""
     problem = question.problem
     combine = combine_structure(problem.structure, plan)
     if combine is None:
@@ -99,7 +99,7 @@ def _combining(question: Question, plan: Plan) -> Question | None:
         (*problem.left_dtypes, *problem.operand_dtypes[own:]),
         problem.result_dtype,
         (False,) * len(problem.left_dtypes) + problem.resident[own:],
-        # Merging members takes long, so that it may be cut as well, but only once.
+        # Merging members takes long, so it may be split as well, but only once.
         merges=bool(body.member_kinds) and body.function != MEMBERS,
         terms=Terms(tiles=problem.terms.tiles),
         further_dtypes=problem.further_dtypes,
@@ -113,7 +113,7 @@ def _combining(question: Question, plan: Plan) -> Question | None:
 def finalists(question: Question, *, lean: bool = False) -> tuple[Choice, ...]:
     """The most promising plans of an operator, fastest first.
 
-    lean: also those that trade cycles for less resident memory.
+    lean: also include plans that trade cycles for less resident memory.
     """
     problem = question.problem
     short = shortlist(problem, question.target, question.bound)
@@ -123,14 +123,14 @@ def finalists(question: Question, *, lean: bool = False) -> tuple[Choice, ...]:
     if lean and short.lean:
         found += _priced(question, short.lean)
     if not any(problem.terms.hold(choice.temporary_bytes) for choice in found):
-        # Partials take room too while they are combined.
+        # Partials also take memory while they are combined.
         found += [_combined(question, choice) for choice in hopeful]
     return tuple(sorted(fitting(found, question.bound, problem.terms), key=rank))
 
 
 @lru_cache(maxsize=16384)
 def fastest(question: Question) -> Choice:
-    """The fastest plan of an operator within the bound, whatever bytes it leaves resident."""
+    """The fastest plan of an operator within the bound, independent of its resident bytes."""
     if not question.problem.merges:
         # Where nothing is combined, the most promising plan is the fastest.
         first = next(_by_promise(question, _worth_trying(question, _hopeful(question))))
@@ -140,17 +140,17 @@ def fastest(question: Question) -> Choice:
 
 
 def _hopeful(question: Question) -> Splits:
-    """The splits of which the fastest plan is expected."""
+    """The splits among which the fastest plan is expected."""
     short = shortlist(question.problem, question.target, question.bound)
     return short.fast if question.problem.merges else short.fast[:COMBINE_FINALISTS]
 
 
 @lru_cache(maxsize=4096)
 def search(question: Question) -> tuple[Choice, ...]:
-    """The best plans of an operator, fastest first: none is both slower and larger in resident
-    memory than another.
+    """The best plans of an operator, fastest first.
 
-    If no plan keeps the bound, the one that needs least memory is returned.
+    None is both slower and larger in resident memory than another. If no plan keeps the bound, the
+    plan that needs the least memory is returned.
     """
     return pareto(finalists(question, lean=True), question.bound, question.terms)
 
@@ -205,7 +205,7 @@ def sketched(question: Question) -> tuple[Choice, ...]:
 
 
 def by_promise(question: Question) -> Iterator[Plan]:
-    """The plans on the shortlist, the most promising first, without how partials combine."""
+    """The plans on the shortlist, the most promising first, without combining plans."""
     short = shortlist(question.problem, question.target, question.bound)
     splits = tuple(dict.fromkeys(short.fast + short.lean))
     return (each.plan for each in _by_promise(question, _worth_trying(question, splits)))
@@ -214,7 +214,7 @@ def by_promise(question: Question) -> Iterator[Plan]:
 def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
     """Whether another choice needs no more cycles and no more bytes.
 
-    merging: cycles that combining adds to the choice.
+    merging: the cycles that combining adds to the choice.
     """
     return any(
         other.cycles <= choice.cycles + merging
@@ -225,7 +225,8 @@ def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
 
 
 def _merging(question: Question, choices: list[Choice]) -> list[float]:
-    """Estimated cycles to combine the partials of each choice, if every tile merges its share."""
+    """The estimated cycles to combine the partials of each choice, if every tile merges its
+    share."""
     if not question.problem.merges or not choices:
         return [0.0] * len(choices)
     parts = np.array([choice.plan.split for choice in choices], np.int64)
@@ -233,7 +234,7 @@ def _merging(question: Question, choices: list[Choice]) -> list[float]:
 
 
 def _worth_trying(question: Question, splits: Splits) -> tuple[Plan, ...]:
-    """The plans of some splits, and those under which an operand stays where it is."""
+    """The plans of some splits, and the plans under which an operand stays on its tiles."""
     problem, target = question.problem, question.target
     plans = *_ordered(problem, splits, target), *inherited(problem, question.have, target)
     return tuple(dict.fromkeys(map(problem.terms.complete, plans)))
@@ -241,7 +242,7 @@ def _worth_trying(question: Question, splits: Splits) -> tuple[Plan, ...]:
 
 @lru_cache(maxsize=1024)
 def _ordered(problem: Problem, splits: Splits, target: Target) -> tuple[Plan, ...]:
-    """The plans of some splits, in every order worth trying."""
+    """The plans of some splits, each in every order worth trying."""
     return tuple(Plan(split, order) for split in splits for order in orders(problem, split, target))
 
 

@@ -1,8 +1,8 @@
-"""Plans of one operator, in one step or, where none of those fits, in several.
+"""Plans of one operator, in one step or, if no such plan fits, in several.
 
 A step is an operator of its own, on a part of one dimension. Its splits are searched like those of
-any operator (see `search`), and the whole plan is priced step by step (see `rotation`). Callers
-that do not know how many steps a plan takes ask here.
+any operator (see `search`), and the whole plan is priced step by step (see `rotation`). This is the
+entry point for callers that do not know how many steps a plan takes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from .search import sketched as sketched_at_once
 from .search import traded as traded_at_once
 
 MOST_TRIED = 4_096
-"""Splits that are tried for steps that the user asks for.
+"""The most splits that are tried for steps that the user asks for.
 
 Assumed: it bounds the time of planning one operator. No trial: it only counts where a user asks for
 steps.
 """
 
 TRIED = 2
-"""Numbers of steps along a dimension that are priced: the fewest that fit, and the next.
+"""The numbers of steps along a dimension that are priced: the fewest that fit, and the next.
 
 More steps cost more. Chosen by trial on SqueezeNet on mk2:19, which fits in steps only. With 1:
 1.5 % more cycles. With 4: 0.7 % fewer.
@@ -94,7 +94,7 @@ def sketched(question: Question) -> tuple[Choice, ...]:
 
 @lru_cache(maxsize=4096)
 def in_steps(question: Question) -> tuple[Choice, ...]:
-    """Plans of several steps: along one dimension, or round a ring of tiles.
+    """Plans of several steps: along one dimension, or around a ring of tiles.
 
     Empty for a movement, and where the terms fix the split or the steps.
     """
@@ -102,7 +102,7 @@ def in_steps(question: Question) -> tuple[Choice, ...]:
     if problem.moves or terms.split or terms.steps or terms.ring:
         return ()
     found: list[Choice] = []
-    # The results of all steps are on the tiles together after the last step.
+    # After the last step, the results of all steps are on the tiles together.
     left = -(-prod(problem.structure.space.results[0].shape) // tiles)
     left *= problem.result_itemsize
     fits = left <= question.bound and terms.hold(left)
@@ -115,7 +115,7 @@ def in_steps(question: Question) -> tuple[Choice, ...]:
 
 
 def _as_asked(question: Question) -> tuple[Choice, ...]:
-    """The best plans with the steps that the terms ask for."""
+    """The best plans with the steps that the terms require."""
     problem, terms, target = question.problem, question.terms, question.target
     free = replace(problem, terms=replace(terms, steps=(), ring=()))
     short = shortlist(free, target, question.bound)
@@ -137,7 +137,7 @@ def _as_asked(question: Question) -> tuple[Choice, ...]:
 
 
 def _adds_up(problem: Problem) -> bool:
-    """Whether what steps leave can be kept in floats, or as members."""
+    """Whether the partials between steps can be kept as floats, or as members."""
     members = problem.structure.body.tuple_combiner is not None
     return members or is_floating(problem.result_dtype)
 
@@ -173,9 +173,9 @@ def _along(question: Question, dim: int, least: float) -> list[Choice]:
 
 
 def _in_steps(question: Question, dim: int, steps: int, least: float) -> Choice | None:
-    """The best plan of one number of steps along a dimension, from the splits of its first step.
+    """The best plan with one number of steps along a dimension, from the splits of its first step.
 
-    None if it is not legal, does not fit, or is slower than least.
+    None if it is not legal, does not fit, or is slower than `least`.
     """
     problem, target = question.problem, question.target
     rank = len(problem.structure.space.dims)
@@ -184,14 +184,14 @@ def _in_steps(question: Question, dim: int, steps: int, least: float) -> Choice 
         first = next(passes_of(problem.structure, Plan((1,) * rank, steps=along)))[0]
     except ValueError:
         return None
-    # The results of the other steps are there meanwhile, a share of them on each tile.
+    # Meanwhile the results of the other steps are on the tiles, a share on each.
     made = prod(problem.structure.space.results[0].shape) - prod(
         first.structure.space.results[0].shape
     )
     held = -(-made * problem.result_itemsize // target.tiles)
     most = problem.terms.temporary_bytes
     terms = replace(problem.terms, temporary_bytes=None if most is None else max(most - held, 0))
-    # The search assumes that operands lie where the step wants them; the whole plan is priced with
+    # The search assumes that operands are where the step wants them. The whole plan is priced with
     # their real layouts afterwards.
     part = replace(problem, structure=first.structure, free=_free(question), terms=terms)
     nowhere = (None,) * len(question.have)
@@ -199,7 +199,7 @@ def _in_steps(question: Question, dim: int, steps: int, least: float) -> Choice 
     plan = replace(best.plan, steps=along)
     legal = is_legal_in_steps(problem.structure, plan, problem.result_dtype)
     within = _fits(Question(part, nowhere, target, question.bound - held), best)
-    # Each step brings what it reads, and takes as long as the first one.
+    # Each step copies its operands, and takes as long as the first step.
     if not legal or not within or steps * best.cycles >= least:
         return None
     return priced_in_steps(question, plan)

@@ -1,6 +1,6 @@
-"""The first superstep of a plan: what arrives, what is computed, and what it leaves.
+"""The first superstep of a plan: the arrival of operands, the computation, and its results.
 
-Where a plan leaves partials, further supersteps combine them; `search` adds their price.
+If a plan leaves partials, further supersteps combine them; `search` adds their price.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from .question import Question
 
 
 def lower_bounds(question: Question, plans: tuple[Plan, ...]) -> list[Choice]:
-    """Each plan with a price that is never above the real one.
+    """Each plan with a lower bound of its price.
 
-    The cost of combining partials is left out, and operands cost only what every layout has to
-    move. `arrived` replaces the second by the exact price.
+    The cost of combining partials is left out, and the arrival of operands is priced with the bytes
+    that must move whatever their layout. `arrived` replaces the second by the exact price.
     """
     problem, target = question.problem, question.target
     found: list[Choice] = []
@@ -90,7 +90,7 @@ def _arriving(question: Question, choice: Choice) -> tuple[Operand, ...]:
 
 
 def _with_arrival(least: Choice, arrival: Arrival) -> Choice:
-    """A choice that has a lower bound of its arrival, with another arrival instead."""
+    """A choice with this arrival in place of the lower bound of its arrival."""
     exchange, compute = arrival.then(least.compute_cycles)
     # Runs for most plans; calling the constructor is several times as fast as replace().
     return Choice(
@@ -108,13 +108,14 @@ def _with_arrival(least: Choice, arrival: Arrival) -> Choice:
 
 
 def left_itemsize(problem: Problem, plan: Plan) -> int:
-    """Bytes of an element of what the first superstep leaves: of the partials or of the results."""
+    """The bytes of an element of the first superstep's results: of all partials or of all
+    results."""
     merged = leaves_partials(problem.structure, plan)
     return problem.left_itemsize if merged else problem.result_itemsize
 
 
 def left_elements(problem: Problem, plan: Plan) -> int:
-    """Elements of the largest block that the first superstep leaves."""
+    """The elements of the largest block that the first superstep writes."""
     space = problem.structure.space
     return prod(-(-space.dims[d].size // plan.split[d]) for d in result_dims(space))
 
@@ -143,8 +144,9 @@ def _codelets(
 class _Source(NamedTuple):
     """An operand that a plan reads.
 
-    operand: its index. lies: where it is; None if it stays for good where it is wanted. wanted: the
-    layout that the plan reads. move: the space of the movement it passes through, or None.
+    operand: its index. lies: its present layout; None if it is resident where it is wanted.
+    wanted: the layout that the plan reads. move: the space of the movement that it passes through,
+    or None.
     """
 
     operand: int
@@ -182,9 +184,11 @@ def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
 
 
 class _LeastArrival(NamedTuple):
-    """resident_bytes: operands that stay for good. copied_bytes: copies of other operands.
-    exchange_cycles: a lower bound of what their arrival takes. holds_result: whether the result may
-    be written over a copied operand.
+    """A lower bound of the arrival of a plan's operands.
+
+    resident_bytes: operands that stay on the tile. copied_bytes: copies of other operands.
+    exchange_cycles: a lower bound of the cycles of their arrival. holds_result: whether the result
+    may be written over a copied operand.
     """
 
     resident_bytes: int
@@ -196,8 +200,8 @@ class _LeastArrival(NamedTuple):
 def _least_arrival(question: Question, plan: Plan) -> _LeastArrival:
     """A lower bound of the arrival of a plan's operands.
 
-    The first cell is one of the largest. It already holds at most what its own block shares with
-    one block of the layout where the operand lies.
+    The first cell is one of the largest. It already holds at most the elements that its own block
+    shares with one block of the operand's present layout.
     """
     problem, target = question.problem, question.target
     resident = copied = 0
@@ -237,7 +241,8 @@ def _is_overwritten(problem: Problem, plan: Plan, operand: int) -> bool:
 
 @lru_cache(maxsize=8192)
 def _wanted_by_first(layout: Layout) -> int:
-    """A lower bound of the tensor elements in the first cell of a layout; padding is no element."""
+    """A lower bound of the tensor elements in the first cell of a layout; padding does not
+    count."""
     count = 1
     for axis, size, step in zip(layout.access.axes, layout.box, layout.steps, strict=True):
         if axis.divisor > 1 or axis.outside not in ("none", "fill"):
@@ -252,7 +257,7 @@ def _wanted_by_first(layout: Layout) -> int:
 
 
 def _shared_at_most(source: Layout, wanted: Layout) -> int:
-    """An upper bound of the elements that a block of each of two layouts have in common."""
+    """An upper bound of the elements that one block of each of two layouts share."""
     if source.shape != wanted.shape:
         return source.block_elements
     return prod(map(min, source.box, wanted.box))

@@ -1,4 +1,4 @@
-"""The terms of one operator's plan: a user's choices, and how much a tile may hold."""
+"""The terms of one operator's plan: a user's constraints, and a memory limit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ...dialects.abele import Plan
 class Terms:
     """The terms of one operator's plan. Empty fields leave the planner free.
 
-    split: parts of each dimension, 0 for any number. method: of the codelet. tiles: the most that
-    may be used, 0 for all. steps, ring: as in Plan. temporary_bytes: the most bytes of a tile for
-    copies, partials and the result; doubled until a plan keeps it.
+    split: parts of each dimension, 0 for any number. method: of the codelet. tiles: the most tiles
+    that may be used, 0 for all. steps, ring: as in Plan. temporary_bytes: the most bytes of a tile
+    for copies, partials and the result; doubled until a plan keeps it.
     """
 
     split: tuple[int, ...] = ()
@@ -38,7 +38,7 @@ class Terms:
         return tuple(least)
 
     def most_tiles(self, tiles: int) -> int:
-        """How many of these tiles may be used."""
+        """The number of these tiles that may be used."""
         return min(self.tiles, tiles) if self.tiles else tiles
 
     def allow(self, split: Sequence[int]) -> bool:
@@ -47,7 +47,7 @@ class Terms:
         return same and (not self.tiles or prod(split) <= self.tiles)
 
     def hold(self, temporary_bytes: int) -> bool:
-        """Whether a plan may take these bytes without relaxing the limit."""
+        """Whether a plan may take this many temporary bytes without relaxing the limit."""
         return self.temporary_bytes is None or temporary_bytes <= self.temporary_bytes
 
     def complete(self, plan: Plan) -> Plan:

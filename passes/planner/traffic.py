@@ -20,7 +20,8 @@ Integers = NDArray[np.int64]
 
 
 def traffic(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
-    """As `overlap`, axis by axis if both tensors have the same shape or the move only shifts."""
+    """Like `overlap`, but axis by axis if both tensors have the same shape or the move only
+    shifts."""
     of, to = _axes(source), _axes(destination)
     pairs: Iterable[tuple[int, int, _Shift]] | None = None
     if of is None or to is None:
@@ -43,7 +44,7 @@ class _Axis:
     """One axis of a layout.
 
     alone: the layout of this axis alone. dims: the dimensions of the whole layout that it uses.
-    in_runs: whether every part is one run of elements, apart from padding.
+    in_runs: whether every part is a single run of elements, apart from padding.
     """
 
     size: int
@@ -68,7 +69,7 @@ def _axes(layout: Layout) -> tuple[_Axis, ...] | None:
 
 
 def _moving(axes: tuple[_Axis, ...]) -> list[int]:
-    """The indices of all axes except those of one element that use no dimension."""
+    """The indices of all axes, without axes of one element that use no dimension."""
     return [i for i, axis in enumerate(axes) if axis.size != 1 or axis.dims]
 
 
@@ -143,12 +144,13 @@ def _shared(of: Layout, to: Layout, shift: _Shift) -> Group:
 
 
 def _between(values: Integers, low: int, high: int) -> Integers:
-    """As np.clip, which takes several times as long for a few values."""
+    """Like np.clip, which takes several times as long for a few values."""
     return np.minimum(np.maximum(values, low), high)
 
 
 def _in_runs(layout: Layout) -> bool:
-    """Whether every part of a layout of one axis is one run of elements, apart from padding."""
+    """Whether every part of a layout of one axis is a single run of elements, apart from
+    padding."""
     (axis,) = layout.access.axes
     return (
         axis.size > 0

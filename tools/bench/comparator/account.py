@@ -1,16 +1,16 @@
 """The cost of plans of a matrix product, phase by phase, under the charges of a machine.
 
 Rows, depth and columns are cut into parts, one cell per tile. A block that several tiles need is
-stored once: it is cut again, and its pieces go round those tiles, as in T10:
+stored once: it is cut again, and its pieces rotate around those tiles, as in T10:
 
     left operand    rows x depth      needed by the parts of columns
     right operand   depth x columns   needed by the parts of rows
     result          rows x columns    made by the parts of depth
 
 The turns of a block are the numbers of pieces along its two dimensions. Their product divides the
-number of tiles that the block goes round. If two blocks turn along the same dimension, one number
-of turns divides the other, and they move together. A tile multiplies one piece by another at a
-time, so a dimension takes as many steps as the larger of its turns.
+number of tiles that the block rotates around. If two blocks turn along the same dimension, one
+number of turns divides the other, and they move together. A tile multiplies one piece by another at
+a time, so a dimension takes as many steps as the larger of its turns.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Candidates:
         return self.parts.shape[1]
 
     def at(self, where: NDArray[np.integer] | NDArray[np.bool_]) -> Candidates:
-        """The candidates at some indices, or where a mask is true."""
+        """The candidates at some indices, or those selected by a mask."""
         parts = self.parts[:, where]
         turns = (each if each.shape[1] == 1 else each[:, where] for each in self.turns)
         return Candidates(self.sizes, parts, *turns)
 
     def and_those(self, other: Candidates) -> Candidates:
-        """These candidates, then others of the same product."""
+        """These candidates, followed by other candidates of the same product."""
 
         def columns(each: Integers, count: int) -> Integers:
             return np.broadcast_to(each, (len(each), count))
@@ -88,13 +88,14 @@ class Candidates:
         return divided(np.array(self.sizes)[:, None], self.parts)
 
     def steps(self) -> Integers:
-        """Steps along rows, depth and columns of a part: (3, candidates) or (3, 1)."""
+        """The number of steps along rows, depth and columns of a part: (3, candidates) or (3,
+        1)."""
         (a, b), (c, d), (e, f) = self.left, self.right, self.result
         return np.stack(np.broadcast_arrays(np.maximum(a, e), np.maximum(b, c), np.maximum(d, f)))
 
 
 ONCE = np.ones((2, 1), np.int64)
-"""The turns of a block that does not go round."""
+"""The turns of a block that does not rotate."""
 
 
 # How plans are carried out.
@@ -117,7 +118,8 @@ class Ways:
 
 
 def longer_first(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles) -> Cycles:
-    """Cycles in the comparator's order: the longer of rows and columns streams past the units.
+    """Cycles in the comparator's order of operands: the longer of rows and columns streams past the
+    units.
 
     If the longer one has at most 16 elements, the shorter one streams.
     """
@@ -129,7 +131,7 @@ def longer_first(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles)
 
 
 def either_order(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles) -> Cycles:
-    """Cycles in the cheaper of both orders."""
+    """Cycles in the cheaper order of operands."""
     return np.minimum(
         charges.multiply_cycles(rows, depth, columns),
         charges.multiply_cycles(columns, depth, rows),
@@ -137,10 +139,10 @@ def either_order(charges: Charges, rows: Cycles, depth: Cycles, columns: Cycles)
 
 
 def merged_in_turn(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles:
-    """Cycles of the comparator's way to merge: one copy per superstep goes to the next tile, then
-    all copies are added.
+    """Cycles of the comparator's way to merge.
 
-    Of two copies, half a block goes each way, in two syncs.
+    One copy per superstep goes to the next tile, then all copies are added. Of two copies, half a
+    block goes each way, in two syncs.
     """
     two = copies == 2
     moved = np.where(two, np.floor(elements / 2), elements) * charges.partial_bytes
@@ -150,7 +152,7 @@ def merged_in_turn(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles
 
 
 def merged_at_once(charges: Charges, elements: Cycles, copies: Cycles) -> Cycles:
-    """Cycles to merge if each tile receives its share of all other copies in one exchange."""
+    """Cycles to merge if each tile receives its share of all other copies in a single exchange."""
     share = elements / copies
     received = (elements - np.floor(share)) * charges.partial_bytes
     adding = charges.reduce_cycles(share, copies)
@@ -214,18 +216,18 @@ class Account:
         return Account(self.cycles[where], self.bytes[where])
 
     def and_that(self, other: Account) -> Account:
-        """This cost, then that of other candidates."""
+        """This cost, followed by that of other candidates."""
         return Account(np.r_[self.cycles, other.cycles], np.r_[self.bytes, other.bytes])
 
 
 def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
-    """The cost of plans, put together as the comparator does.
+    """The cost of plans, put together in the comparator's way.
 
-    Operands lie where they are needed. Each step multiplies. Between steps, pieces go round in
-    nested loops, the loop that moves most outermost, with two syncs per step and operand and with
-    room for the next piece besides the one in use. The copies of the result are merged, charged for
-    one step's part of it, and its block is moved once, with six syncs. Room for copies that arrive
-    to be merged is not charged.
+    Operands lie where they are needed. Each step multiplies. Between steps, pieces rotate in nested
+    loops, the loop that moves most outermost, with two syncs per step and operand and with room for
+    the next piece besides the current one. The copies of the result are merged, charged for one
+    step's part of it, and its block is moved once, with six syncs. Room for copies that arrive to
+    be merged is not charged.
     Source: t10_TensorExpression.py, as for `t10.T10`.
     """
     cells, steps = found.cells(), found.steps()
@@ -243,12 +245,12 @@ def account(found: Candidates, charges: Charges, ways: Ways) -> Account:
 
 
 def _settled(cycles: Cycles) -> Cycles:
-    """Cycles rounded to thousandths, so that rounding errors do not tell equal plans apart."""
+    """Cycles rounded to thousandths, so that rounding errors do not distinguish equal plans."""
     return np.round(cycles, 3)
 
 
 def _held(turns: Turns, blocks: Blocks, charges: Charges) -> Integers:
-    """Bytes of a tile. A block that goes round takes two pieces: the one in use and the next."""
+    """Bytes on a tile. A block that rotates takes two pieces: the current one and the next."""
     total = np.zeros(1)
     for (along, across), block in zip(turns, blocks, strict=True):
         total = total + block * np.where(along * across > 1, 2, 1)
@@ -267,7 +269,7 @@ def _blocks(found: Candidates, cells: Cycles) -> Blocks:
 
 
 def _going_round(found: Candidates, blocks: Blocks, charges: Charges) -> Cycles:
-    """Cycles to move the pieces that go round.
+    """Cycles to move the pieces that rotate.
 
     Blocks that turn equally often along a dimension move together. Loops whose pieces have the same
     size count as one loop, whose turns are the product of theirs.
@@ -297,9 +299,9 @@ def _going_round(found: Candidates, blocks: Blocks, charges: Charges) -> Cycles:
 
 
 def bound(found: Candidates, charges: Charges) -> Account:
-    """A lower bound of the cycles of plans, for all ways to carry them out, and their exact bytes.
+    """A lower bound of the cycles of plans, over all ways to carry them out, and their exact bytes.
 
-    It is quicker to compute than the cost: each block goes round by itself, and merging is free.
+    It is quicker to compute than the cost: each block rotates separately, and merging is free.
     """
     cells = found.cells()
     return bound_of(cells, found.turns, _blocks(found, cells)[2], charges)
@@ -309,7 +311,7 @@ def bound_of(cells: Cycles, turns: Turns, result: Cycles, charges: Charges) -> A
     """A lower bound for all plans with these cells and turns.
 
     The plans may have more depth than the cells, and more turns of the result. result: the fewest
-    elements that a piece of it has. None of this makes a plan cheaper, since a product in parts
+    elements that a piece of the result has. Neither makes a plan cheaper, since a product in parts
     costs at least as much as the whole.
     """
     (a, b), (c, d), (e, f) = turns

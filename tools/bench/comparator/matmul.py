@@ -1,7 +1,7 @@
-"""The best plans of a matrix product, among all splits and all ways for operands to go round.
+"""The best plans of a matrix product, among all splits and all rotations of operands.
 
-The search space is the comparator's (see `account`). The search is exact: a plan that is not priced
-has a lower bound that a plan already found does not exceed.
+The search space is the comparator's (see `account`). The search is exact: a plan is left unpriced
+only if a plan already found is at least as good as its lower bound.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from .account import (
 
 
 def splits(sizes: Sizes, tiles: int, *, fewest: bool = True) -> Candidates:
-    """Every plan without turns: all part counts whose product is at most the number of tiles.
+    """Every plan without rotation: all part counts whose product is at most the number of tiles.
 
     fewest: for rows and columns, only the fewest parts for each size of the largest part; more
-    parts with that size cost the same on more tiles. All part counts of depth are kept, since they
-    are also the number of copies to merge.
+    parts with that size cost the same on more tiles. All part counts of depth are kept, because
+    they are also the number of copies to merge.
     """
     rows, depth, columns = (np.arange(1, min(size, tiles) + 1) for size in sizes)
     if fewest:
@@ -56,9 +56,10 @@ def _of_sizes(counts: Integers, size: int) -> Integers:
 
 @lru_cache(maxsize=8)
 def _turning(tiles: int) -> Integers:
-    """All part counts with turns along two dimensions whose product divides the count: (3, ways).
+    """All part counts, with the turns along two dimensions whose product divides the count: (3,
+    ways).
 
-    They are in order of the count.
+    They are in ascending order of the count.
     """
     firsts = np.arange(1, tiles + 1)
     row, number = ragged(tiles // firsts)
@@ -72,7 +73,7 @@ def _turning(tiles: int) -> Integers:
 
 @dataclass(frozen=True)
 class _Choices:
-    """Ways to cut one dimension, with the turns of the block that goes round its parts.
+    """Ways to cut one dimension, with the turns of the block that rotates around its parts.
 
     parts: number of parts, ascending, (choices,). cells: elements of the largest part, (choices,).
     turns: of the block, along the two dimensions that it has, (2, choices).
@@ -86,8 +87,8 @@ class _Choices:
 def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
     """The ways to cut a dimension into at most as many parts as there are tiles.
 
-    fewest: of the ways with the same turns and the same size of the largest part, keep only the one
-    with fewest parts.
+    fewest: of ways with the same turns and the same size of the largest part, keep only the way
+    with the fewest parts.
     """
     parts, *turns = _turning(tiles)
     others = [d for d in range(3) if d != dim]
@@ -103,7 +104,7 @@ def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
 
 @dataclass(frozen=True)
 class Front:
-    """The plans that no other beats in both cycles and bytes, the smallest first.
+    """The plans that no other plan beats in both cycles and bytes, the smallest first.
 
     priced: the number of plans that were priced to find them.
     """
@@ -121,7 +122,7 @@ class Front:
         return float(self.cost.cycles[-1]) if len(self) else np.inf
 
     def beats(self, cost: Account) -> NDArray[np.bool_]:
-        """Whether one of the plans needs at most these bytes and these cycles: (candidates,)."""
+        """Whether a plan of the front needs at most these bytes and these cycles: (candidates,)."""
         at = np.searchsorted(self.cost.bytes, cost.bytes, "right")
         return np.r_[np.inf, self.cost.cycles][at] <= cost.cycles
 
@@ -138,17 +139,17 @@ def front(found: Candidates, cost: Account) -> Front:
 
 
 Rule = Callable[[Candidates, Charges], NDArray[np.bool_]]
-"""Which candidates a search may use."""
+"""Selects the candidates that a search may use."""
 
 THRESHOLD = 0.9
-"""The least part of the tiles in use, and of elements that are not padding.
+"""The least share of the tiles in use, and of elements that are not padding.
 
 Source: T10's CORE_UTIL and DATA_PAD_THRESHOLD.
 """
 
 
 def comparators_rule(found: Candidates, charges: Charges) -> NDArray[np.bool_]:
-    """The plans that the comparator considers: those that use most tiles and pad little.
+    """The plans that the comparator considers: those that use most tiles and have little padding.
 
     All its blocks have the same size; the last ones are padded. The smaller the product, the more
     padding it allows. Source: t10_TensorExpression.py, get_util_threshold, get_pad_threshold,
@@ -167,23 +168,25 @@ def comparators_rule(found: Candidates, charges: Charges) -> NDArray[np.bool_]:
 
 
 FIRST_PAIRS, PAIRS = 1 << 7, 1 << 13
-"""Cuts of rows and columns whose cuts of depth are priced in one batch: at first, and at most.
+"""The numbers of (rows, columns) cuts whose depth cuts are priced in one batch: the first number
+and the largest.
 
-The result does not depend on them. Assumed: few at first, as the first plans rule out most others.
+The result does not depend on them. Assumed: few at first, because the first plans rule out most
+others.
 """
 
 
 def best_without_turns(
     sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None
 ) -> Front:
-    """The best plans whose blocks do not go round, among those that a rule allows."""
+    """The best plans without rotation, among those that a rule allows."""
     return _priced(splits(sizes, charges.tiles, fewest=rule is None), charges, ways, rule)
 
 
 def _priced(
     found: Candidates, charges: Charges, ways: Ways, rule: Rule | None, known: Front | None = None
 ) -> Front:
-    """The best of the plans that fit, that a rule allows and that no known plan beats."""
+    """The best plans among those that fit, that a rule allows and that no known plan beats."""
     if rule is not None:
         found = found.at(rule(found, charges))
     cost = account(found, charges, ways)
@@ -195,7 +198,7 @@ def _priced(
 
 
 def best(sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None) -> Front:
-    """The best plans, including those whose blocks go round."""
+    """The best plans, including plans with rotation."""
     found = best_without_turns(sizes, charges, ways, rule)
     cuts = _Cuts(sizes, charges, fewest=rule is None)
     rows, columns, least = cuts.hopeful(found)
@@ -211,10 +214,10 @@ def best(sizes: Sizes, charges: Charges, ways: Ways, rule: Rule | None = None) -
 
 
 class _Cuts:
-    """The cuts of rows, depth and columns of a product, and which of them go together.
+    """The cuts of rows, depth and columns of a product, and which of them may be combined.
 
-    The right operand goes round the parts of rows, the result round those of depth, and the left
-    operand round those of columns.
+    The right operand rotates around the parts of rows, the result around the parts of depth, and
+    the left operand around the parts of columns.
     """
 
     def __init__(self, sizes: Sizes, charges: Charges, *, fewest: bool) -> None:
@@ -224,9 +227,10 @@ class _Cuts:
         self.columns = _choices(sizes, 2, charges.tiles, fewest=fewest)
 
     def hopeful(self, found: Front) -> tuple[Integers, Integers, Account]:
-        """The cuts of rows and of columns that go together, with the lower bound of their plans.
+        """The combinations of cuts of rows and columns, with the lower bound of their plans.
 
-        Cuts whose bound a plan found already beats are left out; the most promising come first.
+        Combinations whose bound is beaten by a plan already found are left out; the most promising
+        come first.
         """
         rows, columns, tiles = self.rows, self.columns, self.charges.tiles
         i, j = ragged(np.searchsorted(columns.parts, tiles // rows.parts, "right"))
@@ -234,7 +238,7 @@ class _Cuts:
         kept = _chained(right[0][i], left[1][j])
         kept &= (left[0][j] <= rows.cells[i]) & (right[1][i] <= columns.cells[j])
         i, j = i[kept], j[kept]
-        # Depth and the piece of the result are smallest if all tiles are used.
+        # The depth and the piece of the result are smallest if all tiles are used.
         most = np.minimum(tiles // (rows.parts[i] * columns.parts[j]), self.sizes[1])
         most_cut = np.stack([rows.parts[i], most, columns.parts[j]])
         cells = divided(np.array(self.sizes)[:, None], most_cut)

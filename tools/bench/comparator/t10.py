@@ -1,4 +1,4 @@
-"""The charges of T10: what the comparator takes the parts of a plan to cost on Mk2.
+"""The charges of T10, the comparator: the prices of the parts of a plan on Mk2.
 
 T10 (SOSP 2024) is the comparator: a search for plans on the same machine. Its authors fitted its
 prices to measurements on Mk2 and published them with Elk (platformxlab/elk,
@@ -30,7 +30,7 @@ def _t10_receive_cycles(received_bytes: ArrayLike) -> Cycles:
 
 
 _T10_GRAINS = np.array((0.0, 2, 4, 8, 12, 16, 24))
-"""The numbers of outputs that a reduction is padded to, up to 24. Source: T10."""
+"""The numbers of outputs to which a reduction is padded, up to 24. Source: T10."""
 
 
 def _t10_reduce_cycles(elements: ArrayLike, copies: ArrayLike) -> Cycles:
