@@ -1,1 +1,1 @@
-"""ONNX models as modules of the nn dialect."""
+"""The importer of ONNX models, which become modules of the nn dialect."""

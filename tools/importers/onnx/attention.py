@@ -1,7 +1,7 @@
 """Scaled dot-product attention, from heads and masks to operations of nn.
 
-A query attends the keys that no mask excludes. Masks are numbers added to the scores: 0 for a key
-that is attended, minus infinity for another one. A query without any key has the result 0.
+A query attends the keys that no mask excludes. Masks are numbers added to the scores: 0 for an
+attended key, minus infinity for an excluded key. A query without any attended key has the result 0.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .node import Node
 from .tensors import Array
 
 BOTH_SIDES = -1
-"""The size of a window that has no end on a side."""
+"""The size of a window that is unbounded on a side."""
 
 
 Mask = SSAValue | Array
-"""Numbers to add to the scores: a value, or an array if they are known now."""
+"""Numbers to add to the scores: a value, or an array if they are known at import."""
 
 
 @dataclass(frozen=True)
 class Attended:
-    """What attention makes of each head: [batch, heads, queries, ...].
+    """The tensors that attention computes for each head: [batch, heads, queries, ...].
 
     output: weighted values. raw: scores. capped: after the soft cap. masked: with the masks.
     weights: probabilities, 0 for a query without keys.
@@ -78,9 +78,10 @@ def attend(
 ) -> Attended:
     """Attention of [B, H, Q, D] over keys [B, K, S, D] and values [B, K, S, E].
 
-    Each head of keys serves H / K heads of queries. masks: they broadcast to [B, H, Q, S]. cap:
-    scores are cap * tanh(score / cap); 0 for no cap. precision: the element type of the softmax.
-    finite: masks are finite, so that every query attends some key.
+    Each head of keys serves H / K heads of queries. masks: they broadcast to [B, H, Q, S].
+    cap: scores become cap * tanh(score / cap); 0 for no cap.
+    precision: the element type of the softmax. finite: whether masks are finite, so that every
+    query attends some key.
     Raises InputError for shapes that contradict each other.
     """
     batch, heads, queries, size = nn.shape_of(query)
@@ -89,7 +90,7 @@ def attend(
     share = heads // few
     query = node.add(nn.ScaleOp(query, scale))
     if share > 1:
-        # The heads that share keys are an axis of their own, along which keys are not repeated.
+        # The heads that share keys become an axis of their own, so that keys need not be repeated.
         query = node.reshape(query, (batch, few, share, queries, size))
         key, value = (
             node.reshape(each, (batch, few, 1, *nn.shape_of(each)[2:])) for each in (key, value)
@@ -137,7 +138,7 @@ def _total(node: Node, masks: Sequence[Mask]) -> SSAValue | None:
 
 
 def _may_exclude_all(masks: Sequence[Mask]) -> bool:
-    """Whether a query may be left without any key, as far as is known now."""
+    """Whether a query may be left without any key, as far as is known at import."""
     known = [mask for mask in masks if isinstance(mask, np.ndarray)]
     if len(known) < len(masks):
         return True
@@ -153,7 +154,8 @@ def _check_mask(node: Node, mask: SSAValue, scores: tuple[int, ...]) -> None:
 
 
 def _shared(node: Node, mask: SSAValue, share: int, few: int) -> SSAValue:
-    """A mask for scores whose heads are two axes: those of keys, and those that share keys."""
+    """A mask for scores whose heads are two axes: the heads of keys, and the heads that share
+    them."""
     shape = nn.shape_of(mask)
     if share == 1 or len(shape) < 3:
         return mask
@@ -186,21 +188,21 @@ def _softmax_or_zero(node: Node, scores: SSAValue) -> SSAValue:
 
 
 def added(node: Node, allowed: SSAValue, element: Attribute, excluded: float = -np.inf) -> SSAValue:
-    """A truth value per key as a mask: 0 where it holds, and a number elsewhere."""
+    """A truth value per key as a mask: 0 where it is true, and `excluded` elsewhere."""
     dtype = numpy_dtype(element)
     zero, other = (node.emitted(np.array(number, dtype)) for number in (0.0, excluded))
     return node.add(nn.SelectOp(allowed, zero, other))
 
 
 def known_mask(allowed: Array, element: Attribute, excluded: float = -np.inf) -> list[Array]:
-    """A truth value per key, known now, as a mask; none if every key is allowed."""
+    """A truth value per key, known at import, as a mask; [] if every key is allowed."""
     dtype = numpy_dtype(element)
     numbers = np.array([excluded, 0], dtype)
     return [] if allowed.all() else [numbers[allowed.astype(np.int64)]]
 
 
 def distances(node: Node, queries: int, keys: int) -> Array:
-    """How far each key is after the query of the same number: [queries, keys]."""
+    """The distance from each query to each key, positive for later keys: [queries, keys]."""
     node.check_table(queries, keys)
     return np.arange(keys)[None, :] - np.arange(queries)[:, None]
 
@@ -208,8 +210,9 @@ def distances(node: Node, queries: int, keys: int) -> Array:
 def within(distance: Array, offset: int, *, causal: bool, left: int, right: int) -> Array:
     """Whether a query attends a key.
 
-    distance: as `distances` returns it. offset: the keys before the first query. causal: no later
-    key is attended. left, right: the keys before and after the query that are; BOTH_SIDES for all.
+    distance: as `distances` returns it. offset: the number of keys before the first query.
+    causal: whether later keys are excluded. left, right: the number of attended keys before and
+    after the query; BOTH_SIDES for all.
     """
     allowed = np.ones(distance.shape, np.bool_)
     for most in ([0] if causal else []) + ([right] if right != BOTH_SIDES else []):
@@ -222,7 +225,8 @@ def within(distance: Array, offset: int, *, causal: bool, left: int, right: int)
 def within_offsets(
     node: Node, distance: Array, offset: SSAValue, *, causal: bool, left: int, right: int
 ) -> list[SSAValue]:
-    """As `within`, for offsets of each batch that depend on inputs: [batch]. Returns conditions."""
+    """Like `within`, for offsets of each batch that depend on inputs: [batch]. Returns
+    conditions."""
     dtype = numpy_dtype(nn.element_of(offset))
     apart = node.emitted(distance.astype(dtype))
     first = node.reshape(offset, (prod(nn.shape_of(offset)), 1, 1, 1))
@@ -238,7 +242,7 @@ def within_offsets(
 
 
 def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
-    """Whether each key is one of the first ones of its batch: [batch, 1, 1, keys].
+    """Whether each key is among the first keys of its batch: [batch, 1, 1, keys].
 
     lengths: the number of keys of each batch, [batch] of integers.
     """
@@ -252,8 +256,9 @@ def rotated(
 ) -> SSAValue:
     """Pairs of elements of the last axis as complex numbers, each turned by an angle.
 
-    value: [..., size]. cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay.
-    is_interleaved: pairs are neighbours, instead of half the elements apart.
+    value: [..., size]. cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay
+    unchanged. is_interleaved: whether the elements of a pair are neighbours, instead of `half`
+    apart.
     """
     shape, half = nn.shape_of(value), nn.shape_of(cosine)[-1]
     front, rank = list(shape[:-1]), len(shape)

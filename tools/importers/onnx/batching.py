@@ -1,10 +1,10 @@
-"""Import a model for another number of samples than its file says.
+"""Imports a model for another number of samples than its file states.
 
 A model is imported twice: with its own sizes, and with inputs whose first axis has another size.
-Wherever a value of the second import has another shape, one axis holds the samples, and is larger
-or smaller by one factor. A Reshape keeps the order of elements, so what its shape must be follows
-from its operand, even if the file gives the number of samples as a constant. A node that mixes
-samples, such as a mean over all of them, is refused: its result would depend on the batch.
+Wherever a value of the second import has another shape, one axis holds the samples, and its size
+differs by the same factor. A Reshape keeps the order of elements, so its new shape follows from its
+operand, even if the file gives the number of samples as a constant. A node that mixes samples, such
+as a mean over all of them, is refused: its result would depend on the batch.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from .node import Known, Node, Value, shape_of
 Shape = tuple[int, ...]
 
 MIXES = "the node mixes the samples of a batch"
-"""Why a node refuses another number of samples."""
+"""The reason why a node cannot be imported for another number of samples."""
 
 
 @dataclass
 class Shapes:
-    """The shapes of a model's values, as an import with the file's own sizes found them.
+    """The shapes of a model's values, recorded by an import with the file's own sizes.
 
     operands, results: by the name of the node; None for an operand that is left out or a result
     without a value.
@@ -40,7 +40,7 @@ class Shapes:
     results: dict[str, list[Shape | None]] = field(default_factory=dict[str, list[Shape | None]])
 
     def record(self, node: Node, values: Sequence[Value | str]) -> None:
-        """Note the shapes of a node's operands, and of the values that its importer returned."""
+        """Record the shapes of a node's operands, and of the values that its importer returned."""
         self.operands[node.name] = operand_shapes(node)
         self.results[node.name] = [None if isinstance(v, str) else shape_of(v) for v in values]
 
@@ -57,8 +57,8 @@ def operand_shapes(node: Node) -> list[Shape | None]:
 class Batch:
     """An import with another number of samples.
 
-    old, new: the sizes of the inputs' first axis. own: shapes with the old one. axes: the axis of
-    the samples, for values that have one.
+    old, new: the sizes of the inputs' first axis. own: the shapes of values for the old size.
+    axes: the axis of the samples, for values that have one.
     """
 
     old: int
@@ -67,9 +67,10 @@ class Batch:
     axes: dict[SSAValue, int] = field(default_factory=dict[SSAValue, int])
 
     def reshaped(self, node: Node) -> Shape | None:
-        """The result's shape of a node that only reshapes operand 0; None if it is the file's own.
+        """The result's shape of a node that only reshapes operand 0; None if the file's shape is
+        right.
 
-        Raises UnsupportedError if samples would not stay apart.
+        Raises UnsupportedError if the reshape would mix samples.
         """
         if node.name not in self.own.operands:
             return None
@@ -80,7 +81,9 @@ class Batch:
         return None if axis is None else self._moved(node, before, axis, after)
 
     def check(self, node: Node, values: Sequence[Value | str]) -> None:
-        """Find the axis of the samples in a node's results. Raises UnsupportedError without one."""
+        """Find the axis of the samples in a node's results. Raises UnsupportedError if there is
+        none.
+        """
         if node.name not in self.own.results:
             return
         before, after = self.own.operands[node.name], operand_shapes(node)
@@ -107,7 +110,9 @@ class Batch:
         )
 
     def _axis(self, node: Node, old: Shape, new: Shape) -> int | None:
-        """The axis of the samples, from a shape with the old and with the new number of them."""
+        """The axis of the samples, from a shape for the old number of samples and one for the new
+        number.
+        """
         if old == new:
             return None
         differ = [i for i, (n, m) in enumerate(zip(old, new, strict=False)) if n != m]
@@ -120,10 +125,11 @@ class Batch:
         )
 
     def _moved(self, node: Node, before: Shape, axis: int, after: Shape) -> Shape:
-        """A shape with the new number of samples, for a reshape of a tensor with samples.
+        """The new result shape of a reshape whose operand has a sample axis.
 
-        axis: of the samples in the operand. The samples are the slowest part of that axis. So they
-        are the slowest part of the result's axis that has as many elements before it.
+        before, after: the shapes for the old number of samples. axis: of the samples in the
+        operand. The samples are the slowest part of that axis, so they are the slowest part of the
+        result's axis that has equally many elements before it.
         """
         outer = prod(before[:axis])
         places = [
@@ -165,7 +171,7 @@ class Batch:
                     self.axes[result] = place
 
     def _past(self, node: Node, op: Operation, axis: int) -> None:
-        """Composites keep the axis. Those that work along an axis must not work along this one."""
+        """A composite keeps the sample axis. It must not work along this axis."""
         along = getattr(op, "axis", None)
         if along is not None and along.value.data == axis:
             raise self._mixed(node)

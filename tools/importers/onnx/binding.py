@@ -14,11 +14,11 @@ from .declared import ANY
 from .tensors import Array, tensor_dtype
 
 AXIS_DIGITS = 4
-"""Digits of an axis in INPUT:AXIS. No tensor has more axes."""
+"""The most digits of an axis in INPUT:AXIS. No tensor has more axes."""
 
 
 def free_name(value: onnx.ValueInfoProto, axis: int) -> str:
-    """The name of an axis without a size: its symbol, or a name made of the input and the axis."""
+    """The name of an axis without a size: its symbol, or a name from the input and the axis."""
     return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}_{axis}"
 
 
@@ -32,9 +32,10 @@ def fixed_size(dimension: onnx.TensorShapeProto.Dimension) -> int | None:
 class Sizes:
     """The sizes of inputs' axes.
 
-    inputs: the model's inputs that are no weights. place: the model's name in messages. symbols:
-    sizes by the names of free axes. axes: sizes of single axes, by input and axis; they come before
-    the symbols. samples: sizes of the first axis, by input; they come before all others.
+    inputs: the model's inputs that are not weights. place: the model's name in messages.
+    symbols: sizes by the names of free axes. axes: sizes of single axes, by input and axis; they
+    take precedence over symbols. samples: sizes of the first axis, by input; they take precedence
+    over all others.
     """
 
     inputs: Sequence[onnx.ValueInfoProto]
@@ -44,7 +45,7 @@ class Sizes:
     samples: dict[str, int] = field(default_factory=dict[str, int])
 
     def bad(self, message: str) -> InputError:
-        """An error in what the user gives."""
+        """An error in a size or value that the user gives."""
         return InputError(f"{self.place}: {message}")
 
     def names(self, value: onnx.ValueInfoProto) -> Iterator[tuple[int, str]]:
@@ -57,7 +58,7 @@ class Sizes:
         """Give sizes to dimensions, by symbol or by INPUT:AXIS. Raises InputError for others."""
         symbols = {name for value in self.inputs for _, name in self.names(value)}
         for name, size in dims.items():
-            # From Python, sizes may be anything.
+            # Callers from Python may pass anything as sizes.
             if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise self.bad(f"--dim {name}={size}; need an integer, 0 or more")
             if name in symbols:
@@ -70,7 +71,9 @@ class Sizes:
                 )
 
     def _add_axis(self, name: str, size: int) -> bool:
-        """Give a size to one axis of one input; False if the name means none."""
+        """Give a size to one axis of one input; returns False if the name is not of the form
+        INPUT:AXIS.
+        """
         whole, _, text = name.rpartition(":")
         value = next((each for each in self.inputs if each.name == whole), None)
         if value is None or not (text.isascii() and text.isdigit() and len(text) <= AXIS_DIGITS):
@@ -118,10 +121,10 @@ class Sizes:
             self.symbols[free_name(first, 0)] = 1
 
     def rebatch(self, count: int) -> int:
-        """Give the first axis of inputs another size, and return its size until now.
+        """Give the first axis of inputs another size, and return its previous size.
 
-        The first axis of the first input holds the samples. Of other inputs, it does if it has the
-        same size. Raises InputError if no input has axes.
+        The first axis of the first input holds the samples. The first axis of another input does
+        too if it has the same size. Raises InputError if no input has axes.
         """
         inputs = self.with_samples()
         if not inputs:
@@ -138,7 +141,9 @@ class Sizes:
         return [each for each in self.inputs if len(each.type.tensor_type.shape.dim)]
 
     def check(self) -> None:
-        """Raise InputError for the first input with an unknown size. It names all sizes to add."""
+        """Raise InputError for the first input with an unknown size. The message lists all missing
+        sizes.
+        """
         missing = {
             value.name: [name for axis, name in self.names(value) if self.size(value, axis) is None]
             for value in self.inputs
@@ -171,7 +176,7 @@ def bound_value(value: onnx.ValueInfoProto, given: ArrayLike, place: str) -> Arr
             back = cast.astype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what}: a value that is no tensor of {dtype.name}: {error}") from None
-    # Floats are rounded to the type. All other elements must be what they were.
+    # Floats are rounded to the type. All other elements must keep their values.
     if dtype.kind in "biu" and not np.array_equal(back, array):
         raise InputError(f"{what}: the value has {array.dtype.name} elements; need {dtype.name}")
     sizes = [fixed_size(each) for each in type_.shape.dim]

@@ -1,4 +1,4 @@
-"""Conversions of ONNX: saturated, rounded up or down, or modulo the width of small integers."""
+"""Conversions of ONNX: saturating, rounding, or modulo the width of small integers."""
 
 from __future__ import annotations
 
@@ -48,7 +48,8 @@ def converted(node: Node, value: SSAValue, element: Attribute) -> SSAValue:
 
 
 def computable(node: Node, value: SSAValue) -> SSAValue:
-    """A value that can be computed with: one that is only stored, as f32 or 8-bit integers."""
+    """A value in a type that can be computed with: stored-only types become f32 or 8-bit
+    integers."""
     given = nn.element_of(value)
     if given not in STORED:
         return value
@@ -59,7 +60,7 @@ def computable(node: Node, value: SSAValue) -> SSAValue:
 
 
 def saturated(node: Node, value: SSAValue, element: Attribute) -> SSAValue:
-    """A value limited to the finite numbers of a type of floats; integers as f32."""
+    """A value limited to the finite numbers of a type of floats; integers become f32."""
     if not is_floating(numpy_dtype(nn.element_of(value))):
         value = node.cast(value, f32)
     most = float_limits(numpy_dtype(element)).largest

@@ -1,4 +1,4 @@
-"""Compare values with the types that a model declares for them."""
+"""Compares values with the types that a model declares for them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .tensors import dtype_or_none
 from .valid import LENIENT
 
 ANY = "?"
-"""Exporters write this symbol for several sizes that they do not know, and that may differ."""
+"""The symbol that exporters write for several unknown sizes, which may differ."""
 
 
 class Declared:
@@ -29,10 +29,10 @@ class Declared:
             self._types.setdefault(value.name, []).append(value.type)
 
     def problem(self, name: str, value: Held, open_axis: int | None = None) -> str:
-        """What is wrong with the type of a value of this name; "" if it is as declared.
+        """The difference between a value's type and its declared type; "" if there is none.
 
-        open_axis: an axis whose size depends on values. The declared size may be any. Nothing is
-        declared of sequences and optionals that counts here.
+        open_axis: an axis whose size depends on values; any declared size is right for it.
+        Declarations of sequences and optionals are ignored.
         """
         if isinstance(value, Listed | Maybe):
             return ""

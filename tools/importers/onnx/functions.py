@@ -1,7 +1,7 @@
-"""Inline the functions of ONNX: operators that a function body defines, and functions of a model.
+"""Inlines the functions of ONNX: operators that a function body defines, and functions of a model.
 
 A body is a list of nodes that reads its operands, and attributes of the outer node, by name. Its
-nodes are imported one by one in the place of the outer node, under names below the outer node's
+nodes are imported one by one in place of the outer node, under names below the outer node's
 ("attention/MatMul"). A body may use other functions, but never itself.
 """
 
@@ -24,7 +24,7 @@ from ....ir.support.limits import INLINED_NODES, short
 from .node import Graph, Names, Node, Results, Value, dtype_of, shape_of
 
 DEEPEST = 64
-"""The most functions that may be inside one another."""
+"""The deepest nesting of functions."""
 
 Function = tuple[str, str, str]
 """The identity of a model's function: domain, name, and overload."""
@@ -65,10 +65,10 @@ def schema_of(operator: str, opset: int, domain: str) -> defs.OpSchema | None:
 
 
 def inlined(node: Node) -> Results:
-    """What the function body of a node returns, for the results that have names.
+    """The results of a node's function body, for the results that have names.
 
     Appends the operations of the body's nodes to node.ops. Raises InputError for a body that breaks
-    a rule of ONNX, and what importing its nodes raises.
+    a rule of ONNX, and the errors of importing its nodes.
     """
     graph = node.graph
     function = graph.functions.get(identity(node.proto)) or _body_of_schema(node)
@@ -110,12 +110,13 @@ def _check_operands(node: Node, function: onnx.FunctionProto) -> None:
 
 
 def _operands(node: Node, function: onnx.FunctionProto) -> dict[str, Value]:
-    """The values of a function's parameters that the node gives."""
+    """The values that the node gives to the function's parameters."""
     return {name: node.value(i) for i, name in enumerate(function.input) if node.has(i)}
 
 
 def _results(node: Node, function: onnx.FunctionProto, inner: Graph) -> list[Value | str]:
-    """The function's results; a text for one that the node does not name, or that is absent."""
+    """The function's results; a text for a result that the node does not name, or that is
+    absent."""
     results: list[Value | str] = []
     for index, name in enumerate(function.output):
         if not node.wants(index):
@@ -179,7 +180,7 @@ def body_of(
 
 
 def _version(versions: Sequence[int], opset: int) -> int:
-    """The version of the body that an opset means: the last one that is not newer, or the first."""
+    """The version of the body for an opset: the last one that is not newer, or the first."""
     return max((v for v in versions if v <= opset), default=min(versions))
 
 
@@ -199,7 +200,7 @@ def _type(value: Value) -> onnx.TypeProto:
 
 @dataclass(frozen=True)
 class _Binding:
-    """What the names in a function body stand for.
+    """The meanings of names in a function body.
 
     missing: parameters that the node leaves out. attributes: of the node, or default ones.
     """
@@ -209,7 +210,8 @@ class _Binding:
 
 
 def _bound(node: Node, function: onnx.FunctionProto) -> list[onnx.NodeProto]:
-    """The nodes of a body that named results need, with the outer node's attributes."""
+    """The nodes of a body that are needed for the named results, with the outer node's
+    attributes."""
     defaults = {each.name: each for each in function.attribute_proto}
     for name in function.attribute:
         if name not in node.attributes and name not in defaults and _is_model(node):
@@ -232,7 +234,7 @@ def _is_model(node: Node) -> bool:
 
 
 def _read(node: onnx.NodeProto) -> Iterator[str]:
-    """The names that a node and the graphs in it may read."""
+    """The names that a node, and the graphs in its attributes, may read."""
     yield from node.input
     for graph in graphs_in(node.attribute):
         yield from (each.name for each in graph.output)
@@ -241,7 +243,7 @@ def _read(node: onnx.NodeProto) -> Iterator[str]:
 
 
 def _nodes_in(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """Nodes, and those of the graphs in them."""
+    """The nodes, and all nodes of graphs in their attributes."""
     for node in nodes:
         yield node
         for graph in graphs_in(node.attribute):
@@ -265,7 +267,8 @@ def _bound_node(node: onnx.NodeProto, binding: _Binding) -> onnx.NodeProto:
 
 
 def _bind(node: onnx.NodeProto, binding: _Binding) -> None:
-    """Replace, in a node and in the graphs in it, what stands for something outside."""
+    """Replace the names and attribute references in a node, and in its graphs, by their
+    bindings."""
     for index, name in enumerate(node.input):
         if name in binding.missing:
             node.input[index] = ""
@@ -274,7 +277,7 @@ def _bind(node: onnx.NodeProto, binding: _Binding) -> None:
         bound = attribute
         if attribute.ref_attr_name:
             given = binding.attributes.get(attribute.ref_attr_name)
-            # Where the outer node has no such attribute, the inner one has none either.
+            # If the outer node lacks such an attribute, the inner node lacks it too.
             if given is None:
                 continue
             bound = onnx.AttributeProto()

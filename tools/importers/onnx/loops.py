@@ -1,4 +1,4 @@
-"""Build control flow of the device for nodes of ONNX."""
+"""Builds control flow on the device for nodes of ONNX."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .node import Node
 
 @contextmanager
 def in_block(node: Node, types: Sequence[Attribute]) -> Generator[Block]:
-    """A block of these arguments, to which the node adds operations meanwhile.
+    """A block with arguments of these types, to which the node adds operations inside the `with`.
 
-    After an exception, nothing of it is left.
+    After an exception, the block and its operations are removed.
     """
     outer, count = node.graph.body, len(node.ops)
     node.graph.body = block = Block(arg_types=types)
@@ -34,21 +34,23 @@ def in_block(node: Node, types: Sequence[Attribute]) -> Generator[Block]:
 
 
 Rows = Sequence[tuple[SSAValue, SSAValue]]
-"""What a turn adds to the results that a loop collects: rows, and where each one goes."""
+"""The contributions of an iteration to the results that a loop collects: rows, and their
+indices."""
 
 Turn = Callable[[list[SSAValue], SSAValue], tuple[Sequence[SSAValue], Rows]]
-"""Builds a turn, from the values that are carried into it and its number, an i32.
+"""Builds an iteration, from the carried values and its number, an i32.
 
-Returns the values that it carries on, of the same types, and rows."""
+Returns the new carried values, of the same types, and rows.
+"""
 
 
 def collecting_loop(
     node: Node, turns: int, initial: Sequence[SSAValue], turn: Turn
 ) -> tuple[list[SSAValue], list[SSAValue]]:
-    """A loop of a known number of turns.
+    """A loop with a known number of iterations.
 
-    Returns the values that it carries, after its last turn, and for each row that a turn gives, a
-    table of the rows of all turns: [turns, ...].
+    Returns the carried values after the last iteration, and for each row that an iteration gives, a
+    table of the rows of all iterations: [turns, ...].
     """
     with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
         *carried, number = block.args
@@ -56,7 +58,7 @@ def collecting_loop(
         places: list[BlockArgument] = []
         for row, _ in rows:
             type_ = nn.tensor((turns, *nn.shape_of(row)), nn.element_of(row))
-            # The number of the turn comes after all that is carried.
+            # The iteration number follows the carried values.
             places.append(block.insert_arg(type_, len(block.args) - 1))
         tables = [
             placed_at(node, place, row, at) for place, (row, at) in zip(places, rows, strict=True)
@@ -73,10 +75,10 @@ def numbered_loop(
     initial: Sequence[SSAValue],
     body: Callable[[list[SSAValue], SSAValue], Sequence[SSAValue]],
 ) -> list[SSAValue]:
-    """The values that a loop of a known number of turns carries, after its last turn.
+    """The values carried by a loop with a known number of iterations, after the last one.
 
-    body: builds a turn, from the values that are carried into it and its number, an i32; returns
-    the values that it carries on, of the same types.
+    body: builds an iteration, from the carried values and its number, an i32; returns the new
+    carried values, of the same types.
     """
     return collecting_loop(node, turns, initial, lambda given, number: (body(given, number), ()))[0]
 
@@ -98,7 +100,7 @@ def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
 
 
 def placed_at(node: Node, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
-    """A table of which one row is replaced. at: its number, an integer without axes."""
+    """A table in which one row is replaced. at: its number, an integer without axes."""
     shape = nn.shape_of(table)
     update = node.reshape(row, (1, *shape[1:]))
     index = node.reshape(at, (1,) * len(shape))

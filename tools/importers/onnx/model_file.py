@@ -1,9 +1,9 @@
-"""Read the file of an ONNX model, each large weight straight into an array of its own.
+"""Reads the file of an ONNX model, and each large weight directly into an array of its own.
 
-protobuf copies what it parses, and so does each access to the bytes of a tensor. A model that is
-parsed whole therefore takes its weights' memory twice at any time. Here the bytes of large weights
-are left out of what protobuf gets. The layout of protobuf's messages, which this takes, is on
-https://protobuf.dev/programming-guides/encoding/.
+protobuf copies the bytes that it parses, and so does each access to the bytes of a tensor. A model
+that is parsed whole therefore takes twice the memory of its weights. Here, the bytes of large
+weights are cut out of the message before protobuf parses it. The encoding of protobuf's messages is
+described at https://protobuf.dev/programming-guides/encoding/.
 """
 
 from __future__ import annotations
@@ -24,22 +24,25 @@ from ....ir.support.errors import InputError
 from .tensors import COPIED_BYTES, Array, kind_of_bytes
 
 LARGE_BYTES = COPIED_BYTES
-"""Weights of more bytes than this are kept out of the message. Checks read those of fewer."""
+"""Weights of more bytes than this are kept out of the message. Checks read the bytes of smaller
+ones.
+"""
 
 MOST_BYTES = 2**31 - 1
 """The largest file of protobuf."""
 
 MESSAGE, LONG, SHORT, NUMBER = 2, 1, 5, 0
-"""The kinds of fields: bytes after their length; eight bytes; four bytes; a number."""
+"""The kinds of fields: bytes preceded by their length; eight bytes; four bytes; a number."""
 
 SIZES = {LONG: 8, SHORT: 4}
-"""The bytes of a field of fixed size."""
+"""The sizes, in bytes, of fields of fixed size."""
 
 MOST_FIELDS = 1 << 17
-"""Files with more fields than this are parsed whole, because to walk through them takes long."""
+"""Files with more fields than this are parsed whole, because walking through the fields takes
+long."""
 
 NUMBER_BYTES = 10
-"""The most bytes of a number. Each holds 7 bits; the last one has no highest bit."""
+"""The most bytes of a number. Each holds 7 bits; the highest bit is 0 in the last byte."""
 
 GRAPH = onnx.ModelProto.DESCRIPTOR.fields_by_name["graph"].number
 WEIGHT = onnx.GraphProto.DESCRIPTOR.fields_by_name["initializer"].number
@@ -49,8 +52,8 @@ RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 class ModelFile(NamedTuple):
     """A model that was read.
 
-    weights: the arrays of large initialisers of the model's graph, by their place among them. The
-    message has everything of these but their bytes.
+    weights: the arrays of large initialisers of the model's graph, by their index among the
+    initialisers. The message has all their fields except their bytes.
     """
 
     model: onnx.ModelProto
@@ -66,7 +69,7 @@ def read_model_file(path: Path) -> ModelFile:
             if S_ISREG(status.st_mode) and status.st_size <= MOST_BYTES:
                 with suppress(_UnusualError):
                     return _Reader(stream, status.st_size).read()
-                # Whatever is wrong with the file, protobuf finds it.
+                # protobuf reports whatever is wrong with the file.
                 stream.seek(0)
             data = stream.read()
     except OSError as error:
@@ -74,18 +77,20 @@ def read_model_file(path: Path) -> ModelFile:
     try:
         return ModelFile(onnx.ModelProto.FromString(data), {})
     except DecodeError as error:
-        # protobuf's message for a sound file that does not fit in memory.
+        # protobuf's message for a valid file that does not fit in memory.
         if "alloc failed" in str(error):
             raise MemoryError(str(error)) from None
         raise InputError(f"{path}: damaged, or not an ONNX model") from None
 
 
 class _UnusualError(Exception):
-    """A file that protobuf has to read whole, because it is damaged, or laid out unusually."""
+    """The file must be parsed whole by protobuf, because it is damaged or encoded unusually."""
 
 
 class _Field(NamedTuple):
-    """A field of a message. start, data, end: positions in the file. data: of what it holds."""
+    """A field of a message. start, data, end: positions in the file, of the field, its contents,
+    its end.
+    """
 
     number: int
     kind: int
@@ -95,7 +100,8 @@ class _Field(NamedTuple):
 
 
 class _Reader:
-    """Takes a model's file apart. size: of the file, in bytes. Raises _UnusualError throughout."""
+    """Splits a model's file into fields. size: of the file, in bytes. Methods raise
+    _UnusualError."""
 
     def __init__(self, stream: BufferedReader, size: int) -> None:
         self.stream, self.size = stream, size
@@ -113,7 +119,7 @@ class _Reader:
         return ModelFile(_parsed(onnx.ModelProto, whole), self.weights)
 
     def _graph(self, field: _Field) -> bytearray:
-        """A graph, without the bytes of its large weights."""
+        """A graph without the bytes of its large weights."""
         rest = bytearray()
         for each in self._fields(field.data, field.end):
             if each.number == WEIGHT and each.kind == MESSAGE:
@@ -150,7 +156,7 @@ class _Reader:
         return _as_field(WEIGHT, rest)
 
     def _fields(self, at: int, end: int) -> Iterator[_Field]:
-        """The fields between two positions, which must be those of whole fields."""
+        """The fields between two positions, which must be at the ends of fields."""
         while at < end:
             head = self._bytes(at, min(at + 2 * NUMBER_BYTES, end))
             tag, size = _number(head, 0)
@@ -181,7 +187,7 @@ class _Reader:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number that begins at a position, and the position after it."""
+    """The number at a position, and the position after it."""
     value = 0
     for index, byte in enumerate(data[at : at + NUMBER_BYTES]):
         value |= (byte & 0x7F) << 7 * index
@@ -191,7 +197,7 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _as_field(number: int, data: bytearray) -> bytearray:
-    """A message as a field of another one."""
+    """A message as a field of another message. number: the field's number."""
     return bytearray().join((_as_number(number << 3 | MESSAGE), _as_number(len(data)), data))
 
 

@@ -1,4 +1,4 @@
-"""Check that the names in a model are text."""
+"""Checks that the names in a model are text."""
 
 from __future__ import annotations
 

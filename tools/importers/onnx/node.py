@@ -31,10 +31,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_KNOWN_ELEMENTS = 1 << 16
-"""Parameters with more elements than this are not computed at import."""
+"""The most elements of a parameter that is computed at import."""
 
 MAX_FILLED_BYTES = 1 << 16
-"""Larger tensors of one number are repeated on the machine, as fold-constants would do it."""
+"""Larger tensors that repeat one number are expanded on the machine, as fold-constants leaves
+them."""
 
 AttributeType = onnx.AttributeProto.AttributeType
 
@@ -77,7 +78,7 @@ class Listed:
 
 @dataclass(frozen=True, eq=False)
 class Maybe:
-    """An optional, of which it is known at import whether it holds a value. None: it holds none."""
+    """An optional. Import knows whether it holds a value: None if it does not."""
 
     value: Value | Listed | None
 
@@ -86,12 +87,12 @@ class Maybe:
 
 
 Held = Value | Listed | Maybe
-"""What a name in a graph stands for."""
+"""The meanings that a name in a graph may have."""
 
 
 @dataclass
 class Names:
-    """Names that are taken, and the number to try next for a name that is asked for again."""
+    """Names that are taken, and the next number to try for each name that is requested again."""
 
     taken: set[str] = field(default_factory=set[str])
     next: dict[str, int] = field(default_factory=dict[str, int])
@@ -108,10 +109,10 @@ class Names:
 
 @dataclass(frozen=True)
 class Size:
-    """How many elements along an axis of a value exist. Those that follow are padding.
+    """The number of elements along an axis of a value that exist; padding follows.
 
-    axis: counted from 0; its size in the value's type is the most that there may be. count: the
-    number, an i32 without axes.
+    axis: counted from 0; its size in the value's type is the largest possible number. count: the
+    actual number, an i32 without axes.
     """
 
     axis: int
@@ -122,7 +123,8 @@ class Size:
 class Counts:
     """Running totals of an import.
 
-    inlined: the nodes of function bodies so far. draws: the operations that draw random bits.
+    inlined: the number of nodes of function bodies so far. draws: the number of operations that
+    draw random bits.
     """
 
     inlined: int = 0
@@ -130,7 +132,7 @@ class Counts:
 
 
 def given_by(inputs: Sequence[str]) -> str:
-    """What gives values to inputs when a model is compiled: the options, and the argument."""
+    """The options and the argument with which a user gives values to inputs, for messages."""
     options = " ".join(f"--value {name}=X.npy" for name in inputs)
     arguments = ", ".join(f"{name!r}: array" for name in inputs)
     return f"{options}, or values={{{arguments}}} in Python"
@@ -140,15 +142,15 @@ def given_by(inputs: Sequence[str]) -> str:
 class Graph:
     """The program so far: values by name, states, and operations.
 
-    values, lists: what names stand for. absent: why a name stands for nothing.
+    values, lists: the meanings of names. absent: for a name without a meaning, the reason.
     place: the model's name in messages. folder: the folder of external data. read: imports a node
     of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
     the model, by domain, name and overload. path: the functions that this graph is the body of,
     from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
     operations: main, the body of @main, or a region of control flow. sizes: the values of which an
-    axis has a size that depends on values. shapes: notes the shapes of all values, if anybody asks.
-    batch: the number of samples, if it is not that of the file. training: whether the program is
-    to be trained, so that weights stay states of their own, and dropout drops.
+    axis has a size that depends on values. shapes: records the shapes of all values, or None.
+    batch: the number of samples, if it differs from the file's. training: whether the program is to
+    be trained, so that weights stay separate states, and dropout is active.
     """
 
     context: AbeleContext
@@ -186,7 +188,7 @@ class Graph:
     ) -> Graph:
         """A graph within this one, such as a function's body: other names, the same program.
 
-        values: those that its nodes may read by name. opsets, path: of the graph.
+        values: the values that its nodes may read by name. opsets, path: of the graph.
         """
         inner = replace(self, opsets=opsets, values={}, lists={}, absent={}, path=path)
         for name, value in values.items():
@@ -194,9 +196,9 @@ class Graph:
         return inner
 
     def nested(self, values: Mapping[str, Held]) -> Graph:
-        """A graph in a node of this one, whose nodes may read the names of this one too.
+        """The graph in an attribute of a node, whose nodes may also read the names of this graph.
 
-        values: those that the node gives it.
+        values: the values that the node gives it by name.
         """
         inner = replace(
             self, values=dict(self.values), lists=dict(self.lists), absent=dict(self.absent)
@@ -206,7 +208,7 @@ class Graph:
         return inner
 
     def hold(self, name: str, value: Held) -> None:
-        """Let a name stand for a value."""
+        """Give a name its meaning."""
         self.values.pop(name, None)
         self.lists.pop(name, None)
         if isinstance(value, Listed | Maybe):
@@ -215,12 +217,14 @@ class Graph:
             self.values[name] = value
 
     def add_weight(self, tensor: onnx.TensorProto, read: Array | None = None) -> None:
-        """Let the name of a weight stand for it. Raises InputError for a kind that none can be.
+        """Make a weight the meaning of its name. Raises InputError for a tensor that cannot be a
+        weight.
 
         read: its array, if the tensor does not hold its bytes.
         """
         what = f"{self.place}: weight {tensor.name!r}"
-        # The function must not refer to the graph: in a cycle, the bytes of all weights would stay.
+        # The function must not refer to the graph: a reference cycle would keep the bytes of all
+        # weights.
         folder = self.folder
         made: list[Array] = [] if read is None else [read]
 
@@ -237,11 +241,11 @@ class Graph:
         return InputError(f"{self.place}: {message}")
 
     def unknown(self, name: str, user: str) -> InputError:
-        """An error about a name that no value has. user: what reads it."""
+        """An error about an undefined name. user: reads it."""
         return self.bad(f"{user} reads {name!r}, which is not an input, weight or earlier result")
 
     def value(self, name: str, user: str) -> Value:
-        """The value with a name. Raises InputError if no earlier node has made it."""
+        """The value with a name. Raises InputError if no earlier node computes it."""
         if name in self.absent:
             raise UnsupportedError(f"{self.place}: {user} reads {name!r}: {self.absent[name]}")
         if name in self.lists:
@@ -251,7 +255,9 @@ class Graph:
         return self.values[name]
 
     def held(self, name: str, user: str) -> Held:
-        """What a name stands for. Raises as `value`, but not for a sequence or an optional."""
+        """The meaning of a name. Raises the errors of `value`, except for a sequence or an
+        optional.
+        """
         return self.lists[name] if name in self.lists else self.value(name, user)
 
     def emitted(self, value: Value) -> SSAValue:
@@ -263,7 +269,8 @@ class Graph:
             if value.state is None:
                 constant = nn.ConstantOp(blob)
                 constant.location = named(value.name)
-                # Outside of all regions, so that whoever needs the constant finds it.
+                # At the top of @main, outside all regions, so that every operation may use the
+                # constant.
                 self.main.add_op(constant)
                 self.made[value] = constant.result
             else:
@@ -288,25 +295,28 @@ class Graph:
         return self.random[name]
 
     def known(self, value: Value) -> Array | None:
-        """The array of a value known at import, if small; None for one that depends on inputs."""
+        """The array of a value known at import, if it is small; None for a value that depends on
+        inputs.
+        """
         if isinstance(value, Known):
             return value.make()
-        # A value that is read twice would be computed twice, and its operands four times.
+        # Computing a value twice would compute its operands four times, so results are kept.
         if value not in self.computed:
             self.computed[value] = self._computed(value)
         return self.computed[value]
 
     def exact(self, value: Value) -> Array | None:
-        """The array of a value known at import that no rounding has touched, if small.
+        """The array of a value known at import without any rounding, if it is small.
 
-        Floats that operations compute are left to the program, whose checks know their errors.
+        Floats that operations compute are left to the program, because its checks know their
+        errors.
         """
         if isinstance(value, SSAValue) and dtype_of(value).kind not in "biu":
             return None
         return self.known(value)
 
     def _computed(self, value: SSAValue) -> Array | None:
-        """The array of the result of an operation, if all that it reads is known."""
+        """The array of the result of an operation, if all its operands are known."""
         if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
             return None
         op = value.op
@@ -443,8 +453,9 @@ class Node:
         return self.graph.value(self.proto.input[index], str(self))
 
     def size(self, index: int) -> Size | None:
-        """The size of an operand that depends on values; None if its shape is fixed, or if it is
-        left out."""
+        """The size of an operand whose size depends on values; None if its shape is fixed, or if it
+        is left out.
+        """
         value = self.held(index) if self.has(index) else None
         return self.graph.sizes.get(value) if isinstance(value, SSAValue) else None
 
@@ -670,16 +681,16 @@ class Node:
         return known(self.name, array)
 
     def check_table(self, *shape: int) -> None:
-        """Raise InputError if a table of this shape has too many elements to compute it now.
+        """Raise InputError if a table of this shape is too large to be computed at import.
 
         Sizes of tables come from attributes and small constants, so a file of a hundred bytes can
-        ask for any number of elements.
+        request any number of elements.
         """
         if prod(shape) > TABLE_ELEMENTS.most:
             raise self.bad(TABLE_ELEMENTS.refusal(f"a table of {list(shape)}"))
 
     def counted(self, size: int, dtype: DTypeLike = np.int64) -> Array:
-        """The numbers from 0 to size - 1. Raises InputError if they are too many."""
+        """The numbers from 0 to size - 1. Raises InputError if there are too many."""
         self.check_table(size)
         return np.arange(size, dtype=dtype)
 
@@ -705,7 +716,8 @@ class Node:
         return axis + rank if axis < 0 else axis
 
     def locate(self, result: Held | None) -> None:
-        """Name the operation that makes the result after this node, and the others below it.
+        """Give the operation that makes the result the name of this node, and the others names
+        below it.
 
         The importer's caller calls this. result: None if the first result is absent. The operations
         of a function body have locations already.
@@ -722,7 +734,7 @@ class Node:
 
 
 def kind_name(code: int) -> str:
-    """The name of a kind of attributes, such as ints. Its number if ONNX has no such kind."""
+    """The name of a kind of attributes, such as ints; its number if ONNX has no such kind."""
     kinds = {number: name for name, number in onnx.AttributeProto.AttributeType.items()}
     return kinds.get(code, str(code)).lower()
 
@@ -733,11 +745,12 @@ def is_float(value: SSAValue) -> bool:
 
 
 Results = Held | Sequence[Held | str]
-"""What an importer returns: a result or several; a text says why one is absent."""
+"""The return values of an importer: one result or several; a text is the reason why one is
+absent."""
 
 
 def listed(results: Results) -> list[Held | str]:
-    """The results of an importer, one by one."""
+    """The results of an importer as a list."""
     return [results] if isinstance(results, SSAValue | Known | Listed | Maybe) else [*results]
 
 

@@ -12,7 +12,7 @@ from . import attention
 from .node import Importer, Node, Results
 
 SEVERAL_HEADS = 4
-"""The rank of an operand whose heads are an axis of its own."""
+"""The rank of an operand whose heads are a separate axis."""
 
 MODES = ("raw", "capped", "masked", "weights")
 """The fields of Attended that the fourth result may be, by qk_matmul_output_mode."""
@@ -76,7 +76,7 @@ def _heads(node: Node) -> tuple[SSAValue, SSAValue, SSAValue]:
 
 
 def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.Mask]:
-    """All masks of a node. old: the keys of the past."""
+    """All masks of a node. old: the number of past keys."""
     keys, element = nn.shape_of(key)[2], nn.element_of(key)
     causal = node.flag("is_causal")
     left, right = (
@@ -104,7 +104,7 @@ def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.
 
 
 def _given(node: Node, keys: int) -> SSAValue:
-    """The operand attn_mask as numbers to add. Keys after its end are excluded."""
+    """The operand attn_mask as numbers to add to the scores. Keys after its end are excluded."""
     mask, element = node[3], nn.element_of(node[0])
     if nn.element_of(mask) == i1:
         mask = attention.added(node, mask, element)

@@ -21,7 +21,7 @@ def _with_bias(node: Node, value: SSAValue) -> SSAValue:
 
 
 def _kernel(node: Node, weights: int = 1) -> tuple[int, ...]:
-    """The spatial shape of the weights, which are the operand at an index."""
+    """The spatial shape of the weights. weights: the index of this operand."""
     kernel = node.shape(weights)[2:]
     given = tuple(node.integers("kernel_shape", kernel))
     if given != kernel:
@@ -37,7 +37,9 @@ def _kernel(node: Node, weights: int = 1) -> tuple[int, ...]:
 def convolution(
     node: Node, image: SSAValue, weight: SSAValue, weights: int = 1, *, into_i32: bool = False
 ) -> SSAValue:
-    """The convolution that a node's attributes describe. weights: the index of that operand."""
+    """The convolution that a node's attributes describe. weights: the index of the weights'
+    operand.
+    """
     window = window_attributes(node, _kernel(node, weights))
     return node.add(
         nn.ConvOp(
@@ -74,7 +76,8 @@ def _conv_transpose(node: Node) -> Results:
     mode = node.text("auto_pad", "NOTSET")
     shape = node.integers("output_shape", [])
     if not shape and mode in ("SAME_UPPER", "SAME_LOWER"):
-        # As the operator's text and onnxruntime have it; ONNX infers output_padding on top.
+        # onnxruntime and the operator's text agree on this; ONNX's shape inference adds
+        # output_padding again.
         # A kernel shorter than its stride gets no padding, and may reach fewer elements.
         shape = [min(f, n * s) for f, n, s in zip(full, image, stride, strict=True)]
     if shape:

@@ -1,4 +1,5 @@
-"""Operators of onnxruntime, of the domain com.microsoft, which its optimizers write into models.
+"""Operators that onnxruntime defines in the domain com.microsoft. Its optimizers write them into
+models.
 
 Their definitions are in ContribOperators.md of onnxruntime. A node with an attribute that its
 importer does not read is refused.
@@ -29,7 +30,7 @@ SKIP_EPSILON = 1e-12
 """The default of epsilon in normalisations after a sum, and in embeddings."""
 
 EXCLUDED = -10000.0
-"""The default of mask_filter_value: what a key that is not attended adds to its score."""
+"""The default of mask_filter_value, the number added to the score of a key that is not attended."""
 
 
 # Functions of elements
@@ -80,7 +81,7 @@ ACTIVATIONS: dict[str, tuple[Activation, list[float]]] = {
 
 
 def _activated(node: Node, value: SSAValue, name: str, given: list[float]) -> SSAValue:
-    """The activation of a value. given: its parameters, all or none of them."""
+    """The activation of a value. given: its parameters, all of them or none."""
     if name not in ACTIVATIONS:
         known = ", ".join(filter(None, ACTIVATIONS))
         raise node.unsupported(f"activation {name}", f"{known} are")
@@ -238,7 +239,7 @@ def _refuse_flag(node: Node, name: str) -> None:
 
 
 def _slices(node: Node, value: SSAValue, sizes: list[int]) -> list[SSAValue]:
-    """Parts of a value along its last axis."""
+    """The parts of a value along its last axis."""
     shape, start = nn.shape_of(value), 0
     parts: list[SSAValue] = []
     for size in sizes:
@@ -250,7 +251,7 @@ def _slices(node: Node, value: SSAValue, sizes: list[int]) -> list[SSAValue]:
 
 
 def _contrib_attention(node: Node) -> Results:
-    """Attention of a sequence over itself, and its past, with one product for all projections."""
+    """Self-attention of a sequence and its past, with one product for all projections."""
     for operand, what in ((6, "past_sequence_length"),):
         _refuse(node, operand, what)
     for name in ("do_rotary", "past_present_share_buffer", "rotary_embedding_dim"):
@@ -363,7 +364,8 @@ def _attended(
     padding: int,
     bias: int,
 ) -> SSAValue:
-    """The output of attention. old: keys of the past. padding, bias: the operands of masks."""
+    """The output of attention. old: the number of past keys. padding, bias: the operands of
+    masks."""
     element, queries, size = nn.element_of(query), *nn.shape_of(query)[2:]
     keys = nn.shape_of(key)[2]
     excluded = node.number("mask_filter_value", EXCLUDED)

@@ -1,8 +1,7 @@
 """ONNX operators with graphs inside: If, Loop and Scan.
 
-What is known at import is decided there: a branch is chosen. A loop that carries tensors of
-constant types is a loop on the device. Other loops are written out, turn by turn, if it is known
-how many turns there are.
+A condition that is known at import selects its branch then. A loop that carries tensors of constant
+types becomes a loop on the device. Other loops are unrolled, if the number of iterations is known.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .node import Held, Importer, Listed, Maybe, Node, Results, Value, dtype_of,
 from .subgraphs import not_constant, of_fixed_size, read_graph, tensors, text_of, truth
 
 MOST_WRITTEN_OUT = 1024
-"""The most turns of a loop that are written out."""
+"""The most iterations of a loop that is unrolled."""
 
 
 # If
@@ -71,18 +70,21 @@ def _if(node: Node) -> Results:
 
 
 class NotInvariant(Exception):
-    """A turn cannot be a loop's: what it carries changes its type, or is no tensor. The message
-    says what."""
+    """The body cannot be a loop on the device: a carried value changes its type, or is not a
+    tensor.
+
+    The message says which.
+    """
 
 
 class MayEnd(Exception):
-    """The condition of a loop depends on its turns."""
+    """The condition of a loop depends on its iterations."""
 
 
 def _same_types(
     node: Node, initial: Sequence[SSAValue], values: Sequence[Held], names: Sequence[str]
 ) -> list[SSAValue]:
-    """What a turn carries on, if it has the types of what it was given. Raises NotInvariant."""
+    """The carried values after an iteration. Raises NotInvariant if their types have changed."""
     found: list[SSAValue] = []
     for before, after, name in zip(initial, values, names, strict=True):
         if isinstance(after, Listed | Maybe):
@@ -98,7 +100,7 @@ def _same_types(
 
 
 def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
-    """What a turn adds to the scan outputs."""
+    """The contributions of an iteration to the scan outputs."""
     found: list[Value] = []
     for value in values:
         if isinstance(value, Listed | Maybe):
@@ -108,7 +110,7 @@ def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
 
 
 def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value]) -> list[Value]:
-    """The scan outputs of turns that are written out. like: a row of each."""
+    """The scan outputs of unrolled iterations. like: one row of each output."""
     found: list[Value] = []
     for i, first in enumerate(like):
         parts = [each[i] for each in rows]
@@ -128,7 +130,7 @@ def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value])
 
 @dataclass
 class _Loop:
-    """A Loop node. turns: the most turns, if they are known. bound: the operand that says so."""
+    """A Loop node. turns: the most iterations, if known. bound: the operand with that number."""
 
     node: Node
     body: onnx.GraphProto
@@ -139,7 +141,7 @@ class _Loop:
 
     @property
     def carried(self) -> int:
-        """How many values pass from turn to turn."""
+        """The number of values carried from iteration to iteration."""
         return len(self.initial)
 
     @property
@@ -147,7 +149,8 @@ class _Loop:
         return [each.name for each in self.body.input[2:]]
 
     def turn(self, number: Value, condition: Value, values: Sequence[Held]) -> list[Held]:
-        """Import a turn. Returns the condition, what is carried on, and rows of scan outputs."""
+        """Import an iteration. Returns the condition, the carried values, and rows of scan
+        outputs."""
         found = read_graph(self.node, self.body, [number, condition, *values])
         if len(found) < 1 + self.carried:
             raise self.node.bad(
@@ -157,7 +160,7 @@ class _Loop:
         return found
 
     def going_on(self, value: Held) -> Value:
-        """The condition that a turn returns."""
+        """The condition that an iteration returns."""
         if isinstance(value, Listed | Maybe):
             raise self.node.bad(f"the condition of the loop is {value}; need one boolean")
         truth(self.node, value, "the condition of the loop")
@@ -188,7 +191,7 @@ def _loop(node: Node) -> Results:
 
 
 def _on_device(loop: _Loop) -> Results:
-    """A loop on the device. Raises NotInvariant or NotConstantError if it cannot be one."""
+    """A loop on the device. Raises NotInvariant or NotConstantError if that is impossible."""
     node = loop.node
     for value, name in zip(loop.initial, loop.names, strict=True):
         if isinstance(value, Listed | Maybe):
@@ -211,7 +214,8 @@ def _on_device(loop: _Loop) -> Results:
 
 
 def _counted(loop: _Loop, initial: list[SSAValue], turns: int) -> list[SSAValue]:
-    """A loop of a known number of turns. Raises MayEnd if its condition may end it before."""
+    """A loop with a known number of iterations. Raises MayEnd if its condition may end it
+    earlier."""
     node = loop.node
     always = node.known(np.array(True))
 
@@ -228,7 +232,7 @@ def _counted(loop: _Loop, initial: list[SSAValue], turns: int) -> list[SSAValue]
 
 
 def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
-    """A loop that its condition, or a trip count of a run, ends."""
+    """A loop that ends by its condition, or by a trip count that is computed in the run."""
     node = loop.node
     begin = node.emitted(np.array(0, np.int64))
     first = loop.condition
@@ -258,10 +262,10 @@ def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
 
 
 def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
-    """The turns of a loop one after another.
+    """The iterations of a loop one after another.
 
-    problem: why it cannot be a loop on the device; raised if it is not known how many turns there
-    are.
+    problem: the reason why it cannot be a loop on the device; raised if the number of iterations is
+    not known.
     """
     node = loop.node
     why = "" if problem is None else f", because {problem}" * isinstance(problem, NotInvariant)
@@ -302,14 +306,14 @@ def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
 
 
 def _rows_of_no_turn(loop: _Loop) -> list[Value]:
-    """Rows of the types that a turn would give, of which no operation stays."""
+    """Rows of the types that an iteration would give. Their operations are removed."""
     node, zeros = loop.node, list[Value]()
     with suppress(MayEnd), in_block(node, []):
         first, always = node.known(np.array(0, np.int64)), node.known(np.array(True))
         found = loop.turn(first, always, loop.initial)
         for row in _rows(node, found[1 + loop.carried :]):
             zeros.append(node.known(np.zeros(shape_of(row), dtype_of(row))))
-        # This turn is not taken.
+        # This iteration is not executed.
         raise MayEnd
     return zeros
 
@@ -317,7 +321,7 @@ def _rows_of_no_turn(loop: _Loop) -> list[Value]:
 # Scan
 
 PER_BATCH = 9
-"""The first opset in which Scan has no batch axis of its own."""
+"""The first opset in which Scan has no batch axis."""
 
 
 def _scan(node: Node) -> Results:
@@ -350,7 +354,7 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
     names = [each.name for each in body.input[:states]]
 
     def at(number: SSAValue | int, turned: bool) -> SSAValue | int:
-        """The row that a turn reads or writes."""
+        """The index of the row that an iteration reads or writes."""
         if not turned:
             return number
         if isinstance(number, int):
@@ -399,7 +403,7 @@ def _scan_on_device(
     turn: _Turn,
     placed: Sequence[bool],
 ) -> tuple[list[SSAValue], list[SSAValue]]:
-    """The states and the tables of results after a scan in a loop of the device."""
+    """The states and the tables of results after a scan as a loop on the device."""
 
     def numbered(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
         found, given = turn(carried, number)
@@ -420,7 +424,7 @@ def _scan_written_out(
     turn: _Turn,
     placed: Sequence[bool],
 ) -> tuple[list[Held], list[Value]]:
-    """The states and the tables of results after a scan whose turns are written out."""
+    """The states and the tables of results after an unrolled scan."""
     values: list[Held] = list(initial)
     rows: list[list[Value]] = []
     for number in range(turns):
@@ -444,7 +448,7 @@ def _axes(node: Node, name: str, count: int) -> list[int]:
 
 
 def _directions(node: Node, name: str, old: str, count: int) -> list[bool]:
-    """Whether each scan input or output runs backward."""
+    """Whether each scan input or output is walked backwards."""
     key = old if old and node.opset < PER_BATCH else name
     given = node.integers(key, [0] * count)
     if len(given) != count or not set(given) <= {0, 1}:
@@ -471,7 +475,7 @@ def _first_to(node: Node, value: Value, axis: int) -> Value:
 
 
 def _scan_of_batches(node: Node, body: onnx.GraphProto) -> Results:
-    """Scan of opset 8: each element of a batch is scanned by itself."""
+    """Scan of opset 8: each element of a batch is scanned separately."""
     if node.has(0):
         raise node.unsupported("sequence_lens", "need sequences of one length")
     operands = [node[i] for i in range(1, node.operand_count)]

@@ -12,7 +12,7 @@ from .node import Importer, Node, Results, dtype_of
 from .ops_extremes import hardmax
 
 MOST_ROWS = 64
-"""The elimination is written out, column by column."""
+"""The most rows of a matrix, because the elimination is unrolled column by column."""
 
 
 def _det(node: Node) -> Results:
@@ -33,9 +33,10 @@ def _det(node: Node) -> Results:
 
 
 def _eliminated(node: Node, value: SSAValue) -> tuple[SSAValue, SSAValue]:
-    """The first factor of the determinants of matrices [m, n, n], and the matrices of the rest.
+    """One step of elimination on matrices [m, n, n].
 
-    The row with the largest element in the first column changes places with the first row.
+    Returns the first factor of their determinants, and the remaining matrices. The row with the
+    largest element in the first column is swapped with the first row.
     """
     m, n, _ = nn.shape_of(value)
     column = _part(node, value, [0, 0, 0], [m, n, 1])
@@ -47,7 +48,7 @@ def _eliminated(node: Node, value: SSAValue) -> tuple[SSAValue, SSAValue]:
     swapped = node.add(nn.SelectOp(is_chosen, _part(node, value, [0, 0, 0], [m, 1, n]), value))
     pivot = node.reshape(_part(node, row, [0, 0, 0], [m, 1, 1]), (m,))
     first = node.reshape(_part(node, chosen, [0, 0, 0], [m, 1, 1]), (m,))
-    # 1 if the first row stays where it is, -1 if it changes places with another one.
+    # 1 if the first row is not swapped, -1 if it is.
     sign = node.add(nn.ShiftOp(node.add(nn.ScaleOp(first, 2.0)), -1.0))
     is_zero = node.add(nn.EqualOp(pivot, node.constant(0, pivot)))
     divisor = node.add(nn.SelectOp(is_zero, node.constant(1, pivot), pivot))

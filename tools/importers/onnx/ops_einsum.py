@@ -1,7 +1,7 @@
 """ONNX's Einsum: a sum of products, as transposes, products of matrices and reductions.
 
-Operands are multiplied from left to right, two at a time. A dimension that no later operand and not
-the result has is summed as soon as possible.
+Operands are multiplied from left to right, two at a time. A dimension that neither a later operand
+nor the result has is summed as soon as possible.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ....dialects import nn
 from .node import Importer, Node, Results
 
 Labels = tuple[str, ...]
-"""A name per dimension: a letter, or for a dimension of an ellipsis its place from the right."""
+"""A name per dimension: a letter, or for a dimension of an ellipsis its position from the right."""
 
 
 @dataclass(frozen=True)
 class _Term:
-    """A value, with a name for each of its dimensions, which are all different."""
+    """A value with a distinct name for each of its dimensions."""
 
     value: SSAValue
     labels: Labels
@@ -73,13 +73,15 @@ def _labels(node: Node, text: str, rank: int) -> Labels:
 
 
 def _covered(named: Sequence[Labels]) -> Labels:
-    """The dimensions of ellipses, as broadcasting aligns them."""
+    """The dimensions of all ellipses, aligned by broadcasting."""
     most = max(sum(label.isdigit() for label in labels) for labels in named)
     return tuple(map(str, range(most - 1, -1, -1)))
 
 
 def _implied(named: Sequence[Labels]) -> Labels:
-    """The result of an equation that names none: ellipses, then letters that appear once."""
+    """The result's dimensions of an equation without a result: ellipses, then letters that appear
+    once.
+    """
     letters = [label for labels in named for label in labels if not label.isdigit()]
     return (*_covered(named), *sorted(x for x in letters if letters.count(x) == 1))
 
@@ -110,7 +112,7 @@ def _check_sizes(node: Node, named: Sequence[Labels], operands: Sequence[SSAValu
 
 
 def _diagonal(node: Node, value: SSAValue, labels: Labels) -> _Term:
-    """A term in which no name appears twice: those that do are read along the diagonal."""
+    """A term with distinct names: dimensions with equal names are replaced by their diagonal."""
     while len({*labels}) < len(labels):
         label = next(x for x in labels if labels.count(x) > 1)
         first, second = [i for i, x in enumerate(labels) if x == label][:2]
@@ -126,7 +128,7 @@ def _diagonal(node: Node, value: SSAValue, labels: Labels) -> _Term:
 
 
 def _summed(node: Node, term: _Term, kept: Collection[str]) -> _Term:
-    """A term without the dimensions that nothing else has."""
+    """A term summed over the dimensions that are not kept."""
     axes = [i for i, label in enumerate(term.labels) if label not in kept]
     if not axes:
         return term
@@ -136,7 +138,7 @@ def _summed(node: Node, term: _Term, kept: Collection[str]) -> _Term:
 
 
 def _ordered(node: Node, term: _Term, labels: Labels) -> SSAValue:
-    """A term's value with its dimensions in an order."""
+    """A term's value with its dimensions in the order of `labels`."""
     order = [term.labels.index(label) for label in labels]
     if order == list(range(len(order))):
         return term.value
@@ -144,7 +146,9 @@ def _ordered(node: Node, term: _Term, labels: Labels) -> SSAValue:
 
 
 def _product(node: Node, a: _Term, b: _Term, later: set[str]) -> _Term:
-    """The product of two terms, summed over what neither the result nor later terms have."""
+    """The product of two terms, summed over dimensions that neither the result nor a later term
+    has.
+    """
     a = _summed(node, a, later.union(b.labels))
     b = _summed(node, b, later.union(a.labels))
     shared = [x for x in a.labels if x in b.labels]

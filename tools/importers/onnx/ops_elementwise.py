@@ -1,4 +1,4 @@
-"""ONNX operators on elements."""
+"""ONNX's elementwise operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Unary = Callable[[SSAValue], nn.PureTensorOp]
 
 
 def _pair(node: Node) -> tuple[SSAValue, SSAValue]:
-    """Both operands. Before opset 7, the second one's axes begin at the attribute axis."""
+    """Both operands. Before opset 7, the second operand's axes begin at the attribute axis."""
     lhs, rhs = node[0], node[1]
     if node.opset < 7 and node.flag("broadcast") and node.has_attribute("axis"):
         rank, inner = len(nn.shape_of(lhs)), nn.shape_of(rhs)
@@ -81,7 +81,7 @@ def _pow(node: Node) -> Results:
 
 
 def _clip(node: Node) -> Results:
-    """A missing bound is the last finite number, so that infinities do not pass."""
+    """A missing bound is the largest or smallest finite number, so that infinities are limited."""
     value = node[0]
     most = float(float_limits(dtype_of(value)).largest) if is_float(value) else np.inf
     if node.opset < 11:
@@ -147,7 +147,7 @@ def _leaky_relu(node: Node) -> Results:
 
 
 def _negative_part(node: Node, other: Callable[[SSAValue], SSAValue]) -> SSAValue:
-    """The operand where it is not negative, and another value elsewhere."""
+    """The operand where it is not negative, and a function of it elsewhere."""
     value = node[0]
     negative = node.add(nn.LessOp(value, node.constant(0, value)))
     return node.add(nn.SelectOp(negative, other(value), value))
@@ -207,7 +207,7 @@ def _normal_curve_by_tanh(node: Node, value: SSAValue) -> SSAValue:
 
 
 GELU_CURVES = {"none": _normal_curve, "tanh": _normal_curve_by_tanh}
-"""Twice the probability that a normal variable is below a value, minus 1; exact or by tanh."""
+"""2 P(X < a) - 1 for a normal variable X: exact, or approximated by tanh."""
 
 
 def gelu(node: Node, operand: SSAValue, kind: str = "none") -> SSAValue:
@@ -231,7 +231,7 @@ def _swish(node: Node) -> Results:
 
 
 def _shrink(node: Node) -> Results:
-    """The operand moved towards 0 by a bias, and 0 where it is near 0."""
+    """The operand moved towards 0 by a bias; 0 where it is near 0."""
     value = node[0]
     near, bias = node.number("lambd", 0.5), node.number("bias", 0.0)
     if not is_float(value):
@@ -244,7 +244,7 @@ def _shrink(node: Node) -> Results:
 
 
 def _shrink_integers(node: Node, value: SSAValue, near: float, bias: float) -> SSAValue:
-    """The same of integers. What a bias leaves behind the point is dropped, as onnxruntime does."""
+    """The same for integers. Fractions that the bias leaves are dropped, as in onnxruntime."""
     low, high = floor(bias), ceil(bias)
 
     def moved(by: int) -> SSAValue:
@@ -316,9 +316,9 @@ def _thresholded_relu(node: Node) -> Results:
 
 
 def _dropout(node: Node) -> Results:
-    """The operand itself, because inference drops nothing; in training, elements are dropped.
+    """The operand itself in inference; in training, random elements are dropped.
 
-    A program that is to be trained drops them even if the model was written to be run.
+    A program that is to be trained drops elements even if the model was written for inference.
     """
     ratio = node.number("ratio", 0.5) if node.opset < 12 else 0.5
     training = node.opset < 7 and not node.flag("is_test")
@@ -335,9 +335,9 @@ def _dropout(node: Node) -> Results:
 
 
 def _dropped(node: Node, ratio: float, mask: Attribute) -> Results:
-    """Zeros in place of a part of the elements, drawn at random, and the mask of the others.
+    """The operand with a random part of its elements set to 0, and the mask of the other elements.
 
-    The others become larger, so that the mean is expected to stay.
+    The other elements are scaled up, so that the expected mean stays the same.
     """
     if not 0 <= ratio < 1:
         raise node.bad(f"ratio {ratio:g}; need 0 or more, and less than 1")
@@ -350,7 +350,7 @@ def _dropped(node: Node, ratio: float, mask: Attribute) -> Results:
 
 
 def _of_the_same_name() -> dict[str, Importer]:
-    """Importers of the operators that nn has under ONNX's own name, with the same operands."""
+    """Importers of operators that nn has under ONNX's name and with the same operands."""
     found: dict[str, Importer] = {}
     for op in nn.ELEMENTWISE:
         name = op.__name__.removesuffix("Op")

@@ -1,7 +1,7 @@
-"""ONNX operators that say where the largest or smallest element of an axis is.
+"""ONNX operators that return the position of the largest or smallest element along an axis.
 
-Of equal elements it is the first, or the last if the node says so. NaN counts as both the largest
-and the smallest, as in NumPy: if there is one, its index is the result.
+Of equal elements, it is the first one, or the last one if the node says so. NaN counts as both the
+largest and the smallest, as in NumPy: if there is a NaN, its index is the result.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def _positions(node: Node, shape: tuple[int, ...], axis: int) -> SSAValue:
 
 
 def _where(node: Node, value: SSAValue, axis: int, combiner: str, *, last: bool) -> SSAValue:
-    """The index of the extreme element along an axis, as i32. The axis stays, with size 1."""
+    """The index of the extreme element along an axis, as i32. The axis is kept with size 1."""
     shape = nn.shape_of(value)
     if shape[axis] == 0:
         raise node.unsupported(
@@ -34,7 +34,8 @@ def _where(node: Node, value: SSAValue, axis: int, combiner: str, *, last: bool)
 
 
 def first_largest(node: Node, value: SSAValue, axis: int) -> SSAValue:
-    """The index of the first largest element along an axis, as i32. The axis stays, with size 1."""
+    """The index of the first largest element along an axis, as i32. The axis is kept with size
+    1."""
     return _where(node, value, axis, "max", last=False)
 
 

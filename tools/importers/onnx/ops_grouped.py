@@ -20,9 +20,10 @@ REFUSED_FLAGS = ("smooth_softmax", "qk_output", "kv_cache_bit_width")
 
 
 def _group_query_attention(node: Node) -> Results:
-    """Tokens attend those before them, of the cache too. Returns the output and the longer cache.
+    """Each token attends the tokens up to itself, in the cache too. Returns the output and the new
+    cache.
 
-    seqlens_k is the number of keys of each sequence, less 1. All tokens of a first prompt are new.
+    seqlens_k is the number of keys of each sequence, minus 1. All tokens of a first prompt are new.
     """
     for operand, what in REFUSED_OPERANDS.items():
         if node.has(operand):
@@ -75,7 +76,7 @@ def _parts(node: Node, heads: int, few: int) -> list[SSAValue]:
 
 
 def _tokens_before(node: Node, batch: int, tokens: int, total: int) -> SSAValue | Array:
-    """The tokens of each sequence in the cache, [batch]: an array if they are known now."""
+    """The number of tokens of each sequence in the cache, [batch]: an array if known at import."""
     if total == tokens:
         return np.zeros(batch, np.int32)
     lengths = node[5]
@@ -102,7 +103,7 @@ def _positions(node: Node, before: SSAValue | Array, batch: int, tokens: int) ->
 
 
 def _turned(node: Node, value: SSAValue, positions: SSAValue) -> SSAValue:
-    """Heads turned by the angles of their positions."""
+    """Heads rotated by the angles of their positions."""
     if not (node.has(7) and node.has(8)):
         raise node.bad("do_rotary without cos_cache and sin_cache")
     batch, tokens = nn.shape_of(positions)
@@ -119,7 +120,7 @@ def _turned(node: Node, value: SSAValue, positions: SSAValue) -> SSAValue:
 def _extended(
     node: Node, operand: int, new: SSAValue, before: SSAValue | Array, old: int, keys: int
 ) -> SSAValue:
-    """A cache with new rows after those of each sequence. What comes after them is any row."""
+    """A cache with new rows appended to those of each sequence. Later rows are undefined."""
     if not old:
         return new
     batch, few, tokens, size = nn.shape_of(new)
@@ -146,10 +147,11 @@ def _extended(
 def _causal(
     node: Node, query: SSAValue, before: SSAValue | Array, keys: int
 ) -> Sequence[attention.Mask]:
-    """The masks that leave each token itself and those before it, in a window if there is one."""
+    """The masks that keep each token itself and the tokens before it, in a window if there is
+    one."""
     tokens, element = nn.shape_of(query)[2], nn.element_of(query)
     window, both = node.integer("local_window_size", -1), attention.BOTH_SIDES
-    # A window of w tokens is a token and the w - 1 before it.
+    # A window of w tokens is a token and the w - 1 tokens before it.
     left = window - 1 if window > 0 else both
     distance = attention.distances(node, tokens, keys)
     if not isinstance(before, SSAValue) and (before == before[0]).all():

@@ -20,14 +20,14 @@ from .node import Importer, Node, Results, dtype_of
 from .window import explicit_pads
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
-"""The operation that merges the data with what a scatter made of updates, by combiner."""
+"""By combiner, the operation that merges the data with the merged updates."""
 
 
 def _indices(node: Node, operand: int, size: int) -> SSAValue:
-    """The indices of an axis of some size. Negative ones count from its end.
+    """The indices into an axis of this size. Negative indices count from its end.
 
-    Raises InputError for indices that are known now and out of range. Others are checked when they
-    are used, and so are those of a branch or loop, which may never run.
+    Raises InputError for indices that are known at import and out of range. Other indices are
+    checked when they are used, and so are those in a branch or loop, which may never run.
     """
     if not is_whole(dtype_of(node.value(operand))):
         raise node.bad(f"indices of {dtype_of(node.value(operand)).name}; need integers")
@@ -51,7 +51,7 @@ def _from_front(node: Node, indices: SSAValue, size: int) -> SSAValue:
 
 
 def _gather(node: Node) -> Results:
-    """Slices where the indices are known and evenly spaced, else a lookup."""
+    """A slice if the indices are known and evenly spaced, else a lookup."""
     shape = list(node.shape(0))
     axis = node.axis(node.integer("axis", 0), len(shape))
     indices = node.graph.known(node.value(1))
@@ -63,7 +63,7 @@ def _gather(node: Node) -> Results:
 
 
 def _sliced(node: Node, indices: np.ndarray, axis: int) -> SSAValue | None:
-    """The elements at evenly spaced indices as one slice; None if they are not."""
+    """The elements at evenly spaced indices as one slice; None for other indices."""
     shape = list(node.shape(0))
     picked = [int(i) + (shape[axis] if i < 0 else 0) for i in indices.reshape(-1)]
     steps = {b - a for a, b in pairwise(picked)} or {1}
@@ -91,8 +91,8 @@ def _flat(
 ) -> SSAValue:
     """Row-major positions in a shape, from the coordinates along the last axis of an operand.
 
-    from_front: whether positions have to be counted from the front. Coordinates of which one is out
-    of range give a position that is out of range, so that the lookup raises a fault.
+    from_front: whether positions have to be counted from the front. If a coordinate is out of
+    range, so is the position, so that the lookup raises a fault.
     """
     given = node.shape(operand)
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
@@ -106,7 +106,7 @@ def _flat(
         flat = (normal * np.array(weights, np.int64)).sum(-1)
         return node.emitted(flat.astype(np.int64))
     if len(shape) == 1 and not from_front:
-        # A lookup counts negative indices from the end, and refuses those out of range, itself.
+        # A lookup accepts negative indices, and refuses indices out of range, itself.
         return node.reshape(node[operand], given[:-1])
     indices = node.cast(node[operand], i64)
 
@@ -123,7 +123,7 @@ def _flat(
 
 
 def _gather_nd(node: Node) -> Results:
-    """A lookup in the table of the indexed axes as one."""
+    """A lookup in a table whose indexed axes are merged into one."""
     data, given, batch = node.shape(0), node.shape(1), node.integer("batch_dims", 0)
     if not given or not 0 <= batch < min(len(data), len(given)):
         raise node.bad(f"batch_dims {batch} of ranks {len(data)} and {len(given)}")
@@ -133,7 +133,7 @@ def _gather_nd(node: Node) -> Results:
     indexed, rest = data[batch : batch + depth], data[batch + depth :]
     count = prod(data[:batch])
     flat = _flat(node, 1, indexed, from_front=count > 1)
-    # The batch is a further index: row b * size + i of all tables, one after another.
+    # The batch becomes a further index: row b * size + i of all tables joined.
     if count > 1:
         first = (node.counted(count) * prod(indexed)).reshape(
             *data[:batch], *[1] * (len(given) - 1 - batch)
@@ -146,10 +146,10 @@ def _gather_nd(node: Node) -> Results:
 def _scattered(
     node: Node, data: SSAValue, indices: SSAValue, updates: SSAValue, along: int, combiner: str
 ) -> SSAValue:
-    """Data of which some rows are replaced by updates, or merged with them.
+    """Data with some rows replaced by updates, or merged with them.
 
-    along: the axis of ScatterElements; -1 if indices name rows of the first axis. combiner: ""
-    replaces.
+    along: the axis of ScatterElements; -1 if indices name rows of the first axis. combiner: "" to
+    replace.
     """
     axis, shape = max(along, 0), nn.shape_of(data)
     if along < 0:
@@ -162,7 +162,7 @@ def _scattered(
         return data
 
     def updated(part: SSAValue) -> SSAValue:
-        """A part of the data, updated. Along each axis, updates cover its first elements."""
+        """A part of the data with updates. Along each axis, updates cover its first elements."""
         whole = nn.shape_of(part)
         for i, (n, m) in enumerate(zip(whole, given, strict=True)):
             if i == axis or n == m:
@@ -215,7 +215,7 @@ def _scatter_nd(node: Node) -> Results:
 
 
 def _tensor_scatter(node: Node) -> Results:
-    """A cache in which each sample replaces elements along an axis, from its own index on."""
+    """A cache in which each sample replaces elements along an axis, starting at its own index."""
     shape, update = node.shape(0), node.shape(1)
     rank = len(shape)
     axis = node.axis(node.integer("axis", -2), rank)
@@ -236,21 +236,21 @@ def _tensor_scatter(node: Node) -> Results:
         first = node.reshape(node.cast(node[2], i64), (batch, 1))
         place = node.add(nn.AddOp(first, place))
         if mode == "linear":
-            # A run that leaves the cache names a row that it does not have, which is a fault.
+            # Elements beyond the end of the cache have an index out of range, which is a fault.
             above = node.add(nn.GreaterEqualOp(first, node.constant(0, first)))
             below = node.add(nn.LessOp(first, node.constant(size - length + 1, first)))
             fits = node.add(nn.LogicalAndOp(above, below))
             place = node.add(nn.SelectOp(fits, place, node.constant(size, place)))
     if mode == "circular":
         place = node.add(nn.ModOp(place, node.constant(size, place)))
-    # Without indices, all samples replace the same elements.
+    # Without an index operand, all samples replace the same elements.
     samples = nn.shape_of(place)[0]
     along = [samples if i == 0 else length if i == axis else 1 for i in range(rank)]
     return node.add(nn.UpdateOp(node[1], node.reshape(place, along), node[0], "last", axis))
 
 
 def _max_unpool(node: Node) -> Results:
-    """Zeros, but for the values at their indices in the smallest image that has such windows."""
+    """Zeros, except the values at their indices, in the smallest image that has these windows."""
     shape, given = node.shape(0), node.shape(1)
     window = node.integers("kernel_shape")
     rank = len(window)
@@ -302,9 +302,10 @@ def _eye_like(node: Node) -> Results:
 
 
 def _above(node: Node, shape: Sequence[int], offset: int) -> SSAValue | None:
-    """Numbers that are positive on the side of a diagonal that Trilu keeps, and on the diagonal.
+    """Numbers that are positive on the diagonal and on the side of it that Trilu keeps.
 
-    offset: how far the diagonal is to the other side. None if the type of the elements holds none.
+    offset: the distance of the diagonal towards the other side. None if the element type cannot
+    hold the numbers.
     """
     step = 1 if node.flag("upper", True) else -1
     steps = [*(0 for _ in shape[:-2]), -step, step]

@@ -19,7 +19,7 @@ from .tensors import Array
 
 
 def _array(node: Node, *names: str) -> Array | None:
-    """The first of some attributes that is given: a tensor, floats, or integers; None if none is.
+    """The first given attribute among some: a tensor, floats or integers; None if none is given.
 
     Raises UnsupportedError for strings.
     """
@@ -52,7 +52,7 @@ def _floats(node: Node, value: SSAValue) -> SSAValue:
 
 
 def _array_feature_extractor(node: Node) -> Results:
-    """The features at given places of the last axis."""
+    """The features at given indices of the last axis."""
     shape = node.shape(0)
     if not shape:
         raise node.bad("features without axes; need one or more")
@@ -70,7 +70,9 @@ def _binarizer(node: Node) -> Results:
 
 
 def _label_encoder(node: Node) -> Results:
-    """The value of the key that equals each element, or the default, looked up by the place."""
+    """The value for the key that equals each element, or the default; a lookup by the key's
+    position.
+    """
     if node.opset < 2:
         raise node.unsupported("a class that is a string", "need a version of 2 or more")
     kinds = ("tensor", "floats", "int64s", "strings")
@@ -172,11 +174,11 @@ TRANSFORMS: dict[str, Callable[[SSAValue], nn.PureTensorOp] | None] = {
     "LOGISTIC": nn.SigmoidOp,
     "SOFTMAX": lambda value: nn.SoftmaxOp(value, 1),
 }
-"""What follows the scores of a model, by name."""
+"""The functions that follow the scores of a model, by name."""
 
 
 def transformed(node: Node, value: SSAValue, name: str) -> SSAValue:
-    """Scores [n, scores] after a transform of TRANSFORMS."""
+    """Scores [n, scores] after the transform of this name in TRANSFORMS."""
     if name not in TRANSFORMS:
         raise node.unsupported(f"post_transform {name}", f"{', '.join(TRANSFORMS)} are")
     make = TRANSFORMS[name]

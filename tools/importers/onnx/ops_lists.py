@@ -24,7 +24,9 @@ def _listed(node: Node, index: int) -> Listed:
 
 
 def _position(node: Node, index: int, size: int, end: bool) -> int:
-    """A position in a sequence, which must be known. end: allow the one behind its last element."""
+    """A position in a sequence, which must be known. end: allow the position after the last
+    element.
+    """
     array = node.array(index, "the position")
     if array.size != 1 or array.dtype.kind not in "iu":
         raise node.bad(f"position of {array.dtype.name}{list(array.shape)}; need one integer")
@@ -44,7 +46,7 @@ def _empty(node: Node) -> Results:
 
 
 def _at(node: Node) -> Results:
-    """The element at a position. One that depends on inputs is looked up in all elements."""
+    """The element at a position. If the position depends on inputs, a lookup in all elements."""
     items = _listed(node, 0).items
     if node.graph.known(node.value(1)) is None:
         kinds = {(shape_of(item), dtype_of(item)) for item in items}
@@ -82,7 +84,7 @@ def _length(node: Node) -> Results:
 
 
 def _split(node: Node) -> Results:
-    """Slices along an axis. Without sizes, all have size 1, and may lose the axis."""
+    """Slices along an axis. Without sizes, all have size 1, and the axis may be removed."""
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", 0), len(shape))
     size, keeps = shape[axis], True
@@ -130,7 +132,7 @@ def _concat(node: Node) -> Results:
 
 
 def _map(node: Node) -> Results:
-    """A graph for each element of a sequence; other sequences give an element each as well."""
+    """A graph applied to each element of a sequence; further sequences give it one element each."""
     body = node.inner_graph("body")
     first = _listed(node, 0)
     others = [node.held(i) for i in range(1, node.operand_count)]

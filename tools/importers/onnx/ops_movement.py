@@ -16,7 +16,7 @@ from .tensors import Array
 
 
 def _reshaped(node: Node, shape: list[int]) -> Results:
-    """Operand 0 in another shape, known or computed."""
+    """Operand 0 in another shape, known at import or not."""
     value = node.value(0)
     if isinstance(value, Known) and prod(value.shape) == prod(shape):
         make = value.make
@@ -123,7 +123,8 @@ def _slice(node: Node) -> Results:
 
 
 def _taken(first: int, last: int, step: int, size: int) -> range:
-    """The elements of a slice. A start before all elements means the first one, even backwards.
+    """The elements of a slice. A start before all elements stands for the first, even for a
+    negative step.
 
     Python differs: it takes such a backward slice as empty.
     """
@@ -185,7 +186,7 @@ def _pad(node: Node) -> Results:
 
 
 def _center_crop_pad(node: Node) -> Results:
-    """Cut or fill axes at both ends. An odd element is cut or filled at the end."""
+    """Crop or pad axes at both ends. An odd element is cropped or added at the end."""
     rank, wanted = len(node.shape(0)), node.array_integers(1, "shape")
     axes = node.integers("axes", range(rank))
     if len(wanted) != len(axes) or any(n < 0 for n in wanted):
@@ -214,7 +215,7 @@ def _expanded(node: Node, value: SSAValue, shape: list[int]) -> SSAValue:
 
 
 def _tile(node: Node) -> Results:
-    """Give each axis a neighbour along which the tensor is repeated."""
+    """Insert an axis before each axis, along which the tensor is repeated."""
     repeats, shape = node.array_integers(1, "repeats"), node.shape(0)
     if len(repeats) != len(shape) or any(r < 0 for r in repeats):
         raise node.bad(f"repeats {repeats}; need {len(shape)}, one per axis")

@@ -1,4 +1,4 @@
-"""ONNX's TfIdfVectorizer on integers: how often each n-gram of a pool occurs."""
+"""ONNX's TfIdfVectorizer on integers: the number of occurrences of each n-gram of a pool."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _tf_idf(node: Node) -> Results:
     rows = shape[0] if len(shape) == 2 else 1
     items = node.reshape(node[0], (rows, shape[-1]))
     counts = node.add(nn.ConcatOp([_counted(node, items, pool) for pool in pools if len(pool)], 1))
-    # The column of each n-gram of the pool. Columns that no n-gram has are 0.
+    # The column of each n-gram of the pool. Columns without an n-gram are 0.
     made = int(columns.max()) + 1
     node.check_table(made)
     place = np.full(made, len(columns), np.int64)
@@ -45,7 +45,7 @@ def _tf_idf(node: Node) -> Results:
 
 
 def _weighted(node: Node, counts: SSAValue, place: Array, mode: str) -> SSAValue:
-    """Counts times weights; in mode IDF, the weights of what occurs."""
+    """Counts times weights; in mode IDF, the weights of the n-grams that occur."""
     given = np.array(node.numbers("weights"), np.float32)
     if len(given) != len(node.integers("ngram_indexes")):
         raise node.bad(f"{len(given)} weights; need one per n-gram")
@@ -67,7 +67,9 @@ def _pools(node: Node) -> list[Array]:
 
 
 def _counted(node: Node, items: SSAValue, pool: Array) -> SSAValue:
-    """How often each n-gram [grams, n] occurs in rows of items, with any allowed distance."""
+    """The number of occurrences of each n-gram [grams, n] in rows of items, with any allowed
+    distance.
+    """
     rows, size = nn.shape_of(items)
     grams, n = pool.shape
     least, most = node.integer("min_gram_length"), node.integer("max_gram_length")

@@ -23,7 +23,7 @@ def _batch_norm(node: Node) -> Results:
     if node.opset < 7:
         learns = not node.flag("is_test")
     else:
-        # Before opset 14, a node learns exactly if it names statistics as results.
+        # Before opset 14, a node is in training mode exactly if it names the statistics as results.
         learns = node.opset < 14 and any(node.wants(i) for i in range(1, 5))
     if learns:
         raise node.unsupported(
@@ -39,7 +39,7 @@ def _batch_norm(node: Node) -> Results:
 
 
 def _batch_norm_training(node: Node, epsilon: float) -> Results:
-    """Normalise by the batch's own statistics, and move the running ones towards them."""
+    """Normalise by the batch's own statistics, and update the running statistics."""
     momentum = node.number("momentum", 0.9)
     image = node[0]
     shape, element = nn.shape_of(image), nn.element_of(image)
@@ -65,7 +65,7 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
 
 
 def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon: float) -> SSAValue:
-    """Batch normalisation with statistics for each element of an image, not for each channel."""
+    """Batch normalisation with statistics per element of an image, not per channel."""
     element = nn.element_of(image)
     scale, bias, average, variance = (node.wide(value) for value in rest)
     deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
@@ -141,7 +141,7 @@ def _lrn(node: Node) -> Results:
 
 
 def _along(make: Callable[[Node, SSAValue, int], SSAValue]) -> Importer:
-    """A function of the elements along one axis; before opset 13, over all axes from one on."""
+    """An importer of a function along one axis; before opset 13, along all axes from one on."""
 
     def importer(node: Node) -> Results:
         value = node[0]
@@ -201,13 +201,13 @@ def _mean_variance_norm(node: Node) -> Results:
     rank = len(node.shape(0))
     axes = [node.axis(axis, rank) for axis in node.integers("axes", [0, 2, 3])]
     centred, _, variance = _moments(node, node.wide(node[0]), axes)
-    # ONNX defines this operator by a function, which adds 1e-9 so that nothing is divided by 0.
+    # ONNX defines this operator by a function that adds 1e-9 to avoid a division by 0.
     deviation = node.add(nn.ShiftOp(node.add(nn.SqrtOp(variance)), 1e-9))
     return node.cast(node.add(nn.DivOp(centred, deviation)), nn.element_of(node[0]))
 
 
 def _lp_norm(node: Node) -> Results:
-    """Divide by the norm along an axis. Where it is 0, all elements are 0, and stay 0."""
+    """Divide by the norm along an axis. Where the norm is 0, all elements are 0 and remain 0."""
     order = node.integer("p", 2)
     if order not in (1, 2):
         raise node.bad(f"p {order}; need 1 or 2")

@@ -14,23 +14,23 @@ from .node import Importer, Known, Node, Results, Value, dtype_of
 from .tensors import Array
 
 BYTE = 8
-"""Bits of a byte. The first of the elements in a byte has its lowest bits."""
+"""Bits per byte. The first element in a byte has its lowest bits."""
 
 SUPPORTED_BITS = (2, 4, 8)
-"""The widths of packed integers of which a byte holds a whole number."""
+"""The supported widths of packed integers: a byte holds a whole number of them."""
 
 
 def _unpacked_array(packed: Array, bits: int) -> Array:
-    """The integers in bytes, along the last axis."""
+    """The integers packed in bytes along the last axis."""
     shifts = np.arange(0, BYTE, bits, dtype=np.uint8)
     apart = packed[..., None] >> shifts & np.uint8(2**bits - 1)
     return apart.reshape(*packed.shape[:-1], packed.shape[-1] * len(shifts))
 
 
 def _unpacked(node: Node, operand: int, shape: tuple[int, ...], bits: int) -> SSAValue:
-    """The integers in an operand of bytes, which has another shape first.
+    """The integers packed in an operand of bytes, in the given shape.
 
-    A tile holds one byte for each of them. Weights are unpacked when they are read.
+    A tile holds one byte per integer. Weights are unpacked at import.
     """
     value: Value = node.value(operand)
     if dtype_of(value) != np.uint8 or prod(node.shape(operand)) != prod(shape):
@@ -63,7 +63,7 @@ def _matmul_bits(node: Node) -> Results:
     """A product with the transpose of a matrix that has one scale and zero point per block."""
     columns, terms = node.integer("N"), node.integer("K")
     size, bits = node.integer("block_size"), node.integer("bits", 4)
-    # A level says how coarse the product may be. It is as exact as the operand's type.
+    # The attribute allows a coarser product. Here it is always as exact as the operand's type.
     _ = node.integer("accuracy_level", 0)
     if node.integer("weight_prepacked", 0):
         raise node.unsupported("weight_prepacked", "0 is")
@@ -92,7 +92,7 @@ def _matmul_bits(node: Node) -> Results:
 
 
 def _zero_points(node: Node, shape: tuple[int, int, int], bits: int) -> SSAValue:
-    """What stands for 0 in each block; the middle of the range if the node does not say."""
+    """The zero point of each block; by default, the middle of the range."""
     columns, blocks, _ = shape
     if not node.has(3):
         return node.emitted(np.array(2.0 ** (bits - 1), np.float32))

@@ -1,7 +1,7 @@
 """ONNX operators on quantised tensors: integers, or floats of few bits, that stand for numbers.
 
-An element q stands for (q - zero point) * scale. A scale is one number, one per index along an
-axis, or one per block of elements along an axis. Sums of products are exact, in 32-bit integers.
+An element q stands for (q - zero point) * scale. There is one scale per tensor, per index along an
+axis, or per block of elements along an axis. Sums of products are exact, in 32-bit integers.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .ops_elementwise import ELEMENTWISE
 from .ops_window import WINDOWS
 
 ONE_AXIS_SINCE = 13
-"""The first opset in which Softmax is along one axis."""
+"""The first opset in which Softmax works along one axis."""
 
 EXACT_BITS = 16
-"""Integers of so many bits, and their differences, are exact as f32."""
+"""Integers of at most this many bits, and their differences, are exact as f32."""
 
 
 # Scales and zero points
@@ -35,11 +35,11 @@ EXACT_BITS = 16
 
 @dataclass(frozen=True)
 class _Blocks:
-    """How the scales of a node fit its operand: the shapes in which both broadcast.
+    """The shapes in which a node's scales broadcast with its operand.
 
     tensor: of the operand. scales: of scales and zero points. repeat: elements per scale along the
-    axis; 1 for what broadcasts. last: the operand's size along the axis, if repeated scales cover
-    more.
+    axis; 1 if the scales broadcast. last: the operand's size along the axis, if repeated scales
+    cover more.
     """
 
     tensor: tuple[int, ...]
@@ -49,7 +49,7 @@ class _Blocks:
     last: int = 0
 
     def fitted(self, node: Node, value: SSAValue) -> SSAValue:
-        """Scales or zero points, so that they broadcast with the operand."""
+        """Scales or zero points in a shape that broadcasts with the operand."""
         value = node.reshape(value, self.scales)
         if self.repeat == 1:
             return value
@@ -64,7 +64,7 @@ class _Blocks:
 
 
 def _blocks(node: Node, shape: tuple[int, ...], scales: tuple[int, ...]) -> _Blocks:
-    """How the scales of QuantizeLinear and DequantizeLinear fit the operand."""
+    """The shapes for the scales of QuantizeLinear and DequantizeLinear."""
     if scales in ((), (1,)):
         return _Blocks(shape, ())
     axis = node.axis(node.integer("axis", 1), len(shape))
@@ -107,8 +107,8 @@ def quantised(
 ) -> SSAValue:
     """A value over its scale, rounded half to even, plus the zero point, within the type's range.
 
-    scale, zero: None for 1 and 0. element: of the result; floats are rounded by the cast instead.
-    saturate: whether floats of 8 bits that overflow become the largest number.
+    scale, zero: None for 1 and 0. element: the element type of the result; the cast rounds to a
+    float type. saturate: whether 8-bit floats that overflow become the largest number.
     """
     if scale is not None:
         value = node.add(nn.DivOp(value, scale))
@@ -176,9 +176,9 @@ def _dequantize_linear(node: Node) -> Results:
 
 
 def _along(node: Node, index: int, rank: int, axis: int) -> SSAValue:
-    """A scale or zero point, of which there is one, or one per index along an axis of a tensor.
+    """A scale or zero point for a whole tensor, or one per index along an axis of it.
 
-    rank: of the tensor. One that has the tensor's rank broadcasts already.
+    rank: of the tensor. An operand with the tensor's rank broadcasts already.
     """
     shape = node.shape(index)
     if shape in ((), (1,)):
@@ -191,7 +191,7 @@ def _along(node: Node, index: int, rank: int, axis: int) -> SSAValue:
 def _from_zero(node: Node, index: int, zero: int, axis: int) -> SSAValue:
     """The operand at an index minus its zero point, as i16 unless the zero point is 0.
 
-    zero: the index of the zero point. axis: along which there may be several.
+    zero: the index of the zero point. axis: the axis along which there may be several.
     """
     value = node[index]
     if _is_zero(node, zero):
@@ -224,7 +224,7 @@ def _requantised(
 ) -> Results:
     """A sum of products as a quantised tensor. first, second: the scales of the factors.
 
-    scale: the index of the result's scale, after which its zero point follows.
+    scale: the index of the result's scale; its zero point is the next operand.
     """
     element = nn.element_of(node[scale + 1])
     factor = node.add(nn.MulOp(node.cast(first, f32), node.cast(second, f32)))
@@ -259,7 +259,9 @@ def _dynamic_quantize_linear(node: Node) -> Results:
 
 
 def dynamically_quantised(node: Node, value: SSAValue) -> list[SSAValue]:
-    """A value as ui8, with the scale and zero point that cover all elements and 0."""
+    """A value quantised as ui8, with its scale and zero point, whose range covers all elements and
+    0.
+    """
     axes = range(len(nn.shape_of(value)))
     zero = node.constant(0, value)
     least = node.add(nn.MinOp(node.add(nn.ReduceOp(value, "min", axes)), zero))
@@ -275,15 +277,18 @@ def dynamically_quantised(node: Node, value: SSAValue) -> list[SSAValue]:
 
 
 def _numbers(node: Node, index: int) -> SSAValue:
-    """The numbers that an operand stands for. Its scale and zero point are the next two."""
+    """The numbers that a quantised operand stands for. Its scale and zero point are the next two
+    operands.
+    """
     zero = None if _is_zero(node, index + 2) else _along(node, index + 2, 0, 0)
     return dequantised(node, node[index], _along(node, index + 1, 0, 0), zero)
 
 
 def _stored(node: Node, value: SSAValue, scale: int, like: int = 0) -> SSAValue:
-    """A value as a quantised tensor. scale: the index of its scale, before its zero point.
+    """A value as a quantised tensor. scale: the index of its scale; its zero point is the next
+    operand.
 
-    like: the index of an operand of the result's element type.
+    like: the index of an operand with the result's element type.
     """
     zero = None if _is_zero(node, scale + 1) else _along(node, scale + 1, 0, 0)
     element = nn.element_of(node[like])
@@ -291,7 +296,7 @@ def _stored(node: Node, value: SSAValue, scale: int, like: int = 0) -> SSAValue:
 
 
 def _between(operator: Importer) -> Importer:
-    """An operator of one quantised operand: the one that an importer reads, in floats."""
+    """An importer for a quantised operand: dequantise, apply `operator` in floats, quantise."""
 
     def importer(node: Node) -> Results:
         if node.flag("channels_last"):
@@ -325,7 +330,7 @@ def _qlinear_concat(node: Node) -> Results:
 
 
 def _qlinear_softmax(node: Node) -> Results:
-    """Along one axis; before opset 13 of ONNX, over all axes from one on."""
+    """Softmax along one axis; before opset 13 of ONNX, along all axes from one on."""
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", -1), len(shape))
     value = _numbers(node, 0)
@@ -346,7 +351,9 @@ def _in_floats(node: Node, total: SSAValue, *scales: SSAValue) -> SSAValue:
 
 
 def _qgemm(node: Node) -> Results:
-    """The bias is in units of the product's scale. Without a scale of the result, it is f32."""
+    """A quantised Gemm. The bias is in units of the product's scale. Without a result scale, it
+    gives f32.
+    """
     turned, other = node.flag("transA"), node.flag("transB")
     left, right = _from_zero(node, 0, 2, 0), _from_zero(node, 3, 5, 0 if other else 1)
     total = node.add(
@@ -363,7 +370,9 @@ def _qgemm(node: Node) -> Results:
 def _product_in_floats(
     node: Node, left: SSAValue, scale: SSAValue, right: SSAValue, at: int, bias: int
 ) -> Results:
-    """A product of integers in floats. at: the index of the second scale. bias: that of a bias."""
+    """A product of integers as floats. at: the index of the second scale. bias: the index of the
+    bias.
+    """
     total = matrix_product(node, left, right, into_i32=True)
     columns = _along(node, at, len(nn.shape_of(right)), len(nn.shape_of(right)) - 1)
     value = _in_floats(node, total, scale, columns)

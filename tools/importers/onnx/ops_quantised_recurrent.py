@@ -2,7 +2,7 @@
 
 Its weights are integers of 8 bits, transposed from those of LSTM. The inputs, and the state of each
 step, are quantised as DynamicQuantizeLinear does, over all their elements in a direction. Products
-of such numbers are computed in floats here, from what the integers stand for.
+are computed in floats here, from the numbers that the integers stand for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .ops_quantised import dequantised, dynamically_quantised
 from .ops_recurrent import KINDS, R, W, X, recurrent
 
 FIRST_SCALE = {W: 8, R: 10}
-"""The operand with the scales of quantised weights; that with their zero points is the next."""
+"""The operand with the scales of quantised weights; the next operand has their zero points."""
 
 
 def _dynamic_quantize_lstm(node: Node) -> Results:
@@ -26,7 +26,7 @@ def _dynamic_quantize_lstm(node: Node) -> Results:
 
 
 def _weights(node: Node, index: int, scale: int) -> SSAValue:
-    """Weights as LSTM takes them, [D, 4 H, inputs], of those that are [D, inputs, 4 H]."""
+    """The weights [D, inputs, 4 H] in LSTM's layout, [D, 4 H, inputs]."""
     shape = node.shape(index)
     if len(shape) != 3:
         raise node.bad(f"operand {index} has shape {list(shape)}; need three axes")
@@ -37,7 +37,9 @@ def _weights(node: Node, index: int, scale: int) -> SSAValue:
 
 
 def _for_columns(node: Node, index: int, shape: tuple[int, ...]) -> SSAValue:
-    """A number for each direction, or for each column of its weights, beside the weights."""
+    """One number per direction, or per column of its weights, in a shape that broadcasts with the
+    weights.
+    """
     d, _, columns = shape
     given = node.shape(index)
     if given not in ((d,), (d, columns)):
@@ -49,7 +51,7 @@ def _for_columns(node: Node, index: int, shape: tuple[int, ...]) -> SSAValue:
 
 
 def _rounded(node: Node, value: SSAValue) -> SSAValue:
-    """The numbers that a value stands for once it is quantised."""
+    """The numbers that a value stands for after it is quantised."""
     return dequantised(node, *dynamically_quantised(node, value))
 
 

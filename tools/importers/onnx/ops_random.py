@@ -1,9 +1,9 @@
 """ONNX operators that draw random numbers.
 
-Each element draws from Philox by its index, the number of the run, a seed, and a key that tells the
-draws of a model apart. The program keeps the seed and the number of the run as states, so the next
-run draws other numbers, and the first run of a program with the same seed draws the same. A node
-with a seed of its own ignores the program's seed.
+Each element is drawn from Philox by its index, the number of the run, a seed, and a key that
+distinguishes the draws of a model. The program keeps the seed and the number of the run as states,
+so the next run draws other numbers, and the first run of a program with the same seed draws the
+same. A node with a seed of its own ignores the program's seed.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ from .node import Importer, Node, Results
 from .ops_extremes import first_largest
 
 MOST_DRAWN = 1 << 32
-"""Elements that one node can draw: as many as there are indices."""
+"""The most elements that one node can draw: the number of possible indices."""
 
 BITS, UNIT = 24, 2.0**-24
-"""How many bits of a word become a number of float32, and the distance of two such numbers."""
+"""The number of bits of a word that become a float32, and the distance between two such numbers."""
 
 
 def _index(node: Node, shape: Sequence[int]) -> SSAValue:
-    """The row-major index of each element, as ui32. Raises InputError if it does not hold them."""
+    """The row-major index of each element, as ui32. Raises InputError if there are too many
+    elements.
+    """
     if prod(shape) > MOST_DRAWN:
         raise node.bad(f"{prod(shape):,} random numbers; need at most {MOST_DRAWN:,}")
     steps = [*accumulate(reversed(shape[1:]), mul, initial=1)][::-1] if shape else []
@@ -40,7 +42,7 @@ def _index(node: Node, shape: Sequence[int]) -> SSAValue:
 
 
 def _bits(node: Node, shape: Sequence[int]) -> SSAValue:
-    """32 random bits for each element of a shape. Each call in a model has bits of its own."""
+    """32 random bits for each element of a shape. Each call in a model draws different bits."""
     graph = node.graph
     if graph.body is not graph.main:
         raise node.unsupported(
@@ -55,14 +57,14 @@ def _bits(node: Node, shape: Sequence[int]) -> SSAValue:
 
 
 def _own_seed(node: Node) -> NDArray[np.uint32]:
-    """The seed of a node: the bits of its float, or its integer, as of Dropout."""
+    """The seed of a node: the bits of its float, or its integer for Dropout."""
     if node.operator == "Dropout":
         return np.array(node.integer("seed") % 2**32, np.uint32)
     return np.array([node.number("seed")], np.float32).view(np.uint32).reshape(())
 
 
 def uniform(node: Node, shape: Sequence[int], *, zero: bool = True) -> SSAValue:
-    """Numbers of float32 from 0 on and below 1; or above 0 and up to 1 if zero is false."""
+    """Uniform float32 numbers in [0, 1); in (0, 1] if `zero` is false."""
     bits = _bits(node, shape)
     places = node.constant(32 - BITS, bits)
     number = node.cast(node.add(nn.ShiftRightOp(bits, places)), f32)
@@ -71,7 +73,7 @@ def uniform(node: Node, shape: Sequence[int], *, zero: bool = True) -> SSAValue:
 
 
 def _normal(node: Node, shape: Sequence[int]) -> SSAValue:
-    """Normal numbers of mean 0 and deviation 1 in float32, by the method of Box and Muller."""
+    """Normal float32 numbers with mean 0 and deviation 1, by the method of Box and Muller."""
     length = node.add(nn.ScaleOp(node.add(nn.LogOp(uniform(node, shape, zero=False))), -2.0))
     angle = node.add(nn.ScaleOp(uniform(node, shape), 2 * pi))
     return node.add(nn.MulOp(node.add(nn.SqrtOp(length)), node.add(nn.CosOp(angle))))
@@ -104,7 +106,7 @@ def _element(node: Node, default: Attribute) -> Attribute:
 
 
 def _bernoulli(node: Node) -> Results:
-    """1 with the probability that the operand says, else 0."""
+    """1 with the probability in the operand, else 0."""
     shape, element = node.shape(0), _element(node, nn.element_of(node[0]))
     if 0 in shape:
         return _empty(node, shape, element)
@@ -118,7 +120,7 @@ def _multinomial(node: Node) -> Results:
     if len(shape) != 2 or 0 in shape or count < 1:
         raise node.bad(f"weights of shape {list(shape)}, {count} samples; need [batch, classes]")
     weights = node.reshape(node.cast(node[0], f32), (shape[0], 1, shape[1]))
-    # The noise is -log(-log(u)), for which u is neither 0 nor 1.
+    # The noise is -log(-log(u)), so u must be neither 0 nor 1.
     drawn = uniform(node, (shape[0], count, shape[1]), zero=False)
     drawn = node.add(nn.ClipOp(drawn, 0.0, 1.0 - UNIT))
     rate = node.add(nn.ScaleOp(node.add(nn.LogOp(drawn)), -1.0))

@@ -1,9 +1,10 @@
 """ONNX operators that carry a state along a sequence: LSTM, GRU and RNN.
 
-The product of all inputs and their weights is computed once, before the loop. A turn of the loop
-reads its row of that product by its number, adds the product of the state and its weights, and
-writes its result to its row of Y. Both directions of a layer take their turns together: the
-backward one reads a sequence that was reversed before, and its results are reversed again after.
+The product of all inputs and their weights is computed once, before the loop. An iteration of the
+loop reads its row of that product by its number, adds the product of the state and its weights, and
+writes its result to its row of Y. Both directions of a layer run in the same iterations: the
+backward one reads a sequence that is reversed before the loop, and its results are reversed after
+it.
 
 Axes of values inside: directions D, gates G, steps T, batch B, and units H of the state.
 """
@@ -28,11 +29,11 @@ DIRECTIONS: dict[str, tuple[bool, ...]] = {
     "reverse": (True,),
     "bidirectional": (False, True),
 }
-"""The directions of a layer: for each, whether it reads its sequence from the end."""
+"""The directions of a layer: for each, whether it reads its sequence backwards."""
 
 
 Constants = tuple[float, ...]
-"""The constants of an activation: alpha before beta, as far as it has them."""
+"""The constants of an activation that it has: alpha before beta."""
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,10 @@ Rounding = Callable[[Node, SSAValue], SSAValue]
 class Layer:
     """A recurrent layer that is being imported.
 
-    states: of each step; the first is the result. directions: see DIRECTIONS. functions: the
-    activations of each direction. recurrence: weights of the state, [D, G, H, H]. held: further
-    weights and biases that steps read, by name. rounded: what a state becomes before it is
-    multiplied by weights; None if it stays as it is.
+    states: the number of states of each step; the first is the result. directions: see DIRECTIONS.
+    functions: the activations of each direction. recurrence: weights of the state, [D, G, H, H].
+    held: further weights and biases that steps read, by name. rounded: applied to a state before it
+    is multiplied by weights; None for nothing.
     """
 
     node: Node
@@ -119,7 +120,9 @@ class Layer:
     rounded: Rounding | None = None
 
     def activate(self, which: int, value: SSAValue) -> SSAValue:
-        """A function of a value, [D, B, H], after it was clipped. which: its place in functions."""
+        """An activation of a value, [D, B, H], after clipping. which: the activation's index in
+        functions.
+        """
         node = self.node
         if node.has_attribute("clip"):
             clip = node.number("clip")
@@ -132,7 +135,7 @@ class Layer:
         return node.add(nn.ConcatOp(made, 0))
 
     def recurrent(self, state: SSAValue, first: int, count: int) -> SSAValue:
-        """The products of a state, [D, B, H], and the weights of some gates: [D, count, B, H]."""
+        """The products of a state, [D, B, H], with the weights of some gates: [D, count, B, H]."""
         node, (d, gates, h, _) = self.node, nn.shape_of(self.recurrence)
         weights = self.recurrence
         if count < gates:
@@ -176,7 +179,7 @@ def _gates(node: Node, value: SSAValue) -> list[SSAValue]:
     return [node.reshape(each, (d, b, h)) for each in _parts(node, value, 1)]
 
 
-# Steps: from the row of the inputs' products and the states before to the states after.
+# Steps: compute the new states from a row of the inputs' products and the old states.
 
 States = list[SSAValue]
 
@@ -196,7 +199,7 @@ def _lstm_step(layer: Layer, row: SSAValue, states: States) -> States:
         f = layer.activate(0, peeped(f, "peephole f", cell))
     cell = _add(node, _mul(node, f, cell), _mul(node, i, layer.activate(1, c)))
     o = layer.activate(0, peeped(o, "peephole o", cell))
-    # The clip is for the inputs of gates only.
+    # The clip applies to the inputs of gates only.
     squashed = [f[2] for f in layer.functions]
     if len(set(squashed)) == 1:
         out = squashed[0](node, cell)
@@ -238,8 +241,8 @@ def _rnn_step(layer: Layer, row: SSAValue, states: States) -> States:
 class Kind:
     """A kind of recurrent layer.
 
-    gates: of each step. functions: the default activations of a direction. states: how many a step
-    passes on. step: see above.
+    gates: of each step. functions: the default activations of a direction. states: the number of
+    states that a step passes on. step: see above.
     """
 
     gates: int
@@ -280,7 +283,7 @@ def _functions(node: Node, kind: Kind, directions: int) -> tuple[tuple[Activatio
             next(given, default)
             for given, default in zip((alphas, betas), function.defaults, strict=False)
         )
-        # Equal functions are one, so that both directions can be computed at once.
+        # Make equal functions one object, so that both directions can be computed at once.
         key = name.casefold(), constants
         if key not in made:
             made[key] = partial(_applied, function, constants)
@@ -319,9 +322,9 @@ def _pieces(node: Node, operand: int, shape: tuple[int, ...]) -> list[SSAValue]:
 
 
 def _biases(node: Node, kind: Kind, layer: Layer) -> SSAValue | None:
-    """What is added to the products of the inputs, [D, G, 1, H]; None without biases.
+    """The biases added to the products of the inputs, [D, G, 1, H]; None without biases.
 
-    The bias that a GRU's reset multiplies too is held for its steps.
+    The bias that a GRU's reset gate also multiplies is kept for the steps.
     """
     if not node.has(B):
         return None
@@ -418,13 +421,13 @@ def _initial(layer: Layer, operand: int, batch: int, layout: int) -> SSAValue:
 def _run(
     kind: Kind, layer: Layer, rows: SSAValue, first: States, lengths: SSAValue | None
 ) -> tuple[SSAValue | None, States]:
-    """The results of all steps, [T, D, B, H], if somebody reads them, and the last states."""
+    """The results of all steps, [T, D, B, H], if they are read, and the last states."""
     node = layer.node
     d, g, steps, b, h = nn.shape_of(rows)
     wanted = node.wants(0)
 
     def turn(carried: States, row: SSAValue, number: SSAValue | None) -> tuple[States, SSAValue]:
-        """The states after a turn, and what it adds to the results."""
+        """The states after an iteration, and its row of the results."""
         new = kind.step(layer, node.reshape(row, (d, g, b, h)), carried)
         if lengths is None:
             return new, new[0]
@@ -467,7 +470,7 @@ def _outputs(
 
 
 def _in_order(layer: Layer, results: SSAValue) -> SSAValue:
-    """The results of all steps, [T, D, B, H], with those of backward directions reversed."""
+    """The results of all steps, [T, D, B, H], with the results of backward directions reversed."""
     node = layer.node
     steps, _, b, h = nn.shape_of(results)
     lengths = node.value(LENGTHS) if node.has(LENGTHS) else None

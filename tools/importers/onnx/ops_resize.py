@@ -25,7 +25,8 @@ Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 TERMS_PER_TAP = 48
-"""How many terms of a product of matrices cost as much as one tap: a copy, a multiply and an add.
+"""The number of terms of a matrix product that cost as much as one tap: a copy, a multiply and an
+add.
 
 Assumed: the units for products do 16 multiply-adds of float32 in a cycle, and a tap costs about
 three cycles per element.
@@ -36,8 +37,9 @@ three cycles per element.
 class _Axis:
     """An axis that is resized.
 
-    index: of the axis. size, made: its elements before and after. scale: how much longer it gets,
-    as the coordinates count it. first, last: the region of interest, as parts of the axis.
+    index: of the axis. size, made: its elements before and after. scale: the ratio of the new
+    length to the old one, for computing coordinates. first, last: the region of interest, as
+    fractions of the axis.
     """
 
     index: int
@@ -49,23 +51,23 @@ class _Axis:
 
     @property
     def length(self) -> float:
-        """The new length, which need not be whole."""
+        """The new length, which may be fractional."""
         return self.scale * self.size
 
 
 @dataclass(frozen=True)
 class _Weights:
-    """Which elements a result element is a sum of: two arrays [made, taps].
+    """The operand elements, with factors, that each result element sums: two arrays [made, taps].
 
     places: indices, which may lie outside the axis: the nearest element stands for them.
-    factors: what they are multiplied by.
+    factors: the factors of these elements.
     """
 
     places: Indices
     factors: Numbers
 
     def matrix(self, size: int) -> Numbers:
-        """The same as a matrix [made, size]."""
+        """The weights as a matrix [made, size]."""
         made = np.zeros((len(self.places), size))
         rows = np.arange(len(self.places))[:, None]
         np.add.at(made, (rows, np.clip(self.places, 0, size - 1)), self.factors)
@@ -128,8 +130,9 @@ NEAREST: dict[str, Callable[[Numbers], Numbers]] = {
 """The nearest index, by nearest_mode."""
 
 OPEN = "open"
-"""The nearest_mode of versions that do not define one. onnxruntime rounds down in a larger image
-and up in a smaller one."""
+"""The nearest_mode of versions that do not define it. onnxruntime rounds down when enlarging and up
+when shrinking.
+"""
 
 
 def _hat(distance: Numbers, _: float) -> Numbers:
@@ -137,7 +140,7 @@ def _hat(distance: Numbers, _: float) -> Numbers:
 
 
 def _cubic(distance: Numbers, a: float) -> Numbers:
-    """Keys' kernel, which has a reach of two elements."""
+    """Keys' kernel, which extends over two elements on each side."""
     x = np.abs(distance)
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
@@ -148,11 +151,12 @@ CURVES: dict[str, tuple[Callable[[Numbers, float], Numbers], int]] = {
     "linear": (_hat, 1),
     "cubic": (_cubic, 2),
 }
-"""The weight of an element at a distance, and the distance at which it ends, by mode."""
+"""By mode, the weight of an element at a distance, and the distance from which on it is 0."""
 
 
 def _curve_weights(node: Node, axis: _Axis, at: Numbers) -> _Weights:
-    """The weights of a curve around each coordinate. A smaller image widens it if antialiasing."""
+    """The weights of a curve around each coordinate. With antialiasing, shrinking widens the
+    curve."""
     curve, reach = CURVES[node.text("mode", "nearest")]
     antialias = node.flag("antialias")
     shrink = min(axis.scale, 1.0) if antialias else 1.0
@@ -175,7 +179,7 @@ def _curve_weights(node: Node, axis: _Axis, at: Numbers) -> _Weights:
 def _resized_nearest(
     node: Node, value: SSAValue, axes: list[_Axis], places: list[Indices]
 ) -> SSAValue:
-    """The elements at given places along some axes, as few movements as possible."""
+    """The elements at given places along some axes, with as few movements as possible."""
     repeats = [_repeats(axis, each) for axis, each in zip(axes, places, strict=True)]
     if all(repeats):
         return _repeated(node, value, {a.index: r for a, r in zip(axes, repeats, strict=True)})
@@ -196,7 +200,7 @@ def _resized_nearest(
 
 
 def _repeats(axis: _Axis, places: Indices) -> int:
-    """How often each element is repeated, if each is repeated equally often, in order; else 0."""
+    """The number of times each element is repeated, if equal for all and in order; else 0."""
     times = axis.made // axis.size
     if times * axis.size != axis.made or not times:
         return 0
@@ -205,7 +209,7 @@ def _repeats(axis: _Axis, places: Indices) -> int:
 
 
 def _repeated(node: Node, value: SSAValue, times: dict[int, int]) -> SSAValue:
-    """Repeat elements along axes: each such axis gets a neighbour, along which it is expanded."""
+    """Repeat elements along axes: insert an axis after each, and expand it."""
     old, wide, new = list[int](), list[int](), list[int]()
     for i, n in enumerate(nn.shape_of(value)):
         count = times.get(i, 1)
@@ -218,7 +222,8 @@ def _repeated(node: Node, value: SSAValue, times: dict[int, int]) -> SSAValue:
 
 
 def _line(axis: _Axis, places: Indices) -> tuple[int, int, int] | None:
-    """Start, step and divisor of a resample with these places; None if there are none."""
+    """Start, step and divisor of a resample with these places; None if there is no such
+    resample."""
     slopes = {
         Fraction(axis.size, axis.made),
         Fraction(axis.size - 1, max(axis.made - 1, 1)),
@@ -232,7 +237,7 @@ def _line(axis: _Axis, places: Indices) -> tuple[int, int, int] | None:
             step = slope.numerator * over // slope.denominator
             least = inside * over - step * i
             most = least + over - 1
-            # Anything before the first element counts as it, and anything after the last.
+            # Places before the first element stand for it, and places after the last one for that.
             least, most = least[inside > 0], most[inside < axis.size - 1]
             start = int(least.max(initial=most.min(initial=over - 1)))
             if start <= int(most.min(initial=start)):
@@ -300,7 +305,7 @@ def _upsample(node: Node) -> Results:
 
 
 def _resized_from_first(node: Node, scales: list[float]) -> Results:
-    """Resize of the versions that count coordinates from the first element."""
+    """Resize of the opsets that count coordinates from the first element."""
     axes = _by_scales(node, scales, list(range(len(node.shape(0)))))
     return _resized(node, axes, "asymmetric", OPEN)
 
@@ -350,7 +355,7 @@ def _nearest(mode: str, axis: _Axis, at: Numbers) -> Indices:
 
 
 def _interpolated(node: Node, value: SSAValue, axes: list[_Axis], at: list[Numbers]) -> SSAValue:
-    """The weighted sums along all axes. Those that shrink most come first, to save work."""
+    """The weighted sums along all axes. The axes that shrink most come first, to save work."""
     element = nn.element_of(value)
     whole = not is_float(value)
     wide = node.cast(value, f32) if whole else node.wide(value)
@@ -366,7 +371,7 @@ def _interpolated(node: Node, value: SSAValue, axes: list[_Axis], at: list[Numbe
 def _outside_replaced(
     node: Node, value: SSAValue, axes: list[_Axis], at: list[Numbers]
 ) -> SSAValue:
-    """The extrapolation value where a coordinate is outside of the operand."""
+    """The result with the extrapolation value where a coordinate is outside the operand."""
     rank = len(nn.shape_of(value))
     mask = np.zeros([1] * rank, np.bool_)
     for axis, each in zip(axes, at, strict=True):
@@ -379,7 +384,7 @@ def _outside_replaced(
 
 
 def _axes_of_resize(node: Node) -> list[_Axis]:
-    """The resized axes, from the operands scales or sizes."""
+    """The resized axes, from the operand scales or sizes."""
     shape = node.shape(0)
     rank = len(shape)
     given = node.integers("axes", range(rank))

@@ -25,7 +25,7 @@ from .window import explicit_pads
 
 @dataclass(frozen=True)
 class _Taps:
-    """The rows that places read along one axis, [..., taps].
+    """The rows that each place reads along one axis, [..., taps].
 
     index: whole numbers, as floats. factor: the weights; None if there is one tap of weight 1.
     """
@@ -60,7 +60,7 @@ def _polynomial(node: Node, x: SSAValue, *factors: float) -> SSAValue:
 
 
 def _cubic(node: Node, distance: SSAValue) -> SSAValue:
-    """Keys' kernel with a = -0.75, which reaches two elements far."""
+    """Keys' kernel with a = -0.75, which extends over two elements on each side."""
     a = -0.75
     near = _polynomial(node, distance, a + 2, -(a + 3), 0.0, 1.0)
     far = _polynomial(node, distance, a, -5 * a, 8 * a, -4 * a)
@@ -72,7 +72,7 @@ CURVES: dict[str, tuple[Callable[[Node, SSAValue], SSAValue], range]] = {
     "linear": (_linear, range(2)),
     "cubic": (_cubic, range(-1, 3)),
 }
-"""The weight at a distance, and the taps, counted from the one before the place, by mode."""
+"""By mode, the weight at a distance, and the taps, counted from the element before the place."""
 
 
 def _taps(node: Node, at: SSAValue, mode: str) -> _Taps:
@@ -109,7 +109,7 @@ def _reflected(node: Node, value: SSAValue, low: float, high: float) -> SSAValue
 
 
 def _without_outside(node: Node, taps: _Taps, size: int) -> _Taps:
-    """Taps whose weight is 0 outside of the axis."""
+    """Taps with weight 0 outside the axis."""
     inside = _within(node, taps.index, 0, size - 1)
     if taps.factor is None:
         factor = node.cast(inside, nn.element_of(taps.index))
@@ -126,7 +126,7 @@ def _clamped(node: Node, value: SSAValue, size: int) -> SSAValue:
 
 
 def _outer(node: Node, values: Sequence[SSAValue], join: Callable[..., nn.PureTensorOp]):
-    """Values [..., taps of an axis] joined to one [..., all combinations of taps]."""
+    """Values [..., taps] of each axis, combined to [..., all combinations of taps]."""
     total = values[0]
     for value in values[1:]:
         shape, own = nn.shape_of(total), nn.shape_of(value)
@@ -167,7 +167,9 @@ def _merged(
 
 
 def _begins(node: Node, shape: tuple[int, ...], rank: int) -> SSAValue | None:
-    """The first row of each image of a table, [n, 1, ...] of some rank; None if there is one."""
+    """The first row of each image in a table, [n, 1, ...] of the given rank; None if there is one
+    image.
+    """
     if shape[0] == 1:
         return None
     first = node.counted(shape[0], np.int32) * prod(shape[2:])
@@ -175,7 +177,7 @@ def _begins(node: Node, shape: tuple[int, ...], rank: int) -> SSAValue | None:
 
 
 def _check_image(node: Node, rank: int) -> tuple[int, ...]:
-    """The shape of operand 0, an image with this many spatial axes, or any number if 0."""
+    """The shape of operand 0, an image with this many spatial axes, or any number if rank is 0."""
     shape = node.shape(0)
     if len(shape) < 3 or (rank and len(shape) != rank + 2):
         raise node.bad(f"image of shape {list(shape)}; need batch, channels, and {rank or 'more'}")
@@ -207,7 +209,7 @@ def _grid_sample(node: Node) -> Results:
     points = node.reshape(node.wide(node[1]), (shape[0], places, len(sizes)))
     taps: list[_Taps] = []
     for i, size in enumerate(sizes):
-        # The coordinates of a point begin with that of the last axis.
+        # The coordinates of a point begin with the coordinate along the last axis.
         own = [0, 0, len(sizes) - 1 - i]
         at = node.add(nn.SliceOp(points, own, [1, 1, 1], [shape[0], places, 1]))
         at = node.reshape(at, (shape[0], places))
@@ -224,7 +226,8 @@ def _grid_taps(
 ) -> _Taps:
     """The taps of coordinates between -1 and 1, which are the ends of an axis.
 
-    corners: the ends are the centres of the first and the last element, not their outer borders.
+    corners: whether the ends are the centres of the first and the last element, not their outer
+    borders.
     """
     shifted = node.add(nn.ShiftOp(at, 1.0))
     if corners:
@@ -250,7 +253,7 @@ def _grid_taps(
 
 
 def _affine_grid(node: Node) -> Results:
-    """The places of GridSample under an affine map: a product with the places of a whole image."""
+    """The places for GridSample under an affine map: a product with the places of a whole image."""
     theta, size = node.shape(0), node.array_integers(1, "size")
     rank = len(size) - 2
     if rank not in (2, 3) or theta != (size[0], rank, rank + 1):
@@ -351,7 +354,7 @@ def _largest(
 
 
 def _deform_conv(node: Node) -> Results:
-    """A convolution whose elements under the kernel are moved by offsets, and interpolated."""
+    """A convolution whose elements under the kernel are displaced by offsets and interpolated."""
     shape, kernel_shape = _check_image(node, 0), node.shape(1)
     n, c, *sizes = shape
     kernel, rank = list(kernel_shape[2:]), len(sizes)

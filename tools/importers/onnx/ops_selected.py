@@ -17,7 +17,7 @@ from .sizes import as_vector, depends, largest, ordered_first, positions, sized,
 
 
 def _own(node: Node, operand: int, fill: float) -> SSAValue:
-    """An operand; if it has padding, this has a value that selects nothing."""
+    """An operand whose padding, if any, is replaced by a value that selects nothing."""
     size = node.size(operand)
     return node[operand] if size is None else without_padding(node, node[operand], size, fill)
 
@@ -48,7 +48,7 @@ def _non_zero(node: Node) -> Results:
 
 
 def _compress(node: Node) -> Results:
-    """The slices along an axis, or the elements, at which a condition is true."""
+    """The slices along an axis, or the elements, where a condition is true."""
     shape = node.shape(0)
     has_axis = node.has_attribute("axis")
     axis = node.axis(node.integer("axis"), len(shape)) if has_axis else 0
@@ -75,7 +75,8 @@ def _compress(node: Node) -> Results:
 
 
 def _different(node: Node, rows: SSAValue) -> SSAValue:
-    """Which rows of a matrix differ from the row before them. Two NaN are equal, as in NumPy."""
+    """Whether each row of a matrix differs from the row before it. Two NaN are equal, as in
+    NumPy."""
     count, width = nn.shape_of(rows)
     before = node.add(nn.SliceOp(rows, [0, 0], [1, 1], [count - 1, width]))
     after = node.add(nn.SliceOp(rows, [1, 0], [1, 1], [count - 1, width]))
@@ -88,9 +89,9 @@ def _different(node: Node, rows: SSAValue) -> SSAValue:
 
 
 def _lexicographic(node: Node, columns: SSAValue) -> SSAValue:
-    """The order of vectors that are the columns of a matrix, by their first element foremost.
+    """The lexicographic order of the columns of a matrix.
 
-    Each turn of a loop sorts by one element, from the last one to the first: the sort keeps the
+    Each iteration of a loop sorts by one element, from the last to the first: a sort keeps the
     order of equal elements.
     """
     width, count = nn.shape_of(columns)
@@ -110,14 +111,14 @@ def _lexicographic(node: Node, columns: SSAValue) -> SSAValue:
 
 
 def _unique(node: Node) -> Results:
-    """The different elements, or slices, with where they are first and how often they are there."""
+    """The distinct elements, or slices, with their first positions and their counts."""
     shape = node.shape(0)
     if node.size(0) is not None:
         raise depends(node, 0)
     axis = node.axis(node.integer("axis"), len(shape)) if node.has_attribute("axis") else None
     in_order = node.flag("sorted", True)
     known = node.graph.known(node.value(0))
-    # Floats that operations compute stay results of the device, with its rounding.
+    # Floats that operations compute remain results of the device, with its rounding.
     is_given = isinstance(node.value(0), Known) or not is_float(node[0])
     if known is not None and is_given:
         return _known_unique(node, known, axis, in_order)
@@ -141,7 +142,7 @@ def _unique(node: Node) -> Results:
         begins = node.add(nn.ConcatOp([begins, later], 0))
     group = node.add(nn.SubOp(node.add(nn.ScanOp(begins, "sum", 0)), one))
     total = node.add(nn.ReduceOp(begins, "sum", [0]))
-    # The sort keeps equal rows in their order, so that the first one of a group came first.
+    # The sort keeps equal rows in order, so the first row of a group occurs first.
     first = node.add(nn.ScatterOp(node.add(nn.MulOp(order, begins)), group, "sum", 0, count))
     node.check_table(count)
     ones = node.emitted(np.ones(count, np.int32))
@@ -183,7 +184,9 @@ def _known_unique(node: Node, known: np.ndarray, axis: int | None, in_order: boo
 
 
 def _range(node: Node) -> Results:
-    """Numbers from a start to a limit. If the limit depends on values, it must have a bound."""
+    """Numbers from a start to a limit. If the limit depends on values, an upper bound must be
+    known.
+    """
     limit = node.graph.known(node.value(1))
     bound = None
     if limit is None and node.graph.known(node.value(0)) is not None:
@@ -211,7 +214,9 @@ def _range(node: Node) -> Results:
 
 
 def _corners(node: Node, boxes: SSAValue, centred: bool) -> tuple[SSAValue, ...]:
-    """The low and high corner of each box, as [batch, 1, boxes] each: x, y, x, y in any order."""
+    """The low and high corner of each box, [batch, 1, boxes] each: x, y, x, y or the axes in
+    reverse.
+    """
     batch, count, _ = nn.shape_of(boxes)
     parts = [
         node.reshape(
@@ -230,10 +235,10 @@ def _corners(node: Node, boxes: SSAValue, centred: bool) -> tuple[SSAValue, ...]
 
 
 def _non_max_suppression(node: Node) -> Results:
-    """The boxes with the best scores that overlap no better one, for each batch and class.
+    """The boxes with the best scores that overlap no better box, for each batch and class.
 
-    A loop takes the best of the boxes that are left, and removes those that overlap it. It takes as
-    many turns as there are boxes, or as many as the node selects at most, if that is known.
+    A loop takes the best of the remaining boxes, and removes the boxes that overlap it. It has as
+    many iterations as there are boxes, or as the node selects at most, if that is known.
     """
     boxes, scores = node[0], node[1]
     batch, classes, count = nn.shape_of(scores)

@@ -20,14 +20,14 @@ def _scan(combiner: str) -> Importer:
 
 
 AXIS_OF_TOP_K = 11
-"""The first opset in which TopK finds the smallest elements, too."""
+"""The first opset in which TopK can also find the smallest elements."""
 
 OPERAND_OF_TOP_K = 10
 """The first opset in which the K of TopK is an operand."""
 
 
 def _top_k(node: Node) -> Results:
-    """The first elements in order. They are in order even if the node does not ask for it."""
+    """The largest or smallest elements, always in order, even if the node does not require it."""
     shape = node.shape(0)
     axis = node.axis(node.integer("axis", -1), len(shape))
     is_operand = node.opset >= OPERAND_OF_TOP_K

@@ -15,11 +15,13 @@ from .node import Importer, Node, Results
 Numbers = NDArray[np.float64]
 
 LARGEST_MATRIX = 256
-"""A longer transform of complex numbers is made of two shorter ones, if its length has factors."""
+"""The longest transform of complex numbers that is a single product, if its length can be
+factored."""
 
 
 def _signals(node: Node, length: int, parts: int) -> NDArray[np.complex128]:
-    """The signals with a single 1, or a single i if there are two parts, [length * parts, length].
+    """The signals with a single 1, and with a single i if there are two parts, [length * parts,
+    length].
 
     A linear transform of these signals is the transform's matrix.
     """
@@ -29,7 +31,8 @@ def _signals(node: Node, length: int, parts: int) -> NDArray[np.complex128]:
 
 
 def _pairs(values: NDArray[np.complex128]) -> Numbers:
-    """Complex numbers [rows, n] as numbers [rows, n * 2], each real part before the other one."""
+    """Complex numbers [rows, n] as numbers [rows, n * 2], each real part before its imaginary
+    part."""
     return np.stack([values.real, values.imag], -1).reshape(len(values), -1)
 
 
@@ -38,7 +41,7 @@ def _transform_matrix(
 ) -> Numbers:
     """The matrix of a transform, [length * parts, size of the result * its parts].
 
-    length: of the signals, which are cut or filled with zeros to the size of the transform.
+    length: of the signals, which are cropped or padded with zeros to the size of the transform.
     """
     node.check_table(length * parts, size * 2)
     signals = _signals(node, length, parts)
@@ -126,7 +129,9 @@ def _times(node: Node, value: SSAValue, factors: NDArray[np.complex128]) -> SSAV
 
 
 def _stft(node: Node) -> Results:
-    """Transforms of windows that move over a signal: a convolution with weights per frequency."""
+    """Fourier transforms of windows that move over a signal: a convolution with weights per
+    frequency.
+    """
     shape = node.shape(0)
     if len(shape) != 3 or shape[-1] not in (1, 2):
         raise node.bad(f"signal of shape {list(shape)}; need [batch, length, 1 or 2]")
@@ -171,7 +176,7 @@ def _cosines(*factors: float) -> Importer:
 
 
 def _mel_weights(node: Node) -> Results:
-    """Triangles over the frequencies of a transform, evenly spaced on the scale of mels."""
+    """Triangular filters over the frequencies of a transform, evenly spaced on the mel scale."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     bins, length, rate, low, high = (node.array_scalar(i, name) for i, name in enumerate(names))
     if bins < 1 or length < 1 or rate < 1 or not 0 <= low <= high <= rate / 2:

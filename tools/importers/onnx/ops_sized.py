@@ -1,8 +1,8 @@
-"""How operators read operands whose size depends on values.
+"""Importers for operands whose size depends on values.
 
-Each operator that can do so has an entry. It keeps the padding from changing a result: elementwise
-operators compute on it and pass the size on; a reduction along the axis reads the identity of its
-combiner there.
+Each operator that can read such an operand has an entry, which keeps the padding from changing a
+result: elementwise operators compute on it and pass the size on; a reduction along the axis reads
+the identity of its combiner there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .ops_elementwise import ELEMENTWISE
 from .sizes import counted, depends, sized, without_padding
 
 Consumer = Callable[[Node, Importer], Results]
-"""Imports a node of which some operands have padding, by the operator's own importer."""
+"""Imports a node with padded operands, by means of the operator's own importer."""
 
 
 def _padded(node: Node) -> dict[int, Size]:
@@ -40,7 +40,7 @@ def _first_only(node: Node) -> Size:
 
 
 def _passed_on(node: Node, results: Results, size: Size, axis: int) -> Results:
-    """The results of an importer, with the padding of an operand along one of their axes."""
+    """The results of an importer, marked as padded along one of their axes."""
     for value in listed(results):
         if isinstance(value, SSAValue):
             sized(node, value, axis, size.count)
@@ -48,7 +48,7 @@ def _passed_on(node: Node, results: Results, size: Size, axis: int) -> Results:
 
 
 def _elementwise(node: Node, importer: Importer) -> Results:
-    """Padding of operands gives padding in the result, if all of it is along one axis."""
+    """Operands with padding along one axis give a result with padding along that axis."""
     padded = _padded(node)
     first, size = next(iter(padded.items()))
     from_end = len(node.shape(first)) - size.axis
@@ -87,8 +87,7 @@ def _kept_axis(axis: int, axes: list[int], *, keep: bool) -> int:
 
 
 def _reduction(identity: float, since: int = 18) -> Consumer:
-    """A reduction. identity: what its combiner, and the function before it, make no difference
-    of."""
+    """A reduction. identity: the element that does not change the result."""
 
     def consumer(node: Node, importer: Importer) -> Results:
         size, axes = _first_only(node), _axes(node, since)
@@ -102,7 +101,7 @@ def _reduction(identity: float, since: int = 18) -> Consumer:
 
 
 def _mean(node: Node, importer: Importer) -> Results:
-    """Along the padded axis, the sum of what exists divided by its number."""
+    """Along the padded axis, the sum of the existing elements divided by their number."""
     size, axes = _first_only(node), _axes(node, 18)
     keep = node.flag("keepdims", True)
     if size.axis not in axes:
@@ -118,7 +117,7 @@ def _mean(node: Node, importer: Importer) -> Results:
 
 
 def _arg(identity: float) -> Consumer:
-    """The index of the extreme, which is the first one, so that padding is never it."""
+    """The index of the extreme, which is the first one, so that it is never padding."""
 
     def consumer(node: Node, importer: Importer) -> Results:
         size = _first_only(node)
@@ -135,7 +134,7 @@ def _arg(identity: float) -> Consumer:
 
 
 def _softmax(node: Node, importer: Importer) -> Results:
-    """Nothing of the total is padding's."""
+    """A softmax in which padding adds nothing to the total."""
     size = _first_only(node)
     rank = len(node.shape(0))
     axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), rank)
@@ -147,7 +146,7 @@ def _softmax(node: Node, importer: Importer) -> Results:
 
 
 def _scan(identity: float) -> Consumer:
-    """A running sum or product. From the end, it begins with the padding."""
+    """A running sum or product. If it runs backwards, it begins with the padding."""
 
     def consumer(node: Node, importer: Importer) -> Results:
         size = _first_only(node)
@@ -159,7 +158,9 @@ def _scan(identity: float) -> Consumer:
 
 
 def _top_k(node: Node, importer: Importer) -> Results:
-    """The first elements in order, which padding comes after. K may not exceed what exists."""
+    """The first elements in order; padding sorts after them. K may not exceed the number that
+    exists.
+    """
     size = _first_only(node)
     axis = node.axis(node.integer("axis", -1), len(node.shape(0)))
     if node.opset >= 10 and node.graph.known(node.value(1)) is None:
@@ -173,7 +174,7 @@ def _top_k(node: Node, importer: Importer) -> Results:
 
 
 def _gather(node: Node, importer: Importer) -> Results:
-    """Padding of the indices gives padding of the result. It names the first row meanwhile."""
+    """Padding of the indices gives padding of the result. Its index is 0 for the lookup."""
     padded, axis = _padded(node), node.axis(node.integer("axis", 0), len(node.shape(0)))
     data, indices = padded.get(0), padded.get(1)
     if data is not None and indices is not None:
@@ -186,7 +187,7 @@ def _gather(node: Node, importer: Importer) -> Results:
     if data.axis != axis:
         at = data.axis if data.axis < axis else data.axis + rank - 1
         return _passed_on(node, importer(node), data, at)
-    # Negative indices count from the end of what exists.
+    # Negative indices count from the end of the existing elements.
     given = node[1]
     count = node.cast(data.count, nn.element_of(given))
     negative = node.add(nn.LessOp(given, node.constant(0, given)))
@@ -212,8 +213,9 @@ def _transpose(node: Node, importer: Importer) -> Results:
 
 
 def _made(node: Node, importer: Importer) -> SSAValue:
-    """The result of an importer; if that is the operand itself, which has its own padding, the same
-    elements as another value."""
+    """The result of an importer, as a new value if it is the operand itself, which has its own
+    padding.
+    """
     return node.graph.emitted(_value(importer(node)))
 
 
@@ -224,7 +226,7 @@ def _value(results: Results) -> Value:
 
 
 def _squeeze(node: Node, importer: Importer) -> Results:
-    """Axes of one element go. The padded axis stays, and it must not be one of them."""
+    """Remove axes of one element. The padded axis must not be among them."""
     size, rank = _first_only(node), len(node.shape(0))
     axes = node.parameter("axes", 1, 13)
     if axes is None:
@@ -245,7 +247,7 @@ def _unsqueeze(node: Node, importer: Importer) -> Results:
 
 
 def _reshape(node: Node, importer: Importer) -> Results:
-    """The leading axis, with all that follows: its size in the result is a multiple."""
+    """A reshape of the leading padded axis: its size in the result is a multiple or a fraction."""
     size, source = _first_only(node), node.shape(0)
     results = importer(node)
     shape = _only_shape(results)
@@ -263,7 +265,7 @@ def _reshape(node: Node, importer: Importer) -> Results:
 
 
 def _slice(node: Node, importer: Importer) -> Results:
-    """Slices along the padded axis take what exists of it, from its front."""
+    """Slices along the padded axis take existing elements, from its front."""
     size, shape = _first_only(node), node.shape(0)
     if node.opset < 10:
         begin, end = node.integers("starts"), node.integers("ends")
@@ -286,7 +288,7 @@ def _slice(node: Node, importer: Importer) -> Results:
 
 
 def _concat(node: Node, importer: Importer) -> Results:
-    """Along another axis, if all operands have the same padding."""
+    """A join along another axis, if all operands have the same padding."""
     padded = _padded(node)
     first, size = next(iter(padded.items()))
     axis = node.axis(node.integer("axis"), len(node.shape(first)))
@@ -297,7 +299,7 @@ def _concat(node: Node, importer: Importer) -> Results:
 
 
 def _shape(node: Node, importer: Importer) -> Results:
-    """Known sizes, and the one that is computed."""
+    """The shape, of constants and the computed size."""
     size, shape = _first_only(node), node.shape(0)
     parts = [node.emitted(np.array([n], np.int64)) for n in shape]
     parts[size.axis] = counted(node, size.count, i64)
@@ -317,7 +319,8 @@ def _size(node: Node, importer: Importer) -> Results:
 
 
 def _matmul(node: Node, importer: Importer) -> Results:
-    """Rows of the first operand stay rows of the result. What is added up is 0 in the padding."""
+    """Padded rows of the first operand stay padded rows of the result. Padding along the sum is
+    0."""
     padded = _padded(node)
     first, second = padded.get(0), padded.get(1)
     rank, other = len(node.shape(0)), len(node.shape(1))
@@ -335,7 +338,7 @@ def _matmul(node: Node, importer: Importer) -> Results:
 
 
 def _own(node: Node, importer: Importer) -> Results:
-    """The importer knows about padding itself."""
+    """The operator's importer handles padding itself."""
     return importer(node)
 
 
@@ -378,10 +381,10 @@ SIZED: dict[str, Consumer] = {
 
 
 def read_sized(node: Node, importer: Importer) -> Results:
-    """What an importer returns for a node of which some operands may have padding.
+    """The results of an importer for a node whose operands may have padding.
 
     Raises NotConstantError, which names the inputs that decide the size, if the operator cannot
-    keep the padding from its results.
+    keep the padding from changing its results.
     """
     padded = _padded(node)
     if not padded:

@@ -10,11 +10,11 @@ from ....dialects import nn
 from .node import Importer, Node, Results
 
 Step = Callable[[Node, Sequence[SSAValue]], tuple[SSAValue, ...]]
-"""What becomes of one weight: new values of it and its states, from it, its gradient, and them."""
+"""One step for one weight: its new value and new states, from the old ones and the gradient."""
 
 
 def _optimiser(states: int, step: Step) -> Importer:
-    """An importer for any number of weights. states: tensors that are kept for each weight."""
+    """An importer for any number of weights. states: the number of states of each weight."""
 
     def importer(node: Node) -> Results:
         groups = states + 2
@@ -40,13 +40,13 @@ def _sum(node: Node, a: SSAValue, b: SSAValue) -> SSAValue:
 
 
 def _regularised(node: Node, weight: SSAValue, gradient: SSAValue) -> SSAValue:
-    """The gradient plus that of a penalty on large weights."""
+    """The gradient plus the gradient of a penalty on large weights."""
     factor = node.number("norm_coefficient", 0.0)
     return _sum(node, _scaled(node, weight, factor), gradient) if factor else gradient
 
 
 def _like(node: Node, index: int, value: SSAValue) -> SSAValue:
-    """An operand of one number, with the elements of a value and without axes."""
+    """An operand of one number, without axes and in the element type of a value."""
     return node.reshape(node.cast(node[index], nn.element_of(value)), ())
 
 
@@ -100,7 +100,7 @@ def _adam(node: Node, operands: Sequence[SSAValue]) -> tuple[SSAValue, ...]:
 
 
 def _adam_rate(node: Node, weight: SSAValue, alpha: float, beta: float) -> SSAValue:
-    """The rate, corrected for averages that began at 0, unless no step was made yet."""
+    """The rate, corrected for averages that began at 0, unless this is the first step."""
     rate, count = _like(node, 0, weight), _like(node, 1, weight)
 
     def missing(factor: float) -> SSAValue:

@@ -1,4 +1,4 @@
-"""Trees of the domain ai.onnx.ml: all trees are walked at once, level by level."""
+"""Tree ensembles of the domain ai.onnx.ml: all trees are walked at once, level by level."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COMPARISONS: dict[int, Callable[[SSAValue, SSAValue], nn.PureTensorOp]] = {
 """The tests of nodes, by mode."""
 
 EQUAL, DIFFERENT, MEMBER = 4, 5, 6
-"""The modes that test for a number, for any other, and for a member of a set."""
+"""The modes that test for equality, for inequality, and for membership of a set."""
 
 TRANSFORM_NAMES = {0: "NONE", 1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO", 4: "PROBIT"}
 """The names of post_transform."""
@@ -36,9 +36,9 @@ TRANSFORM_NAMES = {0: "NONE", 1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO", 4:
 
 @dataclass
 class _Test:
-    """One node: if a feature passes a test with a number, yes is next, else no.
+    """A node of a tree. If its feature passes the test, `yes` is the next node, else `no`.
 
-    missing: NaN passes. yes_leaf, no_leaf: the next one is a leaf, not a node.
+    missing: whether NaN passes. yes_leaf, no_leaf: whether the next node is a leaf.
     """
 
     feature: int
@@ -79,7 +79,7 @@ def _tests(node: Node, leaves: int, features: int) -> list[_Test]:
 
 
 def _without_sets(node: Node, tests: list[_Test]) -> list[_Test]:
-    """The nodes with a chain of nodes, one per member, in place of each that tests for a set."""
+    """The nodes, with each set test replaced by a chain of equality tests, one per member."""
     sets = [i for i, each in enumerate(tests) if each.mode == MEMBER]
     if not sets:
         return tests
@@ -88,7 +88,7 @@ def _without_sets(node: Node, tests: list[_Test]) -> list[_Test]:
     if len(ends) != len(sets):
         raise node.bad(f"{len(ends)} sets in membership_values of {len(sets)} nodes")
     for at, members in zip(sets, np.split(values, ends + 1), strict=False):
-        # An empty set is a number that nothing equals.
+        # An empty set becomes a comparison with NaN, which nothing equals.
         tests[at].mode, tests[at].split = EQUAL, float(members[0])
         for member in members[1:-1]:
             tests.append(replace(tests[at], split=float(member)))
@@ -100,7 +100,7 @@ def _without_sets(node: Node, tests: list[_Test]) -> list[_Test]:
 def _depth(
     node: Node, yes: NDArray[np.int64], no: NDArray[np.int64], roots: Sequence[int], first: int
 ) -> int:
-    """How many steps lead from all roots to leaves, which are counted from first on."""
+    """The largest number of steps from the roots to leaves. Leaves are numbered from `first` on."""
     reached = np.unique(np.array(roots))
     for steps in range(first + 1):
         inner = reached[reached < first]
@@ -158,7 +158,7 @@ def _next(
     yes: NDArray[np.int64],
     no: NDArray[np.int64],
 ) -> SSAValue:
-    """The nodes or leaves after those where rows of features are in each tree."""
+    """The next node or leaf of each row of features, in each tree. at: the present ones."""
     rest = len(yes) - len(tests)
 
     def looked_up(numbers: Sequence[float], dtype: np.dtype[np.generic]) -> SSAValue:
@@ -192,7 +192,7 @@ def _passed(
     tests: list[_Test],
     looked_up: Callable[[Sequence[float], np.dtype[np.generic]], SSAValue],
 ) -> SSAValue:
-    """Whether the numbers that were read pass the tests, of which each has its own mode."""
+    """Whether the features that were read pass the nodes' tests, each with its own mode."""
     modes = sorted({each.mode for each in tests})
     results: list[SSAValue] = []
     for mode in modes:
@@ -224,7 +224,8 @@ def _aggregated(node: Node, weight: SSAValue, is_target: SSAValue, trees: int) -
 
 
 def _combiner(node: Node, aggregate: int, dtype: np.dtype[np.generic]) -> tuple[str, float]:
-    """What merges the weights of trees, and what stands for a target that a leaf does not have."""
+    """The combiner for the weights of trees, and the value for a target that a leaf does not
+    have."""
     limits = np.finfo(cast("np.dtype[np.floating]", dtype))
     combiners = {
         0: ("sum", 0.0),
@@ -256,7 +257,7 @@ AGGREGATES = {"SUM": 1, "AVERAGE": 0, "MIN": 2, "MAX": 3}
 
 @dataclass
 class _Forest:
-    """Trees of which each leaf has a number. numbers: of each leaf, by tree and node."""
+    """Trees whose leaves are numbered. numbers: of each leaf, by tree and node."""
 
     tests: list[_Test]
     roots: list[int]
@@ -264,7 +265,7 @@ class _Forest:
 
 
 def _numbers(node: Node, name: str) -> Array:
-    """Floats, as a list or, in later versions, as a tensor; empty if neither is given."""
+    """An attribute of floats: a list or, in later versions, a tensor; empty if neither is given."""
     if node.has_attribute(f"{name}_as_tensor"):
         return node.tensor(f"{name}_as_tensor").reshape(-1)
     return np.array(node.numbers(name, []), np.float32)
@@ -323,7 +324,7 @@ def _forest(node: Node, features: int) -> _Forest:
 def _totals(
     node: Node, prefix: str, count: int, aggregate: int
 ) -> tuple[SSAValue, list[int], NDArray[np.floating]]:
-    """Merged weights [rows, count] of the leaves that rows reach; the columns and the weights.
+    """Merged weights [rows, count] of the leaves that rows reach, with the columns and the weights.
 
     prefix: of the attributes that list weights, target or class. aggregate: as in TreeEnsemble.
     """
@@ -367,7 +368,7 @@ def _totals(
 
 
 def _with_base(node: Node, total: SSAValue, base: Array) -> SSAValue:
-    """Totals plus a base for each column, or one for all."""
+    """Totals plus a base per column, or one base for all."""
     if not base.size:
         return total
     if base.size not in (1, nn.shape_of(total)[1]):
@@ -388,10 +389,10 @@ def _tree_regressor(node: Node) -> Results:
 def _tree_classifier(node: Node) -> Results:
     """The label of the largest score, and the scores.
 
-    Two classes of which only one has weights have one score s, as in onnxruntime. If no weight is
-    negative, s is a probability: the scores are 1 - s and s, and the second label is that of more
-    than 0.5. Otherwise they are -s and s, and it is that of more than 0. LOGISTIC makes the scores
-    probabilities of -s and s.
+    If only one of two classes has weights, there is one score s, as in onnxruntime. If no weight is
+    negative, s is a probability: the scores are 1 - s and s, and the second label applies if s is
+    above 0.5. Otherwise the scores are -s and s, and it applies if s is above 0. LOGISTIC turns -s
+    and s into probabilities.
     """
     if node.has_attribute("classlabels_strings"):
         raise node.unsupported("labels that are strings", "need numbers")

@@ -85,7 +85,7 @@ def _average_pool(node: Node) -> Results:
 
 
 def _lp_pool(node: Node) -> Results:
-    """The norm of the elements under each place of a window."""
+    """The norm of the elements under each position of a window."""
     order = node.integer("p", 2)
     if order < 1:
         raise node.bad(f"p {order}; need 1 or more")
@@ -119,7 +119,7 @@ def _root(node: Node, total: SSAValue, order: int) -> SSAValue:
 
 
 def _overhanging(node: Node, window: Window) -> list[int]:
-    """The padding after an image with which its last window, which overhangs, is inside."""
+    """The padding after an image that contains its last, overhanging window."""
     high = list(window.high)
     for i, n in enumerate(node.shape(0)[2:]):
         low, reach, stride = window.low[i], _reach(window, i), window.stride[i]
@@ -129,7 +129,7 @@ def _overhanging(node: Node, window: Window) -> list[int]:
 
 
 def _col2im(node: Node) -> Results:
-    """Add blocks of columns up to an image: a transposed convolution with weights of 0 and 1."""
+    """Add blocks of columns to an image: a transposed convolution with weights 0 and 1."""
     shape, image = node.shape(0), node.array_integers(1, "image_shape")
     block, rank = node.array_integers(2, "block_shape"), len(image)
     stride = node.integers("strides", [1] * rank)
@@ -198,7 +198,7 @@ def _global_max_pool(node: Node) -> Results:
 
 
 def _reduction_axes(node: Node, since: int) -> list[int]:
-    """The axes to reduce, counted from the front. Without any, all axes or none."""
+    """The axes to reduce, counted from the front. If none are given: all axes, or none."""
     rank = len(node.shape(0))
     axes = node.parameter("axes", 1, since)
     if axes is None or (node.opset >= since and not axes):
@@ -232,7 +232,7 @@ def _reduction(
 def _wide_reduction(
     combiner: str, before: Step = _same, after: Step = _same, since: int = 18
 ) -> Importer:
-    """A reduction whose elements or result are too large for narrow floats."""
+    """A reduction whose elements or result may exceed the range of narrow floats."""
 
     def widened(node: Node, value: SSAValue) -> SSAValue:
         return before(node, node.wide(value))
@@ -251,7 +251,9 @@ def _reduce_mean(node: Node) -> Results:
 
 
 def _log_sum_exp(node: Node) -> Results:
-    """Centre by the maximum, so that exp cannot overflow; a finite one replaces an infinite one."""
+    """Subtract the maximum, so that exp cannot overflow; an infinite maximum is replaced by a
+    finite one.
+    """
     axes = _reduction_axes(node, 18)
     value = _floats(node, node.wide(node[0]))
     largest = node.add(nn.ReduceOp(value, "max", axes, keep_dims=True))
@@ -270,7 +272,7 @@ def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Step:
 
 
 def _float_square(node: Node, value: SSAValue) -> SSAValue:
-    """Integers as floats: the root is in range where the squares are not."""
+    """Integers as floats: the root fits where the squares do not."""
     return node.add(nn.SquareOp(_floats(node, value)))
 
 

@@ -1,7 +1,7 @@
-"""The inputs of a model that have a value, which another one may replace: ONNX's IR, version 4.
+"""Inputs of a model with a default value, which users may replace: ONNX's IR from version 4 on.
 
 Such an input is an initialiser as well. Before version 4, every initialiser had to be an input, and
-none of them could be replaced.
+could not be replaced.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FIRST_VERSION = 4
 
 
 def optional_tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    """The initialisers that are inputs as well, so that a value may be given."""
+    """The initialisers that are inputs as well, so that users may give another value."""
     if model.ir_version < FIRST_VERSION:
         return []
     inputs = {value.name for value in model.graph.input}
@@ -31,7 +31,7 @@ def optional_tensors(model: onnx.ModelProto) -> list[onnx.TensorProto]:
 def optional_inputs(
     model: str | os.PathLike[str] | onnx.ModelProto,
 ) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """The shapes and dtypes of the inputs that have a value in a model, by name.
+    """The shapes and dtypes of the inputs that have a default value in a model, by name.
 
     model: a path, or a model in memory. Raises InputError for a damaged model.
     """

@@ -1,4 +1,4 @@
-"""Read ONNX models as modules of the nn dialect."""
+"""Reads ONNX models as modules of the nn dialect."""
 
 from __future__ import annotations
 
@@ -103,13 +103,14 @@ RUNTIMES_OPERATORS: dict[str, Importer] = {
     "LayerNormalization": NORMALISATIONS["LayerNormalization"],
     "SimplifiedLayerNormalization": rms_norm,
 }
-"""The importers of what onnxruntime adds to the domain ai.onnx at any opset, by operator."""
+"""The importers of operators that onnxruntime adds to the domain ai.onnx at any opset, by
+operator."""
 
 ONNX_OPERATORS = OPERATORS.keys() - RUNTIMES_OPERATORS.keys()
 """The operators of ai.onnx that need a definition in ONNX at the model's opset."""
 
 DOMAINS: Mapping[str, Mapping[str, Importer]] = {
-    # Not a copy: tests of the test kit replace importers in OPERATORS.
+    # A view, not a copy: tests of the test kit replace importers in OPERATORS.
     "ai.onnx": ChainMap(OPERATORS, RUNTIMES_OPERATORS),
     "ai.onnx.ml": {**LEARNED, **TREES},
     "ai.onnx.preview.training": TRAINING,
@@ -129,7 +130,7 @@ def register_operator(domain: str, name: str, importer: Importer, owner: str) ->
 
 
 def _own_importer(node: Node) -> Importer | None:
-    """Abele's importer of a node's operator. Users may replace those of onnxruntime's domain."""
+    """The importer of abele for a node's operator. Users may replace those of onnxruntime's domain."""
     if node.domain == CONTRIBUTED_DOMAIN and _users_importer(node) is not None:
         return None
     return DOMAINS.get(node.domain, {}).get(node.operator)
@@ -166,15 +167,15 @@ def import_onnx(
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
     model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
-    inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known now, such
-    as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes. The
-    value of an input that is a weight as well replaces the weight.
+    inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known at import,
+    such as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
+    The value of an input that is a weight as well replaces the weight.
     check: rejects weights before they are read. batch: the number of samples, which is the size of
-    the inputs' first axis; constant shapes that hold the file's own number follow. lenient: import
-    a model that breaks rules of ONNX, as long as its nodes make sense to abele. training: whether
-    it is to be trained; then Dropout drops, also in a model that was written to be run.
-    Blobs go to the context's store. Weights become state, loaded at the head of @main. Every
-    operation has its node as location.
+    the inputs' first axis; constant shapes with the file's own number are adapted. lenient: whether
+    to import a model that breaks rules of ONNX, as long as its nodes make sense to abele.
+    training: whether the program is to be trained; then Dropout is active even if the model was
+    written for inference. Blobs go to the context's store. Weights become states, loaded at the
+    head of @main. Every operation has its node as location.
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
@@ -187,14 +188,14 @@ def import_onnx(
     shapes = Shapes()
     trial = replace(request, context=AbeleContext())
     _import(file, trial, lambda graph, sizes: _record(graph, sizes, shapes))
-    # Types that the file declares hold its own number of samples.
+    # The types that the file declares have its own number of samples.
     again = replace(request, check=None, lenient=True)
     return _import(file, again, lambda graph, sizes: _rebatch(graph, sizes, batch, shapes))
 
 
 @dataclass(frozen=True)
 class _Request:
-    """What to import, and how: as for import_onnx. place: the model's name in messages."""
+    """A model to import, with options: as for import_onnx. place: the model's name in messages."""
 
     context: AbeleContext
     dims: Mapping[str, int]
@@ -207,7 +208,7 @@ class _Request:
 
 
 Prepare = Callable[[Graph, Sizes], None]
-"""Changes sizes of inputs, and how a graph is imported, before it is."""
+"""Changes the sizes of inputs, and how a graph is imported, before the import."""
 
 
 def _record(graph: Graph, sizes: Sizes, shapes: Shapes) -> None:
@@ -266,7 +267,7 @@ def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) 
 
 
 def _result_sizes(graph: Graph, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
-    """The outputs whose size depends on values. Appends a result for each of these sizes."""
+    """The outputs whose size depends on values. Appends these sizes to the results."""
     taken = Names(set(names))
     sizes: list[ResultSize] = []
     named_by: dict[SSAValue, str] = {}
@@ -294,10 +295,10 @@ def model_uses(
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[list[Use], str]:
-    """The operators of an ONNX model, and why not every node could be checked; "" if all were.
+    """The operators of an ONNX model, and the reason why not every node could be checked; or "".
 
     model, context, dims, values: as for import_onnx. Each node is imported, as far as the types of
-    what it reads are known. If sizes of inputs are unknown, operators are checked by name only.
+    its operands are known. If sizes of inputs are unknown, operators are checked by name only.
     Raises InputError for a damaged model.
     """
     in_memory = isinstance(model, onnx.ModelProto)
@@ -339,7 +340,7 @@ def model_uses(
 
 
 def _refusal(node: Node) -> str:
-    """Why nobody imports the operator of a node; "" if somebody does."""
+    """The reason why a node's operator has no importer; "" if it has one."""
     try:
         _check_operator(node)
     except InputError as error:
@@ -353,7 +354,7 @@ def _check_and_import(node: Node, declared: Declared) -> None:
 
 
 def _stand_in(node: Node, name: str, type_: onnx.TypeProto) -> bool:
-    """Give a value of a type to the name of a result; False if the type has no sizes."""
+    """Give the name of a result a value of a type; returns False if the type has no sizes."""
     tensor = type_.tensor_type
     sizes = [each.dim_value for each in tensor.shape.dim if each.HasField("dim_value")]
     if not tensor.HasField("shape") or len(sizes) < len(tensor.shape.dim):
@@ -368,7 +369,7 @@ def _stand_in(node: Node, name: str, type_: onnx.TypeProto) -> bool:
 
 
 def _how(node: Node) -> str:
-    """Where the meaning of a node's operator comes from; "" if it has none."""
+    """The source of the meaning of a node's operator; "" if it has none."""
     if _own_importer(node) is not None:
         return "abele"
     if _users_importer(node) is not None:
@@ -381,7 +382,7 @@ def _how(node: Node) -> str:
 def _outputs(
     graph: Graph, output: onnx.ValueInfoProto, declared: Declared
 ) -> Iterator[tuple[str, Value]]:
-    """The outputs of the program for one of the model: of a sequence, one per element."""
+    """The outputs of the program for one output of the model: one per element of a sequence."""
     value = graph.held(output.name, f"output {output.name!r}")
     if problem := declared.problem(output.name, value, _open_axis(graph, value)):
         raise graph.bad(f"output {problem}")
@@ -420,7 +421,7 @@ def _module(
 
 
 def _count_runs(graph: Graph, end: ReturnOp) -> None:
-    """Before the end of @main, set the number of the next run, if anything draws by that number."""
+    """Before the end of @main, increase the number of the run, if random numbers depend on it."""
     step = graph.random.get(STEP)
     if step is None or step.first_use is None:
         return
@@ -433,7 +434,7 @@ def _count_runs(graph: Graph, end: ReturnOp) -> None:
 
 
 def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
-    """The version of each domain. Raises InputError if ai.onnx has none, or an unknown one."""
+    """The version of each domain. Raises InputError if ai.onnx has none, or an unsupported one."""
     if not model.HasField("graph"):
         raise InputError(f"{place}: damaged, or not an ONNX model: it has no graph")
     opsets = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
@@ -457,7 +458,7 @@ def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
 
 
 def _node_names(proto: onnx.GraphProto) -> list[str]:
-    """A name for each node: its own, or that of its first result. Repeated names are numbered."""
+    """A name for each node: its own, or that of its first result. Repeated names get numbers."""
     taken = Names()
     names: list[str] = []
     for index, node in enumerate(proto.node):
@@ -516,7 +517,7 @@ def _sizes(
 def _given_values(
     proto: onnx.GraphProto, values: Mapping[str, ArrayLike], place: str
 ) -> dict[str, Array]:
-    """The arrays of inputs whose values are known now."""
+    """The arrays of inputs whose values are known at import."""
     inputs = {value.name: value for value in proto.input}
     for name in values:
         if name not in inputs:
@@ -532,7 +533,7 @@ _KINDS = {
     "opaque_type": "opaque",
     "sparse_tensor_type": "a sparse tensor",
 }
-"""What the values of each kind are called."""
+"""The words for the kinds of values."""
 
 
 def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
@@ -565,7 +566,7 @@ REMEDIES = {
     "it, such as skl2onnx.to_onnx(..., options={'zipmap': False}); the result is then a table of "
     "scores, one column for each class"
 }
-"""What to do about an operator that many exporters write, and that no program can compute."""
+"""Advice for operators that many exporters write, and that no program can compute."""
 
 
 def _check_operator(node: Node) -> None:
@@ -591,7 +592,7 @@ def _check_operator(node: Node) -> None:
 
 
 def _results(node: Node) -> Results:
-    """What the importer of a node returns."""
+    """The results of a node's importer."""
     own = _own_importer(node)
     if own is None and _importer(node) is None:
         return inlined(node)
@@ -605,14 +606,15 @@ def _results(node: Node) -> Results:
     except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
         raise node.bad(str(error)) from error
     unread = sorted(set(node.attributes) - node.read)
-    # ONNX's schemas say which attributes its own operators have. onnxruntime's are not at hand.
+    # ONNX's schemas list the attributes of its own operators. onnxruntime's schemas are not
+    # available.
     if unread and node.domain == CONTRIBUTED_DOMAIN:
         raise node.unsupported(f"attribute {unread[0]}", f"{', '.join(sorted(node.read))} are")
     return results
 
 
 def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
-    """Import a node of a graph inside the model's, and return its operations."""
+    """Import a node of a nested graph, and return its operations."""
     _check_operator(node)
     if not lenient:
         check_node(node, ONNX_OPERATORS)

@@ -1,4 +1,4 @@
-"""Sequences in reverse: all of a sequence, or as many of its steps as are known in a run."""
+"""Reverses sequences: whole, or up to a length that is known only in a run."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from .node import Importer, Node, Results, Value
 def reversed_in_time(node: Node, value: SSAValue, lengths: Value | None) -> SSAValue:
     """The sequences in a value of [steps, batch, ...] in reverse.
 
-    lengths: the steps of each sequence that are reversed, (batch,) integers, while the others stay;
-    None for all steps.
+    lengths: the number of steps of each sequence that are reversed, (batch,) integers; later steps
+    stay in place. None for all steps.
     """
     shape = nn.shape_of(value)
     steps, batch, *rest = shape
@@ -28,7 +28,7 @@ def reversed_in_time(node: Node, value: SSAValue, lengths: Value | None) -> SSAV
 
 
 def _rows(node: Node, lengths: Value, steps: int, batch: int) -> SSAValue:
-    """For each step and sequence, the row that it is read from: (steps * batch,)."""
+    """For each step and sequence, the row to read: (steps * batch,)."""
     node.check_table(steps, batch)
     times = np.arange(steps, dtype=np.int32)[:, None]
     columns = np.arange(batch, dtype=np.int32)[None]

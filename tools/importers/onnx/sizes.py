@@ -1,8 +1,10 @@
-"""Sizes that depend on values: a tensor in its largest shape, and how much of it exists.
+"""Sizes that depend on values: a tensor in its largest shape, and the number of elements that
+exist.
 
 The shapes of nn are static. A result such as that of NonZero has the largest shape that it may have
-and a `Size`: along one axis, only so many elements exist, and padding follows. No operation may let
-the padding change a result. The host removes the padding from the outputs of the model.
+and a `Size`: the number of elements that exist along one axis, after which padding follows. No
+operation may let the padding change a result. The host removes the padding from the outputs of the
+model.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ def positions(node: Node, value: SSAValue, axis: int) -> SSAValue:
 
 
 def without_padding(node: Node, value: SSAValue, size: Size, fill: float) -> SSAValue:
-    """A value whose padding is a number: the identity of what merges its elements."""
+    """A value whose padding is set to a number: the identity of the combiner that reads it."""
     dtype = numpy_dtype(nn.element_of(value))
     number = node.add(nn.ConstantOp(node.graph.context.blobs.add(np.array(fill_of(fill, dtype)))))
     exists = node.add(nn.LessOp(positions(node, value, size.axis), size.count))
@@ -44,8 +46,8 @@ def without_padding(node: Node, value: SSAValue, size: Size, fill: float) -> SSA
 def ordered_first(node: Node, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The indices of the true elements of a vector, in order, as i32, and their number.
 
-    The indices that follow are 0. Each true element goes to the place that a running sum gives it;
-    the others share a place behind all of them.
+    The remaining indices are 0. Each true element goes to the place given by a running sum; the
+    others go to one place after all of them.
     """
     (n,) = nn.shape_of(wanted)
     flags = node.cast(wanted, i32)
@@ -59,9 +61,9 @@ def ordered_first(node: Node, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
 
 
 def largest(node: Node, value: SSAValue) -> int | None:
-    """A number that no element of an integer value exceeds; None if there is none.
+    """An upper bound of the elements of an integer value; None if none is known.
 
-    It follows sizes through the few operations that read them: Shape, Size and what moves numbers.
+    It follows sizes through the few operations that read them: Shape, Size and movements.
     """
     known = node.graph.known(value)
     if known is not None:
@@ -80,7 +82,7 @@ def largest(node: Node, value: SSAValue) -> int | None:
 
 
 def depends(node: Node, operand: int) -> NotConstantError:
-    """An error for a node that cannot read an operand whose size depends on values."""
+    """The error for a node that cannot read an operand whose size depends on values."""
     size = node.size(operand)
     assert size is not None
     inputs = node.graph.inputs_behind(size.count)
@@ -95,16 +97,16 @@ def depends(node: Node, operand: int) -> NotConstantError:
 
 
 def as_vector(node: Node, value: SSAValue) -> SSAValue:
-    """All elements of a value on one axis."""
+    """All elements of a value along one axis."""
     return node.reshape(value, (prod(nn.shape_of(value)),))
 
 
 def counted(node: Node, count: SSAValue, element: Attribute) -> SSAValue:
-    """A number of elements as a vector of one."""
+    """A number of elements as a vector of one element."""
     return node.reshape(node.cast(count, element), (1,))
 
 
 def only(results: Results) -> SSAValue:
-    """The only result of an importer, which an operation has made."""
+    """The single result of an importer, which must be the result of an operation."""
     assert isinstance(results, SSAValue)
     return results

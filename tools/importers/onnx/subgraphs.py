@@ -1,4 +1,4 @@
-"""Import the graphs inside nodes: branches and the bodies of loops."""
+"""Imports the graphs inside nodes: branches and the bodies of loops."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..errors import NotConstantError, UnsupportedError
 from .node import Held, Listed, Maybe, Names, Node, Value, shape_of
 
 MOST_NODES = 1 << 18
-"""The most nodes of graphs inside nodes, each as often as it is imported."""
+"""The most nodes of nested graphs, each counted as often as it is imported."""
 
 
 def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> list[Held]:
-    """Import a graph inside a node, in the place of the node, and return its outputs.
+    """Import a nested graph in place of its node, and return the graph's outputs.
 
-    given: its inputs. Operations go to the block to which the node adds now.
-    Raises InputError for another number of inputs, and what importing its nodes raises.
+    given: its inputs. Operations go to the block to which the node adds operations.
+    Raises InputError for another number of inputs, and the errors of importing its nodes.
     """
     if len(given) != len(graph.input):
         raise node.bad(f"graph {graph.name!r} has {len(graph.input)} inputs; need {len(given)}")
@@ -38,7 +38,7 @@ def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> lis
         inner.add_weight(tensor)
     names = Names()
     for proto in graph.node:
-        # What a name outside stands for is hidden, as in a loop that is written out.
+        # The outer meanings of these names are hidden, as when a loop is unrolled.
         for name in proto.output:
             inner.values.pop(name, None)
             inner.lists.pop(name, None)
@@ -59,7 +59,7 @@ def tensors(node: Node, values: Sequence[Held], what: str) -> list[SSAValue]:
 
 
 def of_fixed_size(node: Node, value: Value) -> Value:
-    """A value that leaves a region of control flow, which has no room for a size beside it.
+    """A value that leaves a region of control flow, which cannot carry a size with it.
 
     Raises NotConstantError if its size depends on values.
     """
@@ -77,8 +77,10 @@ def text_of(value: Value) -> str:
 
 
 def truth(node: Node, value: Value, what: str) -> bool | None:
-    """Whether a condition holds; None if it depends on inputs. Raises InputError unless it is one
-    boolean."""
+    """The value of a condition; None if it depends on inputs.
+
+    Raises InputError unless it is a single boolean.
+    """
     element = numpy_dtype(nn.element_of(value)) if isinstance(value, SSAValue) else value.dtype
     shape = shape_of(value)
     if element.kind != "b" or any(n != 1 for n in shape):
@@ -88,7 +90,7 @@ def truth(node: Node, value: Value, what: str) -> bool | None:
 
 
 def not_constant(node: Node, what: str, values: Sequence[Value], why: str) -> NotConstantError:
-    """The error for something that has to be known at import, but depends on inputs."""
+    """The error for a value that must be known at import, but depends on inputs."""
     inputs = dict.fromkeys(name for value in values for name in node.graph.inputs_behind(value))
     return NotConstantError(
         f"{node.graph.place}: {node}: {what} depends on inputs ({', '.join(inputs)}), which is not "

@@ -1,4 +1,4 @@
-"""Read the tensors of an ONNX model as arrays, inline or external."""
+"""Reads the tensors of an ONNX model as arrays, inline or external."""
 
 from __future__ import annotations
 
@@ -24,16 +24,17 @@ from ..external_files import file_inside
 Array = NDArray[Any]
 
 MAP_ABOVE_BYTES = 1 << 20
-"""External data larger than this are mapped into memory instead of read."""
+"""External data larger than this is mapped into memory instead of read."""
 
 COPIED_BYTES = 1 << 16
-"""Checks look at the bytes of tensors of at most this many."""
+"""Checks read the bytes of tensors of at most this many bytes."""
 
 SIZE_DIGITS = 18
-"""Digits of a number of bytes. No file is larger, and Python takes long to read more digits."""
+"""The most digits of a number of bytes. No file is larger, and Python parses longer numbers
+slowly."""
 
 SHOWN_LETTERS = 40
-"""The letters of a wrong number that a message shows."""
+"""The most letters of a wrong number in a message."""
 
 
 def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
@@ -54,7 +55,7 @@ def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
 
 _NAMES = {number: name for name, number in onnx.TensorProto.DataType.items()}
 _DTYPES: dict[int, np.dtype[Any]] = {}
-"""The names of ONNX's element types, and the dtypes of those that were asked for."""
+"""The dtypes of ONNX's element types that have been looked up so far."""
 
 
 def dtype_or_none(code: int) -> np.dtype[Any] | None:
@@ -111,9 +112,10 @@ def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tup
 def kind_of_bytes(
     tensor: onnx.TensorProto, given: int
 ) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
-    """The dtype and shape of the array that so many raw bytes of a tensor without data are.
+    """The dtype and shape of the array whose raw bytes were cut out of a tensor. given: their
+    number.
 
-    None if the tensor is damaged, or its bytes are not those of its array.
+    None if the tensor is damaged, or its raw bytes differ from its array's bytes.
     """
     try:
         dtype, shape = tensor_kind(tensor, "")
@@ -126,18 +128,19 @@ def kind_of_bytes(
 
 
 def _is_plain(tensor: onnx.TensorProto, dtype: np.dtype[Any]) -> bool:
-    """Whether a tensor's bytes are those of its array."""
+    """Whether a tensor's bytes equal its array's bytes."""
     return tensor.HasField("raw_data") and _is_stored_plainly(dtype)
 
 
 def _is_stored_plainly(dtype: np.dtype[Any]) -> bool:
-    """Whether raw bytes of a model are those of an array."""
+    """Whether raw bytes in a model equal the bytes of an array."""
     packed = bit_width(dtype) < 8 and dtype != np.bool_
     return not packed and sys.byteorder == "little"
 
 
 def check_length(given: int, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> None:
-    """Raise InputError for another number of stored bytes than a tensor has. what: for messages."""
+    """Raise InputError if the number of stored bytes does not match the shape. what: for
+    messages."""
     wanted = packed_bytes(prod(shape), dtype)
     if given != wanted:
         kind = f"{dtype.name}{list(shape)}"
@@ -145,12 +148,12 @@ def check_length(given: int, dtype: np.dtype[Any], shape: tuple[int, ...], what:
 
 
 def is_external(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor's data are in another file."""
+    """Whether a tensor's data is in another file."""
     return tensor.data_location == onnx.TensorProto.EXTERNAL
 
 
 def packed_bytes(elements: int, dtype: np.dtype[Any]) -> int:
-    """The bytes of elements in a model, which packs those of less than 8 bits."""
+    """The bytes of elements in a model, which packs elements of less than 8 bits."""
     return -(-elements * max(bit_width(dtype), 8 if dtype == np.bool_ else 1) // 8)
 
 
@@ -158,11 +161,11 @@ LISTS = (
     *("float_data", "int32_data", "int64_data", "double_data", "uint64_data"),
     "string_data",
 )
-"""The fields other than raw_data that may hold a tensor's elements. One of all these does."""
+"""The fields other than raw_data that may hold a tensor's elements. Exactly one of all is used."""
 
 
 def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> None:
-    """Raise InputError if a tensor's data are missing, or of another length than its shape.
+    """Raise InputError if a tensor's data is missing, or does not match its shape.
 
     folder, what: as for tensor_array. Reads no external data.
     """
@@ -178,7 +181,7 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
         filled = ["raw_data", *filled]
     if len(filled) > 1:
         raise InputError(f"{what}: elements in {' and '.join(filled)}; need one of them")
-    # The number of elements in a list, or of many bytes, is checked where it becomes an array.
+    # The length of a list, or of many bytes, is checked when it becomes an array.
     if filled == ["raw_data"] and not is_long:
         check_length(len(tensor.raw_data), dtype, shape, what)
 
@@ -186,7 +189,7 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
 def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
     """The size of a tensor's data in bytes, without reading external data.
 
-    folder, what: as for tensor_array. Raises InputError if external data are missing.
+    folder, what: as for tensor_array. Raises InputError if external data is missing.
     """
     dtype = tensor_dtype(tensor.data_type, what)
     if is_external(tensor):
@@ -206,7 +209,8 @@ class _Located(NamedTuple):
 
 
 def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: str) -> _Located:
-    """The place of a tensor's external data. wanted: bytes. Raises InputError without them."""
+    """The place of a tensor's external data. wanted: its bytes. Raises InputError if it is
+    missing."""
     entries = {entry.key: entry.value for entry in tensor.external_data}
     where = entries.get("location", "")
     if folder is None:

@@ -1,4 +1,4 @@
-"""Write a trained model: the ONNX file that was read, with other weights."""
+"""Writes a trained model: the ONNX file that was read, with other weights."""
 
 from __future__ import annotations
 
@@ -23,11 +23,12 @@ MOST_BYTES = 2**31 - 1
 
 
 class TrainedModel:
-    """A model that was read, and is written with trained weights.
+    """A model that was read, to be written with trained weights.
 
-    path: of the .onnx file. first: the states of the program before training that a step changes,
-    by name; all of them must be initialisers of the model's graph, unchanged, for they are what is
-    replaced. Raises InputError for one that is not.
+    path: of the .onnx file. first: the states that a step changes, by name, with their values
+    before training. Each must be an unchanged initialiser of the model's graph, because these are
+    replaced.
+    Raises InputError for a state that is not.
     """
 
     def __init__(self, path: str | os.PathLike[str], first: Mapping[str, Array]) -> None:
@@ -77,7 +78,7 @@ def _same(stored: Array, array: Array) -> bool:
 
 
 def _why(graph: onnx.GraphProto, name: str) -> str:
-    """Why a name is none of an initialiser, where that can be told."""
+    """The reason why a name is not that of an initialiser, if it can be found."""
     if any(each.values.name == name for each in graph.sparse_initializer):
         return ", but a sparse one"
     if any(name in _inner(node) for node in graph.node):

@@ -1,4 +1,5 @@
-"""Run the importer of a user's operator, and name the node and the user's line in its errors."""
+"""Runs the importer of a user's operator. Its errors name the node and the line in the user's
+file."""
 
 from __future__ import annotations
 
@@ -15,10 +16,10 @@ from .node import Importer, Known, Node, Results
 
 
 def users_results(importer: Importer, node: Node) -> Results:
-    """What a user's importer returns for a node.
+    """The results of a user's importer for a node.
 
     Raises InputError for any exception of the importer but MemoryError, and for a return value that
-    is no result. The message names the node, and the line of the user's file.
+    is not a result. The message names the node, and the line of the user's file.
     """
     try:
         results = importer(node)
@@ -37,7 +38,7 @@ def users_results(importer: Importer, node: Node) -> Results:
 
 
 def _described(error: Exception) -> str:
-    """An error with its line in the user's file, and the lines that led there."""
+    """An error with its line in the user's file, and the calls that led there."""
     calls = _users_calls(error)
     if not calls:
         return one_line(error)

@@ -1,4 +1,4 @@
-"""The operators that a model uses, and why abele cannot import some of them."""
+"""The operators that a model uses, and the reasons why abele cannot import some of them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ LISTED = 12
 """The most operators that a message lists."""
 
 Check = Callable[[Node], None]
-"""Raises UnsupportedError for a node whose operator nobody imports."""
+"""Raises UnsupportedError for a node whose operator has no importer."""
 
 
 @dataclass
 class Use:
-    """What a model uses of one operator.
+    """The uses of one operator in a model.
 
-    nodes: their names; those in functions and in graphs of nodes count once. how: where its meaning
-    comes from. reasons: why nodes cannot be imported, with their number.
+    nodes: their names; nodes in functions and in nested graphs count once. how: the source of the
+    operator's meaning. reasons: the reasons why nodes cannot be imported, with the number of nodes.
     """
 
     domain: str
@@ -40,16 +40,17 @@ class Use:
 
     @property
     def supported(self) -> str:
-        """Whether nodes can be imported: "yes", "no", or for how many."""
+        """Whether nodes can be imported: "yes", "no", or the number that can."""
         refused, every = self.reasons.total(), len(self.nodes)
         return "yes" if not refused else "no" if refused == every else f"{every - refused}"
 
 
 def check_operators(nodes: Sequence[Node], check: Check) -> None:
-    """Raise UnsupportedError if nobody imports some operators. It names all of them, with counts.
+    """Raise UnsupportedError if some operators have no importer. The message lists all, with
+    counts.
 
-    Operators of graphs inside nodes are named as well, but refuse a model only where they are
-    imported: a branch that is never taken needs nothing.
+    Operators in nested graphs are listed too, but refuse a model only where they are imported: a
+    branch that is never taken needs no importers.
     """
     first = next(_refused(nodes, check), None)
     if first is None:
@@ -85,7 +86,9 @@ def _refused(nodes: Iterable[Node], check: Check) -> Iterator[tuple[Node, Unsupp
 
 
 def every_node(nodes: Iterable[Node]) -> Iterator[Node]:
-    """The nodes, those of graphs inside them, and those of the model's functions they use, once."""
+    """The nodes, those of nested graphs, and those of the model's functions that they use, each
+    once.
+    """
     seen: set[tuple[str, str, str]] = set()
     pending = list(nodes)[::-1]
     while pending:
@@ -111,10 +114,10 @@ def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: Graph) -> list[N
 
 @dataclass
 class Tolerant:
-    """An import that goes on after a node that cannot be imported.
+    """An import that continues after a node that cannot be imported.
 
-    read: imports a node. types: of values by name, as far as they are known. stand_in: gives a name
-    a value of a type, and returns whether it could. reasons: why nodes were refused, by id().
+    read: imports a node. types: the known types of values, by name. stand_in: gives a name a value
+    of a type, and returns whether it could. reasons: the reasons why nodes were refused, by id().
     """
 
     read: Callable[[Node], None]
@@ -123,12 +126,14 @@ class Tolerant:
     reasons: dict[int, str] = field(default_factory=dict[int, str])
 
     def go_on(self, nodes: Iterable[Node], refused: Mapping[int, str]) -> None:
-        """Import nodes one by one. refused: nodes that are known to be refused, and why."""
+        """Import nodes one by one. refused: the reasons for nodes that are already known to be
+        refused.
+        """
         for node in nodes:
             names = [name for name in node.proto.output if name]
             reason = refused.get(id(node), "")
             if not reason and any(name in node.graph.absent for name in node.proto.input):
-                # Without the types of its operands, nobody can say whether it is supported.
+                # Without the types of its operands, it is unknown whether the node is supported.
                 self._leave_out(node, names)
                 continue
             if not reason:
@@ -141,7 +146,7 @@ class Tolerant:
             self._leave_out(node, names)
 
     def _leave_out(self, node: Node, names: Iterable[str]) -> None:
-        """Results of the declared types for a node that was not imported, or none."""
+        """Give the results of a skipped node their declared types, or no value."""
         for name in names:
             if name not in node.graph.values and not (
                 name in self.types and self.stand_in(node, name, self.types[name])
@@ -152,7 +157,7 @@ class Tolerant:
 def inferred_types(
     model: onnx.ModelProto, nodes: Sequence[Node], graph: Graph
 ) -> dict[str, onnx.TypeProto]:
-    """The types that ONNX infers for the model's values, with the sizes that inputs have now."""
+    """The types that ONNX infers for the model's values, given the present sizes of inputs."""
     copy = light_copy(model, nodes)
     for value in copy.graph.input:
         known = graph.values.get(value.name)
@@ -170,7 +175,7 @@ def inferred_types(
 
 
 def reason_of(node: Node, error: InputError) -> str:
-    """The message of an error about a node, without what names the node."""
+    """The message of an error about a node, without the node's name."""
     text = str(error).removeprefix(f"{node.graph.place}: ")
     for known in (f"node {node.name!r}: operator {node.meaning()}: ", f"{node}: "):
         text = text.removeprefix(known)

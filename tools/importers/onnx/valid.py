@@ -1,4 +1,4 @@
-"""Check a model against ONNX's own rules, and name the node that breaks one."""
+"""Checks a model against ONNX's own rules, and names the node that breaks one."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ LENIENT = "--lenient skips this check"
 """The end of messages about rules that lenient imports do not check."""
 
 CHECKED_BYTES = 1 << 12
-"""Weights with more bytes are not copied for ONNX's checker. It gets inputs of their types."""
+"""Weights with more bytes become inputs in the copy for ONNX's checker, so that they are not
+copied.
+"""
 
 _TAG = "abele-node-"
-"""The names of nodes in the copy that is checked. Models may use a name twice, or none."""
+"""The prefix of node names in the copy that is checked. Models may use a name twice, or none."""
 
 _TAGGED = re.compile(rf"{_TAG}(\d+)-")
 _IN_CONTEXT = re.compile(rf"name: {_TAGGED.pattern}", re.IGNORECASE)
@@ -33,10 +35,10 @@ _NO_OUTPUT = re.compile(r"Graph output '(.*)' is not an output of any node", re.
 _UNKNOWN = re.compile(r"topologically sorted, however input '(.*)' of node", re.DOTALL)
 
 INTERNAL = "__"
-"""ONNX lets attributes with this beginning through, unchecked."""
+"""The prefix of attributes that ONNX does not check."""
 
 LISTED = 12
-"""The number of attributes that a message lists."""
+"""The most attributes that a message lists."""
 
 
 def check_valid(
@@ -47,8 +49,8 @@ def check_valid(
     nodes: those of the model's graph, in order. own: the operators of ai.onnx that abele imports.
     The rules are those of onnx.checker: the number of a node's operands and results, the names and
     kinds of its attributes, the order of nodes, and the fields of graphs and tensors. Two things
-    are free: operators that only users' importers know, and the types of outputs, which abele
-    infers where they are missing.
+    are exempt: operators that only users' importers know, and missing types of outputs, which abele
+    infers.
     """
     for node in nodes:
         check_node(node, own)
@@ -76,7 +78,7 @@ def _schema(node: Node) -> defs.OpSchema | None:
 def check_node(node: Node, own: Collection[str]) -> None:
     """Raise InputError for a node with wrong operands, results or attributes.
 
-    own: as for check_valid. The checker's own messages do not say what is allowed.
+    own: as for check_valid. Unlike the checker's own messages, these say what is allowed.
     """
     schema = _schema(node)
     if schema is None:
@@ -159,7 +161,7 @@ def _check_input(value: onnx.ValueInfoProto, graph: Graph) -> None:
 
 
 def _check_weights(proto: onnx.ModelProto, graph: Graph) -> None:
-    """Check the weights that the checker does not see."""
+    """Check the weights that are not in the checker's copy."""
     inputs = {value.name for value in proto.graph.input}
     seen: set[str] = set()
     for tensor in proto.graph.initializer:
@@ -184,7 +186,7 @@ def _check_weights(proto: onnx.ModelProto, graph: Graph) -> None:
 def light_copy(proto: onnx.ModelProto, nodes: Sequence[Node]) -> onnx.ModelProto:
     """The model without its large weights, and without external data. nodes: those of its graph.
 
-    The checker gets the model as bytes, so each weight would be copied twice.
+    The checker gets the model as bytes, so each weight would otherwise be copied twice.
     """
     copy = onnx.ModelProto(ir_version=proto.ir_version)
     copy.opset_import.extend(proto.opset_import)
@@ -244,14 +246,15 @@ def _tensors(
 
 
 def _is_large(tensor: onnx.TensorProto) -> bool:
-    # ByteSize would write the tensor to count its bytes. Of a list, each element takes one or more.
+    # ByteSize would serialise the tensor to count its bytes. Each element of a list takes at least
+    # one.
     dtype = dtype_or_none(tensor.data_type)
     bits = 8 if dtype is None else dtype.itemsize * 8
     return is_external(tensor) or prod(tensor.dims) * bits > 8 * CHECKED_BYTES
 
 
 def _large_constant(node: Node) -> onnx.TensorProto | None:
-    """The tensor of a Constant that is large, and well formed otherwise."""
+    """The tensor of a Constant that is large and otherwise well formed."""
     attributes = node.proto.attribute
     if node.operator != "Constant" or node.domain != "ai.onnx":
         return None
@@ -266,13 +269,13 @@ def _large_constant(node: Node) -> onnx.TensorProto | None:
 
 
 def _named(text: str, graph: Graph, nodes: Sequence[Node], outside: set[str]) -> InputError:
-    """The checker's error as one about the node that breaks the rule.
+    """The checker's error, turned into an error about the node that breaks the rule.
 
-    outside: the values of the model's graph, which are outside of the graphs of its nodes.
+    outside: the values of the model's graph, which nested graphs may read.
     """
     problem, *contexts = text.split("\n\n==> Context")
     problem = " ".join(problem.split()).rstrip(".")
-    # The last context is the outermost one: a node of the graph, not of a graph inside it.
+    # The last context is the outermost one: a node of the model's graph.
     tags = _IN_CONTEXT.findall(" ".join([problem, *contexts]))
     node = nodes[int(tags[-1])] if tags else None
     twice, unknown = _MADE_TWICE.search(problem), _UNKNOWN.search(problem)

@@ -1,4 +1,4 @@
-"""Check the size of a model's weights before any of their bytes are read."""
+"""Checks the size of a model's weights before any of their bytes are read."""
 
 from __future__ import annotations
 

@@ -9,7 +9,8 @@ from ....dialects import nn
 from .node import Node
 
 MOST_PADDING = 1 << 24
-"""An average counts the elements under each place of its window, padding included."""
+"""The most padding of an average, which counts the elements under each position, padding
+included."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Window:
 
 
 _MOST_SHOWN = 16
-"""Sizes of a window that a message shows, at most. A damaged attribute may have any number."""
+"""The most sizes of a window in a message. A damaged attribute may have any number."""
 
 
 def window_attributes(node: Node, size: Sequence[int]) -> Window:
@@ -65,6 +66,6 @@ def explicit_pads(node: Node, rank: int) -> tuple[list[int], list[int]]:
 
 
 def same_pads(total: Sequence[int], *, upper: bool) -> tuple[list[int], list[int]]:
-    """Padding split between both ends. upper: the odd element goes to the end."""
+    """Padding split between both ends. upper: whether the odd element goes to the end."""
     small, large = [n // 2 for n in total], [n - n // 2 for n in total]
     return (small, large) if upper else (large, small)
