@@ -64,7 +64,7 @@ def pareto(choices: Iterable[Choice], bound: int, terms: Terms = FREE) -> tuple[
 
 
 def pareto_rows(cycles: NDArray[np.float64], size: NDArray[np.integer]) -> NDArray[np.int64]:
-    """The rows of candidates that no other beats in both cycles and size, smallest first."""
+    """The candidates that no other candidate beats in both cycles and size, smallest first."""
     order = np.lexsort((cycles, size))
     sorted_cycles = cycles[order]
     before = np.minimum.accumulate(np.r_[np.inf, sorted_cycles])[:-1]

@@ -130,7 +130,7 @@ def register_operator(domain: str, name: str, importer: Importer, owner: str) ->
 
 
 def _own_importer(node: Node) -> Importer | None:
-    """The importer of abele for a node's operator. Users may replace those of onnxruntime's domain."""
+    """The importer of abele for a node's operator. Users may replace onnxruntime's operators."""
     if node.domain == CONTRIBUTED_DOMAIN and _users_importer(node) is not None:
         return None
     return DOMAINS.get(node.domain, {}).get(node.operator)
