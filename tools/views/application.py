@@ -1,4 +1,4 @@
-"""Applications of typer, whose wrong usage is reported in the form of abele's other errors."""
+"""Applications of typer that report wrong usage in the form of abele's other errors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STYLE: dict[str, Any] = {
 """The options of typer that all applications share."""
 
 _UsageError: Any = typer.BadParameter.__base__
-"""What typer raises for wrong usage: an option or a command that does not exist, a bad value."""
+"""The class of typer's errors for wrong usage: an unknown option or command, or a bad value."""
 
 
 def run_application(application: typer.Typer) -> NoReturn:

@@ -1,4 +1,4 @@
-"""What tables and pictures call the layers of a network."""
+"""The names of a network's layers in tables and pictures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import onnx
 
 NUMBER = re.compile(r"n?[0-9]+")
-"""A name that says nothing about a layer."""
+"""Matches names without meaning: a number, such as "n4"."""
 
 OF_WEIGHT = re.compile(r"(?:[._/](?:w|b|weight|kernel|bias))?(?:_[0-9]+)?$")
 DEVICE = re.compile(r"^[cg]pu_[0-9]+/")
@@ -22,7 +22,7 @@ DEVICE = re.compile(r"^[cg]pu_[0-9]+/")
 def telling_names(model: onnx.ModelProto) -> dict[str, str]:
     """Names for numbered nodes: the name of their weights, or else their operator with a counter.
 
-    n4, a Conv that reads gpu_0/conv1_w_0: conv1        n9, the second of all MaxPools: maxpool2
+    n4, a Conv that reads gpu_0/conv1_w_0: conv1        n9, the second MaxPool: maxpool2
     """
     stored = {each.name for each in model.graph.initializer}
     taken = {node.name for node in model.graph.node}
@@ -35,7 +35,7 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
         seen[kind] = seen.get(kind, 0) + 1
         weights = [each for each in node.input[1:] if each in stored]
         name = OF_WEIGHT.sub("", DEVICE.sub("", weights[0]), count=1) if weights else ""
-        # The statistics of a normalisation are only numbered too.
+        # The statistics of a normalisation are only numbered, too.
         if not name or name in taken:
             name = f"{kind}{seen[kind]}"
         if name not in taken:
@@ -63,7 +63,7 @@ def names_in(model: Model | Program) -> dict[str, str]:
 
 
 def layer_name(nodes: Sequence[str], names: Mapping[str, str]) -> str:
-    """What to call an operation that was made from these nodes.
+    """The name that is shown for an operation made from these nodes.
 
     A step of a node's lowering, "conv1/product", is left out beside the node itself. names: other
     names for some nodes.

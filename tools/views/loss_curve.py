@@ -15,7 +15,7 @@ from ..driver.trainer import Row
 from .figure import new_figure
 
 SUFFIXES = (".csv", ".png")
-"""How the names of curves may end."""
+"""The suffixes of the files that a curve can be written to."""
 
 
 def check_curve(path: Path) -> None:
@@ -27,7 +27,8 @@ def check_curve(path: Path) -> None:
 
 
 def write_curve(path: Path, rows: Sequence[Row]) -> None:
-    """Write what is known of each step; the end of the path says how. Raises InputError."""
+    """Write the known figures of each step, in the format of the path's suffix. Raises
+    InputError."""
     if path.suffix == ".png":
         _draw(path, rows)
     else:
@@ -35,7 +36,7 @@ def write_curve(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _columns(rows: Sequence[Row]) -> dict[str, list[float | None]]:
-    """The columns that hold something, by name."""
+    """The columns that have a value for some step, by name."""
     figures = [row.figures for row in rows]
     columns: dict[str, list[float | None]] = {
         "step": [row.step for row in rows],
@@ -63,7 +64,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _draw(path: Path, rows: Sequence[Row]) -> None:
-    """Losses against steps, and below them what validation found."""
+    """Draw losses against steps, and below them accuracy and AUC."""
     columns = _columns(rows)
     shares = [name for name in ("accuracy", "auc") if name in columns]
     figure = new_figure(figsize=(9, 6 if shares else 4), layout="constrained")
@@ -90,6 +91,6 @@ def _draw(path: Path, rows: Sequence[Row]) -> None:
 def _points(
     columns: dict[str, list[float | None]], name: str
 ) -> tuple[list[float | None], list[float]]:
-    """The steps of which a column has a value, and these values."""
+    """The steps for which a column has a value, and these values."""
     pairs = [(s, v) for s, v in zip(columns["step"], columns[name], strict=True) if v is not None]
     return [step for step, _ in pairs], [value for _, value in pairs]

@@ -46,12 +46,12 @@ def description(name: str, passes: Mapping[str, PassEntry]) -> str:
 
 
 def first_sentence(each: type[ModulePass]) -> str:
-    """What a pass does, in one sentence; "" for a pass without a docstring."""
+    """The first sentence of a pass's docstring; "" for a pass without a docstring."""
     paragraph = " ".join(_document(each).partition("\n\n")[0].split())
     return re.split(r"(?<=\.)\s", paragraph)[0]
 
 
 def _document(each: type[ModulePass]) -> str:
-    """The docstring of a pass, or "". Without one, a dataclass has its signature as docstring."""
+    """The docstring of a pass, or "". A dataclass without a docstring has its signature instead."""
     text = inspect.cleandoc(vars(each).get("__doc__") or "")
     return "" if text.startswith(f"{each.__name__}(") else text

@@ -1,4 +1,4 @@
-"""What a long command is doing: a line that changes, or a line for each step with its time."""
+"""The progress of a long command: a changing line, or a line for each step with its time."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def progress(
     """A function that shows a step of the work on standard error.
 
     It shows one changing line on a terminal, and nothing elsewhere. verbose: one line for each step
-    instead, with its seconds, and what a pass does. passes: the passes that steps may name.
+    instead, with its seconds, and the summary of a pass. passes: the passes that steps may name.
     """
     if verbose:
         steps = _Steps(passes)
@@ -57,7 +57,7 @@ class _Steps:
         self.start = self.last = perf_counter()
 
     def begin(self, step: str) -> None:
-        """End the step before, and begin a step. The first word of a pass's step is its name."""
+        """End the previous step, and begin a step. The first word of a pass's step is its name."""
         now = perf_counter()
         if self.step:
             self._write(now - self.last, self.step)

@@ -13,8 +13,10 @@ from .user_errors import user_errors
 
 
 def script(function: Callable[..., None]) -> typer.Typer:
-    """The application whose options are a function's parameters, with errors as commands report
-    them."""
+    """The application whose options are the parameters of a function.
+
+    Reports errors in the same form as commands.
+    """
 
     @wraps(function)
     def reported(*args: object, **given: object) -> None:

@@ -21,9 +21,9 @@ def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()
 
 
 def figure_table(title: str, columns: Iterable[str], text: Collection[str] = ()) -> Table:
-    """An empty table of figures, which stand at the right of their columns.
+    """An empty table of figures, aligned to the right.
 
-    text: the columns that hold words, which stand at the left and are not broken.
+    text: the columns of words, which are aligned to the left and not broken.
     """
     table = Table(title=title, title_justify="left")
     for name in columns:

@@ -1,7 +1,7 @@
-"""Standard output and standard error as terminals that show text as it is.
+"""Standard output and standard error as terminals that show text unchanged.
 
-rich reads markup such as `[bold]` in every text that it prints: in tables, titles and lines that
-change. Names in programs contain brackets, too. So commands print only by what is here: a test
+rich reads markup such as `[bold]` in every text that it prints: in tables, titles and changing
+lines. Names in programs contain brackets, too. So commands print only through this module: a test
 fails for any other console.
 """
 
@@ -22,7 +22,7 @@ from rich.text import Text
 from ..driver.shown_text import shown
 
 NARROWEST = 160
-"""Columns of a table that goes to a pipe or a file."""
+"""The width, in columns, of a table in a pipe or a file."""
 
 
 class Terminal(Console):
@@ -34,7 +34,7 @@ class Terminal(Console):
         super().__init__(file=file, width=width, stderr=stderr, markup=False, emoji=False)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text to print. rich calls this for every cell, title and argument."""
+        """The text to print. rich calls this method for every cell, title and argument."""
         return super().render_str(shown(text), **_plain(options))
 
     def print(self, *objects: Any, **options: Any) -> None:
@@ -42,7 +42,7 @@ class Terminal(Console):
         super().print(*objects, **_plain(options))
 
     def status(self, status: Any, **options: Any) -> Status:
-        """A line that changes. Use `changing_line`: what this returns reads markup."""
+        """A changing line that reads markup: use `changing_line` instead."""
         raise NotImplementedError("use changing_line")
 
 
@@ -66,7 +66,7 @@ def wide_enough(table: Table) -> Terminal:
 
 @contextmanager
 def changing_line() -> Generator[Callable[[str], None]]:
-    """A function that shows a line on standard error in place of the last one.
+    """A function that shows a line on standard error in place of the last line.
 
     It shows nothing unless standard error is a terminal.
     """
@@ -81,9 +81,9 @@ def changing_line() -> Generator[Callable[[str], None]]:
 
 @dataclass(frozen=True)
 class Bar:
-    """A bar that shows how much of some work is done.
+    """A bar that shows the progress of some work.
 
-    advance: shows how many parts are done, and a few words. line: prints a line that stays.
+    advance: takes the number of finished parts, and a few words. line: prints a line that stays.
     """
 
     advance: Callable[[int, str], None]
@@ -92,7 +92,7 @@ class Bar:
 
 @contextmanager
 def counting_bar(total: int) -> Generator[Bar]:
-    """A bar on standard error, for work of some parts. Lines are printed above it.
+    """A bar on standard error, for work with `total` parts. Lines are printed above it.
 
     Unless standard error is a terminal, there is no bar, and lines go to standard output.
     """
@@ -104,7 +104,7 @@ def counting_bar(total: int) -> Generator[Bar]:
         MofNCompleteColumn(),
         BarColumn(),
         TimeRemainingColumn(),
-        # Without markup, words are shown as they are.
+        # Without markup, words are shown unchanged.
         TextColumn("{task.description}", markup=False),
     )
     with Progress(*columns, console=terminal) as progress:
@@ -118,5 +118,5 @@ def counting_bar(total: int) -> Generator[Bar]:
 
 def _plain_line(line: str) -> None:
     sys.stdout.write(f"{shown(line)}\n")
-    # Whoever reads a pipe wants to see how training goes on.
+    # A reader of a pipe wants to see the progress of training.
     sys.stdout.flush()

@@ -21,11 +21,13 @@ from ...ir.provenance import place
 from ..driver.executable import MACHINE, Executable
 
 MOST_EXECUTIONS = 10_000
-"""Executions of supersteps in a trace. Longer traces open slowly; the last turns of loops go."""
+"""The most executions of supersteps in a trace. Longer traces open slowly; the last iterations of
+loops are left out.
+"""
 
 PROCESS = 1
 STEPS = 1
-"""The row of the supersteps and their phases. The rows after it are for operations."""
+"""The row of the supersteps and their phases. The later rows are for operations."""
 
 EXCHANGE, COMPUTE = "exchange", "compute"
 
@@ -37,8 +39,8 @@ def trace_text(exe: Executable) -> str:
 
     A superstep is a slice with slices for its phases: sync, exchange, compute. The operations of a
     phase run on different tiles at the same time, so each has its own row; its slice is as long as
-    the tile needs that is busy longest with it. Times follow from the cycles that the price of the
-    program counts, and from the target's clock.
+    the time of the tile that is busy longest with it. Times are the cycles in the program's price,
+    divided by the target's clock.
     """
     trace = _Trace.of(exe)
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace.events())
@@ -125,12 +127,12 @@ class _Trace:
     def _operation(
         self, each: OperationPrice, row: int, exchange: int, compute: int, end: int
     ) -> Iterator[Event]:
-        """The slices of an operation on the tile that it keeps longest.
+        """The slices of an operation on its busiest tile.
 
-        exchange, compute: when the busiest tile of the superstep begins either. end: of the
+        exchange, compute: the start of each phase on the superstep's busiest tile. end: of the
         superstep.
         """
-        # Another tile may compute while the busiest one still exchanges, and the other way round.
+        # A tile may compute while the busiest tile still exchanges, and vice versa.
         compute = max(exchange + each.exchange_cycles, min(compute, end - each.compute_cycles))
         name = f"{each.node or each.writes}: {each.operation}"
         more = {

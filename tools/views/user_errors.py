@@ -44,7 +44,7 @@ TRACEBACK = "ABELE_TRACEBACK"
 
 @dataclass
 class ErrorContext:
-    """What messages need to know.
+    """The context that messages need.
 
     text: the path of the IR file or program file that is read; "" if there is none. model: the file
     that is compiled or run, for commands that messages suggest.
@@ -66,7 +66,7 @@ class ErrorContext:
 
 
 def text_in(model: str) -> str:
-    """The path of a model that is text or a program file; "" for one that an importer reads."""
+    """The path of a model that is text or a program file; "" for a model that an importer reads."""
     return model if model.endswith((".mlir", PROGRAM_FILE)) else ""
 
 
@@ -75,8 +75,8 @@ def user_errors(text: str = "", model: str = "MODEL") -> Generator[ErrorContext]
     """Turn users' errors into one message and an exit code; let abele's own bugs through.
 
     text: the path of the IR file or program file that is read, if any. Such a file can hold any
-    program that verifies. If it makes a pass or the machine raise, the file is to blame. model: the
-    file that is compiled or run.
+    verified program. If a pass or the machine raises an error for it, the file is to blame.
+    model: the file that is compiled or run.
     """
     context = ErrorContext(text, model)
     with _reporting(context):
@@ -130,7 +130,7 @@ def fail(code: int, message: str) -> NoReturn:
 
 
 def print_error_line(message: str) -> None:
-    """Write a message to standard error, which begins in colour on a terminal.
+    """Write a message to standard error, with its first word in colour on a terminal.
 
     Leaves out the middle of lines that are too long to read.
     """
@@ -176,11 +176,11 @@ TOO_MANY_DIGITS = "for integer string conversion"
 """A part of Python's message for an integer of thousands of digits."""
 
 STUMBLES = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-"""What a pass or the machine may raise for text that verifies but makes no sense."""
+"""Errors of a pass or the machine for text that verifies but makes no sense."""
 
 
 def _is_users(error: Exception, extensions: Extensions) -> bool:
-    """Whether users' code is at fault: their pass, or a function of theirs in another pass."""
+    """Whether users' code is at fault: their pass, or their function in another pass."""
     step = failed_step(error)
     return bool(extensions.traceback(error)) or (
         step is not None and extensions.provides(step.current)

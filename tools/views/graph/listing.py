@@ -10,10 +10,11 @@ from ....backends.graph import Graph, Link, VertexSet
 
 
 def graph_summary(graph: Graph) -> Table:
-    """What every compute set and all of them have: vertices, edges that end there, connections.
+    """A table of the vertices, the incoming edges and the connections of each compute set, and
+    totals.
 
     A step of training also has the phase of each compute set, and a row for each phase.
-    "loop edges" are those from one iteration of a loop to the next, which "edges" leaves out.
+    "loop edges" are edges from one iteration of a loop to the next; "edges" leaves them out.
     """
     table = Table(
         caption="loop edges: from one iteration of a loop to the next; not counted in edges",

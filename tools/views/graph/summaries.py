@@ -59,7 +59,8 @@ def link_table(graph: Graph, loops: bool) -> Table:
 def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
     """Every compute set: its vertices, the edges that end there, and the price of its superstep.
 
-    Leaves out edges round loops. cycles are those of one execution; times counts executions.
+    Leaves out edges between iterations of a loop. cycles are those of one execution; times counts
+    executions.
     """
     count = len(graph.compute_sets)
     of = np.array([each.compute_set for each in graph.sets], np.int64)
@@ -93,7 +94,7 @@ def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
 
 
 def traffic_table(graph: Graph) -> Table:
-    """All pairs of compute sets of which one reads the other's results: edges and bytes.
+    """All pairs of a compute set and a reader of its results: edges and bytes.
 
     A query would take minutes to join the edges for this.
     """

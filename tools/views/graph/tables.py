@@ -46,7 +46,7 @@ def vertex_pieces(graph: Graph) -> Iterator[tuple[Piece, Mapping[str, list[str]]
 
 
 def edge_pieces(graph: Graph, loops: bool) -> Iterator[tuple[Piece, Mapping[str, list[str]]]]:
-    """The edges, link by link, in pieces with about as many rows each.
+    """The edges, link by link, in pieces of similar numbers of rows.
 
     Edges of short links share a piece, because small row groups are slow to read.
     """

@@ -1,1 +1,1 @@
-"""What the planner chose for each operator, why, and the alternatives."""
+"""The planner's choice for each operator, the reason, and the alternatives."""

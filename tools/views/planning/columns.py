@@ -22,11 +22,12 @@ BORDER = 3
 
 @dataclass(frozen=True)
 class Column(Generic[Row]):
-    """One column.
+    """A column of a table.
 
-    value: a row's figure, for CSV. text: how the table shows it; None for the value itself. keep:
-    columns with the lowest number go first where a terminal is too narrow. fold: the width in
-    characters down to which the column may be folded; 0 for a number, which is never folded.
+    value: a row's figure, for CSV. text: the text of a row's cell; None to show the value.
+    keep: columns with the lowest number are hidden first where a terminal is too narrow. fold: the
+    width in characters down to which the column may be folded; 0 for a number, which is never
+    folded.
     """
 
     name: str
@@ -36,7 +37,7 @@ class Column(Generic[Row]):
     fold: int = 0
 
     def cell(self, row: Row) -> str:
-        """What the table shows for a row."""
+        """The text of this column's cell in a row."""
         return str(self.value(row)) if self.text is None else self.text(row)
 
 

@@ -1,4 +1,4 @@
-"""The figures of one operator's plan: phases, bytes, utilisation, and what limits it."""
+"""The figures of one operator's plan: phases, bytes, utilisation, and its limit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ UNITS_ALONG = {"amp": "out_channels", "swapped": "field"}
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The best plan with another split. slower: by what share of the cycles."""
+    """The best plan with another split. slower: its extra cycles, as a share of the chosen
+    plan's."""
 
     plan: Plan
     cycles: float
@@ -51,8 +52,8 @@ class OperatorPlan:
     that merges partials, with its exchange and sync.
     limit_bytes: the limit for temporary_bytes. utilisation: the share of the peak of all tiles that
     the operator reaches; `peak` names what is compared: MACs, bytes through the vector units, or
-    bytes over the exchange. limited_by: in words.
-    phase: of a step of training; forward in any other program.
+    bytes over the exchange. limited_by: the limit, in words.
+    phase: the phase of a step of training; forward in any other program.
     """
 
     node: str
@@ -83,7 +84,8 @@ class OperatorPlan:
 
     @property
     def split(self) -> str:
-        """The parts of the dimensions that are split, and the steps: "m=4 n=32, k in 8 round n"."""
+        """The parts of the dimensions that are split, and the steps: "m=4 n=32, k in 8 around
+        n"."""
         return split_text(self.dims, self.plan)
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,11 +196,11 @@ def _utilisation(problem: Problem, choice: Choice, target: Target) -> tuple[floa
     return (taken + result) / (machine * target.vector.vector_bytes), "vector"
 
 
-# What limits it
+# Limits
 
 
 def _limited_by(question: Question, choice: Choice, given: bool) -> str:
-    """What keeps an operator from being faster: a constraint, memory, or its largest phase."""
+    """The limit of an operator's speed, in words: a constraint, memory, or its largest phase."""
     kept = _kept_away(question, choice, given)
     if kept:
         return kept
@@ -218,7 +220,8 @@ def _limited_by(question: Question, choice: Choice, given: bool) -> str:
 
 
 def _kept_away(question: Question, choice: Choice, given: bool) -> str:
-    """What rules out a faster plan; "" if nothing does."""
+    """The constraint or the shortage of memory that rules out a faster plan; "" if there is
+    none."""
     problem, usable = question.problem, question.target.usable_bytes_per_tile
     limit = problem.terms.temporary_bytes
     if limit is not None and choice.temporary_bytes > limit > 0:
@@ -240,7 +243,7 @@ def _kept_away(question: Question, choice: Choice, given: bool) -> str:
 
 
 def _fastest(question: Question) -> Choice:
-    """The fastest plan, in one step unless steps were asked for."""
+    """The fastest plan, in one step unless the question asks for several."""
     return plans(question, in_time=False)[0]
 
 

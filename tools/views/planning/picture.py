@@ -36,7 +36,7 @@ def draw_trade_offs(found: TradeOffs, path: Path) -> None:
         axes.set_xlabel(f"{name.replace('_', ' ')} of the fullest tile")
         axes.set_yscale("log")
         sizes = [getattr(c, name) for c in found.choices]
-        # Zero bytes have a place, too, left of the smallest number.
+        # Zero bytes have a place, too: left of the smallest number.
         least = min((n for n in sizes if n), default=1)
         axes.set_xscale("symlog", base=2, linthresh=least / 2)
         axes.set_xlim(-least / 16, 1.3 * max(*sizes, 1))

@@ -67,7 +67,7 @@ class ProgramPlan:
 
     @property
     def between_cycles(self) -> float:
-        """Cycles of a run outside of operators, such as copies of what loops carry."""
+        """Cycles of a run outside of operators, such as copies of values that loops carry."""
         return self.cycles - sum(each.times * each.cycles for each in self.operators)
 
     @property
@@ -102,7 +102,7 @@ class ProgramPlan:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A planned program, which answers questions about single operators.
+    """A planned program, with methods that return the plans of single operators.
 
     names: other names for some nodes, which tables show.
     """
@@ -124,7 +124,7 @@ class PlannedModel:
         return names[name]
 
     def trade_offs(self, op: Operation) -> TradeOffs:
-        """What else the planner could have chosen for an operation."""
+        """The plans that the planner could have chosen for an operation."""
         question, chosen = self.questions[op], self.choices[op]
         every = (chosen, *(each for each in traded(question) if each.plan != chosen.plan))
         return TradeOffs(
@@ -143,7 +143,7 @@ class TradeOffs:
 
     @property
     def pareto(self) -> tuple[Choice, ...]:
-        """The plans that no other beats in cycles, resident and temporary bytes together."""
+        """The plans that no other plan beats in cycles, resident and temporary bytes together."""
 
         def figures_of(c: Choice) -> tuple[float, int, int]:
             return c.cycles, c.resident_bytes, c.temporary_bytes

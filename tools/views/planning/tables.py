@@ -69,7 +69,7 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
 
 
 def operator_columns(plan: ProgramPlan) -> tuple[Column[OperatorPlan], ...]:
-    """All columns; without phases for a program that is no step of training."""
+    """All columns; without phases for a program that is not a step of training."""
     return tuple(each for each in OPERATOR_COLUMNS if each.name != PHASE or plan.phases)
 
 
@@ -89,7 +89,7 @@ class Alternative:
 
 
 CHOSEN = ""
-"""The column that marks the chosen plan has no heading."""
+"""The heading of the column that marks the chosen plan: none."""
 
 ALTERNATIVE_COLUMNS: tuple[Column[Alternative], ...] = (
     Column("split", lambda each: split_text(each.dims, each.choice.plan), keep=8, fold=14),
@@ -169,7 +169,7 @@ def _columns(
 
 
 def _totals(node: str, phase: str, operators: Sequence[OperatorPlan]) -> dict[str, str]:
-    """The cycles that some operators take in a run."""
+    """The cells of a row with the cycles of some operators in a run."""
 
     def total(name: str) -> str:
         return f"{sum(each.times * getattr(each, name) for each in operators):,.0f}"

@@ -1,1 +1,1 @@
-"""The report: what a compiled program does, and where its memory and cycles go."""
+"""The report on a compiled program: its operations, and the use of memory and cycles."""

@@ -1,4 +1,4 @@
-"""Blocks of a network that repeat: neighbouring layers that compute the same several times."""
+"""Repeated blocks of a network: neighbouring layers with the same sequence of operations."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from .columns import Table
 
 LONGEST = 256
-"""Layers in a block at most. Assumed: more than those of any network that people write."""
+"""The most layers in a block. Assumed: more than any block of a network has."""
 
 
 @dataclass(frozen=True)
 class Repeat:
-    """A block that runs several times in a row: count times `period` items from `start` on."""
+    """A block that runs several times in a row: `count` times `period` items, from `start` on."""
 
     start: int
     period: int
@@ -32,8 +32,9 @@ class Repeat:
 def repeated_blocks(operations: Table, plans: Table) -> list[list[list[int]]]:
     """The repeated blocks of a program: for each, the operations of every repeat.
 
-    Operations are alike if they have the same kind and phase, and the same dimensions, or, where
-    no plan tells those, the same bytes. A block is made of whole layers.
+    Operations are alike if they have the same kind and phase, and the same dimensions. Operations
+    without a plan have no known dimensions, and are compared by bytes instead. A block is made of
+    whole layers.
     """
     layer, phase = operations["layer"], operations["phase"]
     count = len(layer)
@@ -59,10 +60,10 @@ def repeated_blocks(operations: Table, plans: Table) -> list[list[list[int]]]:
 
 
 def repeats(items: Sequence[Hashable], names: Sequence[str]) -> list[Repeat]:
-    """The repeats in a sequence, from the left, each as long as it can be.
+    """The repeats in a sequence, from left to right, each as long as possible.
 
-    Of blocks that repeat equally often and begin at different items, the one whose names have most
-    in common is taken: a block of a network has its own part in the names.
+    Among blocks that repeat equally often but begin at different items, the block whose names have
+    the longest common prefix is taken: all names within a block of a network share a part.
     """
     numbers: dict[Hashable, int] = {}
     codes = np.array([numbers.setdefault(each, len(numbers)) for each in items], np.int64)
@@ -71,7 +72,7 @@ def repeats(items: Sequence[Hashable], names: Sequence[str]) -> list[Repeat]:
     while at < len(codes):
         periods = range(1, min(LONGEST, (len(codes) - at) // 2) + 1)
         tried = [Repeat(at, period, _count(codes, at, period)) for period in periods]
-        # The longest stretch; of equal ones, the shortest block.
+        # The longest stretch; among equal stretches, the shortest block.
         best = max(tried, key=lambda each: (_stretch(each), -each.period), default=None)
         if best is None or best.count < 2:
             at += 1
@@ -91,7 +92,8 @@ def _stretch(each: Repeat) -> int:
 
 
 def _count(codes: NDArray[np.int64], start: int, period: int) -> int:
-    """How often the block at `start` runs in a row; 0 if the sequence ends before it does."""
+    """The number of times that the block at `start` runs in a row; 0 if the sequence is too
+    short."""
     if start + period > len(codes):
         return 0
     if start + period == len(codes) or codes[start] != codes[start + period]:
@@ -102,7 +104,7 @@ def _count(codes: NDArray[np.int64], start: int, period: int) -> int:
 
 
 def _in_common(names: Sequence[str], each: Repeat) -> int:
-    """Letters at the beginning that the names within each block share, over all blocks."""
+    """The length of the common prefix of the names within a block, summed over all blocks."""
     starts = range(each.start, each.stop, each.period)
     blocks = (zip(*names[start : start + each.period], strict=False) for start in starts)
     return sum(sum(1 for _ in takewhile(_all_equal, block)) for block in blocks)

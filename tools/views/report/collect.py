@@ -55,7 +55,7 @@ from .tree import tree_table
 from .vertices import MOST_VERTICES, vertex_tables
 
 MOST_NODES = 20_000
-"""Operations of a level that is written as ONNX. Assumed: more than a viewer can draw."""
+"""The most operations of a level that is written as ONNX. Assumed: more than a viewer can draw."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,8 +63,8 @@ class Report:
     """The data of a report.
 
     program: facts of the whole program by name, as report.json has them. tables: by name, with the
-    columns of the schema. absent: for each view that lacks data, which and why. nodes: which
-    operation everything belongs to; None if the report was read from a folder.
+    columns of the schema. absent: for each view that lacks data, the missing data and the reason.
+    nodes: the operation of each part of the program; None if the report was read from a folder.
     """
 
     program: Mapping[str, Any]
@@ -91,7 +91,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
     placed = {name: v for name, v in variables.items() if isinstance(v, VariableOp)}
     of_steps = tiles_of_steps(steps)
     tables: dict[str, Table] = {"parts": part_table(steps, nodes, variables)}
-    # All operations have their numbers once every part and variable was looked at.
+    # All operations have their numbers once every part and variable has been looked up.
     tables |= _memory_tables(memory, module, placed, steps, of_steps, nodes)
     tables |= {
         "superstep_tiles": superstep_tile_table(of_steps),
@@ -164,7 +164,7 @@ def _readers(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[str, int]:
 def _link_table(
     steps: tuple[StepCharge, ...], nodes: Nodes, placed: Mapping[str, VariableOp]
 ) -> Table:
-    """The values that operations make for each other; what a loop carries round is one as well."""
+    """The values that pass from operation to operation, including values that a loop carries."""
     numbers = {name: k for k, name in enumerate(placed)}
     parts = [(nodes.operation(each.op), each.op) for step in steps for each in step.operations]
     writers: dict[str, dict[int, None]] = {}
@@ -192,7 +192,7 @@ def _link_table(
 
 
 def _dearest_vertices(steps: tuple[StepCharge, ...], nodes: Nodes) -> dict[int, VerticesOp]:
-    """The vertex set of each operation that computes longest."""
+    """The vertex set with the longest compute of each operation."""
     found: dict[int, tuple[int, VerticesOp]] = {}
     for step in steps:
         for each in step.operations:
@@ -224,7 +224,7 @@ def _pass_table(exe: Executable) -> Table:
 
 
 def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
-    """What became of each node. modules: by level."""
+    """The number of operations at each level that came from each node. modules: by level."""
     counts = counted(nodes, modules)
     order: dict[str, None] = {}
     for level in counts.values():
@@ -300,7 +300,7 @@ def _program(
 
 
 def target_facts(target: Target) -> dict[str, Any]:
-    """What the page says about the machine, and the peaks of its roofline."""
+    """The page's figures of the machine, and the peaks of its roofline."""
     units = target.conv_units("float16", "float32") or target.conv_units("float32", "float32")
     return {
         "name": shown(target.label()),
@@ -316,14 +316,14 @@ def target_facts(target: Target) -> dict[str, Any]:
 
 
 def _without_folder(target: Target) -> str:
-    """How a target is spelled, without the folder of a file that it was read from."""
+    """The name of a target, without the folder of the file that it was read from."""
     if not target.file:
         return target.spelling()
     return target.spelling().replace(os.path.dirname(target.file) + os.sep, "")
 
 
 def _utilisation(planned: tuple[Planned, ...], target: Target, cycles: int) -> float | None:
-    """MACs as a share of what all tiles could do in the cycles of a run; None if unknown."""
+    """MACs as a share of the peak of all tiles in the cycles of a run; None if unknown."""
     if not planned or not cycles:
         return None
     needed = sum(
@@ -335,7 +335,7 @@ def _utilisation(planned: tuple[Planned, ...], target: Target, cycles: int) -> f
 
 
 def _absent(exe: Executable) -> dict[str, str]:
-    """The data that views lack, and why."""
+    """The data that each view lacks, and the reason."""
     found: dict[str, str] = {}
     if exe.stages.plans is None:
         found["plans"] = (

@@ -21,27 +21,27 @@ FIGURES = (
     "vertices",
     "tiles_used",
 )
-"""The figures of programs that are compared."""
+"""The compared figures of programs."""
 
 LEAST_SHARED = 0.1
-"""The share of a program's cycles in operations whose nodes the baseline must have as well."""
+"""The minimal share of a program's cycles in operations whose nodes the baseline has as well."""
 
 RETURN = "func.return"
-"""What is left of a program's entry among its operations."""
+"""The kind of the operation that stands for a program's entry in a report."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 SHOWN = 10
-"""Operations in a Markdown summary."""
+"""The number of operations in a Markdown summary."""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A program beside a baseline.
 
-    figures: name, now and before. rows: an operation of either program each, the largest difference
-    in cycles first; operation is -1 where only the baseline has it. note: what keeps them from
-    being alike, "" if nothing does.
+    figures: name, now and before. rows: one operation of either program each, the largest
+    difference in cycles first; operation is -1 where only the baseline has it. note: a difference
+    between the programs that makes their figures hard to compare, "" if there is none.
     """
 
     now: Mapping[str, Any]
@@ -69,7 +69,9 @@ def compared(now: Report, baseline: Report, path: str) -> Comparison:
     mine, theirs = (rows_of(each.tables["operations"]) for each in (now, baseline))
     planned_alike = ("plans" in now.absent) == ("plans" in baseline.absent)
     if not planned_alike:
-        # Vertices tell the split of a part of an operator where the planner's is not known.
+        # The vertices' split is the split of a part of an operator; it serves where the planner's
+        # split is
+        # unknown.
         mine, theirs = ([{**row, "split": ""} for row in rows] for rows in (mine, theirs))
     _check_same_model(mine, theirs, now.program["name"], path)
     waiting = {_key(row): row for row in theirs}
@@ -78,7 +80,7 @@ def compared(now: Report, baseline: Report, path: str) -> Comparison:
     for row in mine:
         other = waiting.pop(_key(row), None)
         for node in _nodes(row) if other is None else ():
-            # Fused in another way: the first node that both have decides.
+            # The two programs fuse differently: the first node that both have decides.
             found = by_node.get((row["phase"], node))
             if found in waiting:
                 other = waiting.pop(found)
@@ -96,7 +98,7 @@ def compared(now: Report, baseline: Report, path: str) -> Comparison:
 
 
 def _check_facts(program: Mapping[str, Any], path: str) -> None:
-    """Raise InputError unless a report has the facts that are compared."""
+    """Raise InputError unless a report has the compared facts."""
     kinds = {**dict.fromkeys(FIGURES, int), "name": str, "target": dict, "fits": bool}
     for name, kind in kinds.items():
         if not isinstance(program.get(name), kind):

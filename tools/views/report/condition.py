@@ -35,7 +35,7 @@ ARITHMETIC: Mapping[str, Callable[[float, float], float]] = {
 }
 
 LONGEST = 1_000
-"""Letters of a condition. Assumed: nobody writes a longer one by hand."""
+"""The most letters of a condition. Assumed: nobody writes a longer condition by hand."""
 
 Figures = Mapping[str, float]
 
@@ -48,7 +48,7 @@ class Condition:
     tree: Tree[Token] | Token
 
     def holds(self, figures: Figures, baseline: Figures | None) -> bool:
-        """Whether it is true of a program. baseline: the figures of the baseline, if there is one.
+        """Whether the condition is true of a program. baseline: the baseline's figures, if any.
 
         Raises InputError for a figure that is not known, and for a division by zero.
         """
@@ -56,7 +56,7 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """The condition that a text spells. Raises InputError that says where the text goes wrong."""
+    """The condition in a text. Raises InputError with the position of a mistake."""
     if len(text) > LONGEST:
         raise InputError(f"--fail-if: {len(text):,} letters; need at most {LONGEST:,}")
     try:

@@ -1,4 +1,4 @@
-"""The tables of execution: supersteps, their tiles, their traffic, and when they run."""
+"""The tables of execution: supersteps, their tiles, their traffic, and their times."""
 
 from __future__ import annotations
 
@@ -25,13 +25,15 @@ from .nodes import Nodes, origin_text
 Integers = NDArray[np.int64]
 
 GROUPS = 32
-"""Groups of tiles between which traffic is shown. Assumed: as many as a small picture shows."""
+"""The most groups of tiles in the table of traffic. Assumed: as many as a small picture shows."""
 
 MOST_EXECUTIONS = 10_000
-"""Executions of supersteps in a report. The last turns of longer loops are one row each."""
+"""The most executions of supersteps in a report. The last iterations of longer loops are one row
+each.
+"""
 
 MOST_PAIRS = 1 << 20
-"""Pairs of tiles of one copy that are listed. For more, tiles are taken to share evenly."""
+"""The most listed pairs of tiles of one copy. For more, tiles are assumed to share evenly."""
 
 
 def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str, Any]) -> Table:
@@ -55,7 +57,7 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str
 
 
 def dearest(step: StepCharge, nodes: Nodes) -> int:
-    """The operation that most cycles of a superstep belong to; -1 if it has none."""
+    """The operation with the most cycles of a superstep; -1 if it has no operation."""
     if not step.operations:
         return nodes.operation(step.step)
     cycles: dict[int, float] = {}
@@ -66,7 +68,7 @@ def dearest(step: StepCharge, nodes: Nodes) -> int:
 
 
 def tiles_of_steps(steps: Sequence[StepCharge]) -> dict[str, Integers]:
-    """What each tile does in one execution of each superstep: (supersteps, tiles) each."""
+    """The work of each tile in one execution of each superstep: (supersteps, tiles) each."""
     found = {
         "compute_cycles": [each.charge.compute for each in steps],
         "exchange_cycles": [each.exchange for each in steps],
@@ -83,7 +85,7 @@ def tiles_of_steps(steps: Sequence[StepCharge]) -> dict[str, Integers]:
 
 
 def superstep_tile_table(of_steps: Mapping[str, Integers]) -> Table:
-    """The same, with a row for each superstep and tile that does anything."""
+    """The work of tiles as a table, with a row for each superstep and tile that does anything."""
     busy = sum((each != 0 for each in of_steps.values()), np.zeros(1, np.bool_))
     step, tile = np.nonzero(busy)
     return table(
@@ -131,7 +133,7 @@ def _parts(
 
 
 def _tiles_of(op: Charged, variables: Mapping[str, Variable]) -> tuple[int, int]:
-    """The first tile that an operation writes to, and how many it uses from there on."""
+    """The first tile that an operation writes to, and the number of tiles that it writes to."""
     if isinstance(op, VerticesOp):
         return op.plan.data.first_tile, prod(op.plan.data.split)
     placed = variables[op.destination].placed
@@ -152,7 +154,7 @@ def execution_table(module: ModuleOp, steps: Sequence[StepCharge]) -> Table:
     return rows_table("executions", rows)
 
 
-# Who sends to whom
+# Traffic between tiles
 
 
 def group_size(tiles: int) -> int:
@@ -192,7 +194,7 @@ def exchange_table(
 
 
 def _add_traffic(sums: NDArray[np.float64], shared: Overlap, itemsize: int, size: int) -> bool:
-    """Add the bytes of one copy. Returns whether they are exact."""
+    """Add the bytes of one copy between pairs of groups. Returns whether they are exact."""
     received = shared.received
     if not received.any():
         return True
@@ -210,7 +212,7 @@ def _add_traffic(sums: NDArray[np.float64], shared: Overlap, itemsize: int, size
         sums += np.outer(senders, receivers) * itemsize
         return False
     source, destination, elements = shared.pairs()
-    # What a tile holds itself does not travel, also if it holds another replica than the first.
+    # Bytes that a tile already holds do not travel, even if another replica is the first.
     wanted = np.maximum(shared.wanted, 1)[destination]
     away = (
         elements * (received[destination] / wanted)

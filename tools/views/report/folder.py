@@ -119,7 +119,7 @@ def _file(name: str) -> str:
 
 
 def _arrow_columns(found: Table) -> dict[str, Any]:
-    """The columns as they are written: missing floats are null."""
+    """The columns as the file has them: missing floats are null."""
     return {
         name: _plain(v.tolist()) if not isinstance(v, list) and v.dtype.kind == "f" else v
         for name, v in found.items()
@@ -146,7 +146,7 @@ def _write_database(folder: Path) -> None:
 
 
 def _raise_system_error(text: str) -> None:
-    """Raise the OSError that a message of the database ends with, if it does."""
+    """Raise the OSError at the end of a database's message, if there is one."""
     first = text.partition("\n")[0].rstrip()
     for number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EACCES):
         if first.endswith(os.strerror(number)):

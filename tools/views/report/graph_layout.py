@@ -1,4 +1,4 @@
-"""Where operations are drawn in the graph of a report: rows of layers, and rows within each layer.
+"""The layout of a report's graph: rows of layers, and rows of operations within each layer.
 
 Source: Sugiyama, Tagawa, Toda, "Methods for visual understanding of hierarchical system
 structures", 1981: rows by the longest path, few crossings by the mean place of neighbours.
@@ -16,12 +16,13 @@ from ....ir.phases import FORWARD
 from .columns import Table
 
 SWEEPS = 6
-"""How often all nodes move to the mean place of their neighbours, down and up again."""
+"""The number of times that all nodes move to the mean place of their neighbours, down and up."""
 
 MOST_BENDS = 100
-"""The most rows that an edge passes beside their nodes. A longer edge goes straight and takes no
-room. Otherwise, a value that every layer reads would take room in every row, once for each reader.
-Assumed: a window shows fewer rows, however small they are."""
+"""The most rows in which an edge keeps a place of its own beside the nodes. A longer edge is
+straight and takes no room. Otherwise, a value that every layer reads would take room in every row,
+once for each reader. Assumed: a window shows fewer rows, however small they are.
+"""
 
 BEND_WIDTH = 0.3
 """The width of an edge that passes through a row, in widths of a node. Assumed."""
@@ -34,7 +35,7 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
     rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
     each pair of groups, the places of its edge in the rows between, unless it goes straight;
     inner_bends: of pairs of operations of a group. Places are in widths of a node. An operation
-    that does nothing, and has no edge, is left out, such as the wait of the program for the host.
+        without work and without edges is left out, such as the wait of the program for the host.
     """
     edges = _edges(links)
     joined = {node for source, destination, _ in edges for node in (source, destination)}
@@ -84,7 +85,9 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
 
 
 def _dearest_supersteps(parts: Table, count: int) -> list[int]:
-    """The superstep in which each operation costs most cycles; 0 for an operation without parts."""
+    """The superstep in which each operation costs the most cycles; 0 for an operation without
+    parts.
+    """
     operation, step, compute, exchange = (
         np.asarray(parts[name])
         for name in ("operation", "superstep", "charged_compute", "charged_exchange")
@@ -92,13 +95,13 @@ def _dearest_supersteps(parts: Table, count: int) -> list[int]:
     order = np.lexsort((-step, compute + exchange))
     order = order[operation[order] >= 0]
     found = np.zeros(count, np.int64)
-    # The last one that is assigned stays.
+    # Of several assignments to an index, the last one stays.
     found[operation[order]] = step[order]
     return [int(each) for each in found]
 
 
 def _groups(operations: Table, drawn: Iterable[int]) -> list[list[int]]:
-    """The operations of each group: those of a layer in a phase."""
+    """The operations of each group. A group is a layer in a phase."""
     members: dict[tuple[str, str], list[int]] = {}
     for each in drawn:
         key = str(operations["phase"][each]), str(operations["layer"][each])
@@ -107,7 +110,7 @@ def _groups(operations: Table, drawn: Iterable[int]) -> list[list[int]]:
 
 
 def _edges(links: Table) -> list[list[int]]:
-    """Source, destination, and the bytes of all values between them."""
+    """Edges: the source, the destination, and the bytes of all values between them."""
     pairs = np.stack([np.asarray(links["source"]), np.asarray(links["destination"])], axis=1)
     if not len(pairs):
         return []
@@ -153,9 +156,9 @@ def _layout_of_phases(
 def _ranks(
     nodes: Iterable[int], edges: Iterable[tuple[int, int]], times: Sequence[int]
 ) -> dict[int, int]:
-    """The row of each node: the longest way to it.
+    """The row of each node: the length of the longest path to it.
 
-    Edges to what runs earlier do not count, so that there is no cycle: a loop carries them.
+    Edges to nodes that run earlier are carried by a loop and do not count, so there is no cycle.
     """
     found = dict.fromkeys(nodes, 0)
     before: dict[int, list[int]] = {node: [] for node in found}
@@ -210,13 +213,14 @@ def _mean_place(node: Any, joined: Sequence[Any], at: Mapping[Any, float]) -> fl
 
 
 def _set_apart(nodes: list[Any], wanted: Mapping[Any, float], at: dict[Any, float]) -> None:
-    """Place the nodes of a row in the order of their wanted places, as near to them as they fit."""
+    """Place the nodes of a row in the order of their wanted places, as close to these as they
+    fit."""
     nodes.sort(key=lambda n: wanted[n])
     width = [BEND_WIDTH if isinstance(n, tuple) else 1.0 for n in nodes]
     gaps = [0.0, *((a + b) / 2 for a, b in pairwise(width))]
     offset = np.cumsum(gaps)
     free = np.array([wanted[n] for n in nodes]) - offset
-    # Pushed to the right, and pushed to the left: the mean of both keeps the order and the room.
+    # The mean of two placements, pushed to the right and pushed to the left, keeps order and room.
     right = np.maximum.accumulate(free)
     left = np.minimum.accumulate(free[::-1])[::-1]
     for n, place in zip(nodes, (right + left) / 2 + offset, strict=True):

@@ -28,7 +28,7 @@ KINDS: Mapping[type[Operation], str] = {
     RelayoutOp: "copy",
     CopyOp: "copy",
 }
-"""The kind that the table of parts gives to each class of operation."""
+"""The kind of each class of operation in the table of parts."""
 
 OF_OPERATIONS = (
     *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes", "vertices"),
@@ -43,7 +43,7 @@ OF_ONE_SUPERSTEP = ("times", "balance", "busy_tiles", "critical_tile", "live_byt
 """Columns of the table of supersteps that are the same in every execution."""
 
 COUNTED = "counted_in"
-"""The figure of an operation whose costs another one includes: the origin of the other one."""
+"""The figure of an operation whose costs are part of another operation's: the latter's origin."""
 
 
 def level_costs(
@@ -73,7 +73,7 @@ def _of_operations(module: ModuleOp, rows: list[Row], nodes: Nodes) -> dict[Oper
     found: dict[Operation, Costs] = {}
     for number, ops in members.items():
         row = rows[number]
-        # The operator that was planned stands for what was fused with it.
+        # The planned operator carries the costs of the operations fused with it.
         first = next((op for op in ops if op.name == row["kind"]), ops[0])
         found |= _counted(ops, first)
         found[first] = {n: row[n] for n in OF_OPERATIONS if row[n] not in (None, "")}
@@ -90,9 +90,10 @@ def _counted(ops: Iterable[Operation], first: Operation) -> dict[Operation, Cost
 def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation, Costs]:
     """The sums of the parts of each operation.
 
-    column: the column of parts that says what they belong to. If there are as many operations of a
-    kind and a value of this column as there are parts, they are matched in order. If not, the first
-    operation includes all of the parts.
+    column: the column that assigns parts to operations. If a kind and a value of this column have
+        as many operations as parts, they are matched in order. If not, the first operation includes
+        all
+        of the parts.
     """
     ops: dict[tuple[str, str], list[Operation]] = {}
     for op in module.walk():

@@ -106,10 +106,11 @@ def level_model(level: str, module: ModuleOp, report: Report, nodes: Nodes) -> o
 class _Scope:
     """A graph while it is built: of the program, of a loop's body, or of a function.
 
-    parent: the scope around the body of a loop. is_function: whether nothing outside can be read.
+    parent: the scope around the body of a loop. is_function: whether values outside of the graph
+    are out of reach.
     current: the name of each variable's value. taken: the variables that come from outside, with
-    the names of their values. written: the variables that the graph writes. sums: the cycles of
-    its nodes.
+    the names of their values. written: the variables that the graph writes. sums: the cycles of its
+    nodes.
     """
 
     parent: _Scope | None = None
@@ -122,7 +123,7 @@ class _Scope:
     sums: dict[str, int] = field(default_factory=dict[str, int])
 
     def in_function(self) -> bool:
-        """Whether this scope is in a function, or is one."""
+        """Whether this scope is a function or inside a function."""
         return self.is_function or (self.parent is not None and self.parent.in_function())
 
 
@@ -182,7 +183,7 @@ class _Level:
         return graph
 
     def _body(self, block: Block, parent: _Scope, name: str) -> tuple[_Scope, onnx.GraphProto]:
-        """The graph of a loop's body, or of another region. Its outputs are what it yields."""
+        """The graph of a region, such as a loop's body. Its outputs are the yielded values."""
         scope = _Scope(parent)
         inputs = [self._info(value, scope) for value in block.args]
         self._block(block, scope)
@@ -192,7 +193,7 @@ class _Level:
         return scope, helper.make_graph(scope.nodes, name, inputs, outputs, value_info=types)
 
     def _function(self, domain: str, name: str, block: Block) -> _Scope:
-        """The scope of a function, which is built on first use."""
+        """The scope of a function, built on first use."""
         key = domain, name
         if key not in self.scopes:
             scope = self.scopes[key] = _Scope(is_function=True)
@@ -213,7 +214,7 @@ class _Level:
         return self.scopes[key]
 
     def _outputs(self, block: Block, scope: _Scope, inputs: Sequence[str]) -> list[str]:
-        """The names of a function's outputs, which differ from each other and from its inputs.
+        """The names of a function's outputs, distinct from each other and from its inputs.
 
         A value that is returned twice, or that is an input, goes through a node `same`.
         """
@@ -343,7 +344,7 @@ class _Level:
     # Values
 
     def _unique(self, text: str) -> str:
-        """A name that no other value has: the text, or the text and a number."""
+        """A unique name for a value: the text, with a number if the text is taken."""
         base = shown(text) or "value"
         while True:
             count = self.names[base] = self.names.get(base, 0) + 1
@@ -360,7 +361,7 @@ class _Level:
         return self.values[value]
 
     def _info(self, value: SSAValue, scope: _Scope) -> onnx.ValueInfoProto:
-        """The name and the type of a value, which are added to the scope."""
+        """The name and the type of a value; the scope records them."""
         info = named_info(value.type, self._value(value))
         return scope.types.setdefault(info.name, info)
 
@@ -368,7 +369,7 @@ class _Level:
         return self.variables[variable].tensor
 
     def _read(self, variable: str, scope: _Scope) -> str:
-        """The name of a variable's value. In a body or a function, it may be taken from outside."""
+        """The name of a variable's value. In a body or a function, it may come from outside."""
         if variable not in scope.current:
             if scope.parent is not None:
                 name = self._read(variable, scope.parent)
@@ -386,7 +387,7 @@ class _Level:
         return scope.current[variable]
 
     def _written(self, variable: str, scope: _Scope) -> str:
-        """A new name for the value of a variable, which has been written."""
+        """A new name for the value of a variable after a write."""
         name = scope.current[variable] = self._unique(variable)
         scope.written[variable] = None
         scope.types[name] = self._variable_info(variable, name)
@@ -404,7 +405,7 @@ class _Level:
     # Weights and constants
 
     def _kept(self, op: Operation, scope: _Scope) -> bool:
-        """Whether an operation is a load or a constant that has become an initializer."""
+        """Whether an operation is a load or a constant, which becomes an initializer."""
         state, value = op.properties.get("state"), op.properties.get("value")
         if op.operands or op.regions or len(op.results) != 1 or scope.in_function():
             return False
@@ -419,7 +420,7 @@ class _Level:
         return self._initializer(self._value(op.results[0]), op.results[0].type, array)
 
     def _initializer(self, name: str, type_: Attribute, array: Any) -> bool:
-        """Add an initializer, and return True; False for a type that no initializer suits.
+        """Add an initializer, and return True; False for a type that initializers cannot have.
 
         array: its values; None if they change.
         """
@@ -443,7 +444,7 @@ class _Level:
 
 
 def _domains(nodes: Iterable[onnx.NodeProto]) -> set[str]:
-    """The domains of some nodes, and of those in their graphs."""
+    """The domains of some nodes, and of the nodes in their graphs."""
     found: set[str] = set()
     for node in nodes:
         found.add(node.domain)

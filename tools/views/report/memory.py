@@ -22,12 +22,12 @@ from .nodes import Nodes, origin_text
 Integers = NDArray[np.int64]
 
 BLOCK_BYTES = 1 << 26
-"""Memory for live bytes by moment and tile that are looked at together."""
+"""The memory for the live bytes by moment and tile of one batch of moments."""
 
 
 @dataclass(frozen=True, eq=False)
 class Lives:
-    """The lives of all variables that are not always live: (lives,) each.
+    """The lives of all variables that are not always live: arrays of shape (lives,).
 
     variable: its number. first, last: phases. start, stop: tiles. bytes: on each tile.
     """
@@ -199,7 +199,7 @@ def life_table(lives: Lives) -> Table:
 
 
 def layout_table(report: MemoryReport, variables: Mapping[str, VariableOp], lives: Lives) -> Table:
-    """Where variables lie on the fullest tile, and when they live."""
+    """The addresses of variables on the fullest tile, and their lives."""
     numbers = {name: k for k, name in enumerate(variables)}
     tile, last = report.fullest_tile, max(len(report.timeline.names) - 1, 0)
     rows = [

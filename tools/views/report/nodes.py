@@ -1,4 +1,4 @@
-"""Which operation of the framework each part of a program belongs to."""
+"""The operation of the framework that each part of a program belongs to."""
 
 from __future__ import annotations
 
@@ -19,12 +19,13 @@ from ..layer_names import layer_name
 
 @dataclass
 class Nodes:
-    """The operations of a program: framework nodes, of which fused ones share a number.
+    """The operations of a program: the framework's nodes, with one number for each group of fused
+    nodes.
 
-    What training adds to a node is an operation of its own. known: names of the framework's nodes.
-    telling: other names for some of them. phases: of a step of training. of_node: the operation of
-    each phase and node. groups: the phase and nodes of each operation. lines: where nodes are
-    written.
+    Operations that training adds to a node are an operation of their own. known: names of the
+    framework's nodes. telling: other names for some of them. phases: of a step of training.
+    of_node: the operation of each phase and node. groups: the phase and nodes of each operation.
+    lines: the line of each node in its file.
     """
 
     known: frozenset[str]
@@ -52,7 +53,9 @@ class Nodes:
         return nodes
 
     def operation(self, source: Operation | LocationAttr) -> int:
-        """The number of the operation that something belongs to; -1 if no node is known."""
+        """The number of the operation that an IR operation or location belongs to; -1 if no node is
+        known.
+        """
         location = source.location if isinstance(source, Operation) else source
         number = self._found.get(location)
         if number is None:
@@ -61,21 +64,23 @@ class Nodes:
         return number
 
     def known_operation(self, source: Operation | LocationAttr) -> int:
-        """The same, but nodes that have no operation yet get none: -1."""
+        """Like `operation`, but without a new number for nodes that have none: -1."""
         location = source.location if isinstance(source, Operation) else source
         phase = self.phases.phase(origin(location))
         keys = [(phase, node) for node in nodes_of(location, self.known)]
         return next((self.of_node[key] for key in keys if key in self.of_node), -1)
 
     def of(self, node: str) -> int:
-        """The first operation that a node belongs to, forward if it can be; -1 if there is none."""
+        """The first operation that a node belongs to, preferably in the forward phase; -1 if
+        none."""
         keys = ((phase, node) for phase in PHASES)
         return next((self.of_node[key] for key in keys if key in self.of_node), -1)
 
     def add(self, source: Operation) -> int:
-        """The number of an operator that is planned by itself, with its own nodes.
+        """The number of an operator with a plan of its own; its nodes are its own, too.
 
-        Several operators with the same nodes are one operation. Call it before `operation`.
+        Several operators with the same nodes are one operation. Call this method before
+        `operation`.
         """
         nodes = nodes_of(source.location, self.known)
         phase = self.phases.phase(origin(source))
@@ -84,9 +89,10 @@ class Nodes:
         return self.operation(source)
 
     def _joined(self, phase: str, nodes: Sequence[str]) -> int:
-        """The operation of some nodes, which its other nodes then belong to as well; -1 for none.
+        """The number of the operation of some nodes, a new operation if none of them has one; -1
+        for [].
 
-        Nodes that belong to other operations already stay there.
+        The other nodes join it, unless they belong to other operations already.
         """
         if not nodes:
             return -1
@@ -102,14 +108,14 @@ class Nodes:
         return number
 
     def names(self) -> list[str]:
-        """What people call each operation."""
+        """The displayed name of each operation."""
         return [
             shown(layer_name(group, self.telling) + _told(phase, group))
             for phase, group in self.groups
         ]
 
     def layers(self) -> list[str]:
-        """What each operation is grouped by: the name of its first node without its last part."""
+        """The layer of each operation: the name of its first node without its last part."""
         return [
             shown(_without_last(layer_name(group[:1], self.telling))) for _, group in self.groups
         ]
@@ -124,7 +130,7 @@ class Nodes:
         return [shown("+".join(group)) for _, group in self.groups]
 
     def line(self, number: int) -> str:
-        """The line of the first node of an operation that has one."""
+        """The first known line of an operation's nodes."""
         found = (self.lines[n] for n in self.groups[number][1] if n in self.lines)
         return shown(next(found, ""))
 
@@ -136,7 +142,7 @@ def line_of(op: Operation) -> str:
 
 
 def counted(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> dict[str, dict[str, int]]:
-    """For each level that a program has, how many operations came from each node."""
+    """For each level of a program, the number of operations that came from each node."""
     found: dict[str, dict[str, int]] = {}
     for level in (level.name for level in LEVELS if level.name in modules):
         counts = found[level] = {}
@@ -150,12 +156,12 @@ def counted(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> dict[str, dict[str
 
 
 def origin_text(op: Operation) -> str:
-    """The origin of an operation as text that may be shown."""
+    """The origin of an operation as text for people."""
     return shown("+".join(origin_names(op)))
 
 
 def _told(phase: str, group: Sequence[str]) -> str:
-    """What a name adds to tell its phase; "" if its nodes do already."""
+    """The phase in a name, unless the nodes tell it already: then ""."""
     known = phase == FORWARD or any(phase in node.split("/") for node in group)
     return "" if known else f"/{phase}"
 

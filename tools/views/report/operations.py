@@ -30,7 +30,7 @@ from .nodes import Nodes
 class Planned:
     """A plan of an operator of nn, and the operation that it belongs to.
 
-    every: the plans that the planner has priced, the chosen one first.
+    every: the priced plans, the chosen one first.
     """
 
     operation: int
@@ -96,10 +96,10 @@ def operation_table(
     vertex_plans: Mapping[int, VerticesOp],
     kinds: Mapping[int, str],
 ) -> Table:
-    """The operations, whose cycles add up to those of the program.
+    """The operations. Their cycles add up to those of the program.
 
-    vertex_plans: the dearest vertex set of each operation, whose plan is shown if the planner's is
-    not known. kinds: what each operation is at the highest level.
+    vertex_plans: the vertex set with the longest compute of each operation, whose plan is shown if
+    the planner's is unknown. kinds: the kind of each operation at the highest level.
     """
     count = len(nodes.groups)
     sums = attributed(parts, supersteps, count)
@@ -132,7 +132,7 @@ def operation_table(
 
 
 def dearest_plans(planned: Sequence[Planned]) -> dict[int, Planned]:
-    """The plan of each operation that takes most cycles."""
+    """For each operation, the plan that takes the most cycles."""
     found: dict[int, Planned] = {}
     for each in planned:
         best = found.get(each.operation)
@@ -142,7 +142,7 @@ def dearest_plans(planned: Sequence[Planned]) -> dict[int, Planned]:
 
 
 def alternative_table(planned: Sequence[Planned]) -> Table:
-    """What else the planner could have chosen for the dearest operator of each operation."""
+    """The alternatives to the plan of the dearest operator of each operation."""
     rows: list[dict[str, Any]] = []
     for operation, best in dearest_plans(planned).items():
         costs = np.array([[c.cycles, c.temporary_bytes] for c in best.every], np.float64)
@@ -175,7 +175,7 @@ def _chosen(best: Planned | None, vertices: VerticesOp | None, cycles: float) ->
     }
     if best is not None:
         own, other = best.figures, best.figures.runner_up
-        # The planner's estimate of the cycles is replaced by those that are charged.
+        # Charged cycles replace the planner's estimate.
         row |= {
             "utilisation": own.utilisation * best.run_cycles / cycles if cycles else np.nan,
             "peak": own.peak,
@@ -230,7 +230,7 @@ def attributed(parts: Table, supersteps: Table, count: int) -> dict[str, Any]:
     exchange = (exchange + share * lost["charged_exchange"][of_step]) * times
     sync = share * step["sync_cycles"][of_step] * times
     number = operation[own]
-    # A superstep that only waits for the host has no parts, and belongs to its own operation.
+    # A superstep that only waits for the host has no parts, and is an operation of its own.
     waits = np.flatnonzero((members == 0) & (np.asarray(supersteps["operation"]) >= 0))
     waiting = np.asarray(supersteps["operation"])[waits]
 
@@ -274,7 +274,7 @@ def variables_of_operations(variables: Table, count: int) -> dict[str, Any]:
 
 
 def kinds_of(ops: Sequence[Operation], nodes: Nodes) -> dict[int, str]:
-    """The name of the first operation of each number."""
+    """For each number, the name of its first operation in the IR."""
     found: dict[int, str] = {}
     for op in ops:
         number = nodes.known_operation(op)

@@ -27,13 +27,13 @@ from .nodes import Nodes, origin_text
 from .schema import SCHEMA, TABLES
 
 BLANK = {"int": 0, "float": np.nan, "text": "", "bool": False}
-"""The value, by kind of column, that stands for what only a plan decides."""
+"""The value, by kind of column, of figures that only a plan decides."""
 
 STORED = (nn.LoadOp, nn.ConstantOp)
 """Operations whose results stay on the tiles."""
 
 KINDS: Mapping[type[Operation], str] = {nn.LoadOp: "state", nn.ConstantOp: "constant"}
-"""The kind of variable that a result of these operations is; "value" for all others."""
+"""The kind of variable for the results of these operations; "value" for all others."""
 
 UNKNOWN = (
     *("cycles", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes"),
@@ -44,14 +44,14 @@ UNKNOWN = (
 
 
 def unplanned(program: Program, target: Target) -> Executable:
-    """An executable of a program that was read and not planned. It has the first level only."""
+    """An executable, with the first level only, of a program that was read and not planned."""
     return Executable(target, {LEVELS[0].name: lambda: program.module}, program.path)
 
 
 def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Report:
     """The report of a program that stops at nn: operations, tensors, and the links between them.
 
-    names: telling names for some nodes (see layer_names). why: why it was not planned.
+    names: telling names for some nodes (see layer_names). why: the error that prevented a plan.
     """
     module = exe.module_at(LEVELS[0].name)
     nodes = Nodes.in_modules([module], names)
@@ -133,7 +133,7 @@ def _name(op: Operation, value: SSAValue) -> str:
 def _links(
     ops: list[Operation], numbers: list[int], tensors: list[dict[str, Any]]
 ) -> list[dict[str, int]]:
-    """The links of a program: which operation reads which tensor of which other one."""
+    """The links of a program: source operation, tensor, and reading operation."""
     place = {tensor.pop("value"): k for k, tensor in enumerate(tensors)}
     of = dict(zip(ops, numbers, strict=True))
     found: dict[tuple[int, int, int], None] = {}

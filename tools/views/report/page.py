@@ -40,8 +40,9 @@ LEFT_OUT = ("superstep_tiles", "layout", "alternatives", "links")
 """Tables that the page has in another form, or does not need."""
 
 MOST_CELLS = 1_500_000
-"""Supersteps x tiles in a page. Assumed: some 3 MB. For more, one tile in N is kept, and it says
-so."""
+"""The most supersteps x tiles in a page. Assumed: some 3 MB. For more, the page has one tile in N,
+and names N.
+"""
 
 
 def page_text(
@@ -49,8 +50,9 @@ def page_text(
     compared: Mapping[str, Any] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of a page. compared: the comparison with a baseline. links: other pages by name, in
-    which {} stands for a node."""
+    """The text of a page. compared: the comparison with a baseline. links: other pages by name; the
+    {} in them stands for a node.
+    """
     program, tables = dict(report.program), report.tables
     data = {
         "program": program,

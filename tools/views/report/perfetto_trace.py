@@ -18,10 +18,11 @@ from .columns import length
 from .folder import plain_columns, rows_of
 
 SEQUENCE = 1
-"""All packets belong to one sequence, as nothing is written at the same time."""
+"""The number of the only sequence. All packets belong to it, since nothing is written in
+parallel."""
 
 MOST_TILES = 64
-"""Tiles in a trace. Assumed: nobody reads more rows, and each adds up to 20,000 slices."""
+"""The most tiles in a trace. Assumed: nobody reads more rows, and each has up to 20,000 slices."""
 
 NANOSECONDS = 1e9
 
@@ -45,7 +46,7 @@ def needs_perfetto() -> None:
 def trace_bytes(report: Report, tiles: Sequence[int] = ()) -> bytes:
     """The trace of a run.
 
-    tiles: those with a row; the slowest, median and fastest if none is given.
+    tiles: the tiles with a row; by default, the slowest, median and fastest.
 
     Raises InputError for a tile that the program does not have.
     """
@@ -95,7 +96,7 @@ class _Trace:
     # Tracks, slices and counters
 
     def _track(self, name: str, parent: int = 0, *, process: int = 0, counter: bool = False) -> int:
-        """Add a track; returns its number. process: the number of a process of its own."""
+        """Add a track; returns its number. process: a number makes the track a process."""
         self.tracks += 1
         packet = self.builder.add_packet()
         packet.trusted_packet_sequence_id = SEQUENCE
@@ -144,10 +145,10 @@ class _Trace:
         event.type = event.TYPE_COUNTER
         event.counter_value = value
 
-    # What is on the tracks
+    # The contents of the tracks
 
     def control(self) -> None:
-        """Functions, calls, loops and branches, each around what it contains."""
+        """Draw functions, calls, loops and branches, each around its contents."""
         track = self._track("control program", self.machine)
         nodes = rows_of(self.report.tables["tree"])
         now = 0.0
@@ -169,7 +170,7 @@ class _Trace:
         return float(node["end"])
 
     def supersteps(self) -> None:
-        """Operations, phases of training, and supersteps with sync, exchange and compute."""
+        """Draw operations, phases of training, and supersteps with sync, exchange and compute."""
         operations = self._track("operations", self.machine)
         has_phases = any(self.operations["phase"])
         phases = self._track("forward, backward, update", self.machine) if has_phases else 0
@@ -202,13 +203,13 @@ class _Trace:
         return self.operations["phase"][operation] if operation >= 0 else ""
 
     def _spans(self) -> Iterator[tuple[dict[str, Any], float, float]]:
-        """Every execution with the seconds in which it begins and ends."""
+        """Every execution with the seconds of its begin and end."""
         for each in self.executions:
             start = each["start"] / self.clock
             yield each, start, start + each["cycles"] / self.clock
 
     def _runs(self, values: Sequence[Any]) -> Iterator[tuple[float, float, Any]]:
-        """Neighbouring executions whose supersteps have the same value, as one span."""
+        """Merge neighbouring executions whose supersteps have the same value into one span."""
         now: tuple[float, float, Any] | None = None
         for each, start, end in self._spans():
             value = values[int(each["superstep"])] if each["superstep"] >= 0 else None
@@ -222,7 +223,7 @@ class _Trace:
             yield now
 
     def memory(self) -> None:
-        """Counters: live bytes of the fullest and of the mean tile, and bytes received."""
+        """Draw counters: live bytes of the fullest and of the mean tile, and bytes received."""
         fullest = self._track("live bytes, fullest tile", self.machine, counter=True)
         mean = self._track("live bytes, mean tile", self.machine, counter=True)
         received = self._track("received, all tiles", self.machine, counter=True)
@@ -236,7 +237,7 @@ class _Trace:
             self._count(received, end, 0)
 
     def tile(self, name: str, tile: int) -> None:
-        """A row of one tile: exchange and compute; it waits where there is no slice."""
+        """Draw a row of one tile: exchange and compute; the tile waits where there is no slice."""
         track = self._track(name, self.machine)
         rows = self.report.tables["superstep_tiles"]
         here = np.asarray(rows["tile"]) == tile
@@ -256,9 +257,10 @@ class _Trace:
             self._slice(track, now, then, "compute", superstep=step["name"])
 
     def host(self) -> None:
-        """The passes of the compiler, drawn as long as the run.
+        """Draw the passes of the compiler, scaled to the length of the run.
 
-        They take seconds, and a run takes a thousandth of one: in one scale, nobody would see it.
+        They take seconds, and a run takes a thousandth of a second: to scale, nobody would see the
+        run.
         """
         passes = rows_of(self.report.tables["passes"])
         total = sum(each["seconds"] for each in passes)

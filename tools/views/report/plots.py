@@ -35,7 +35,7 @@ COLOURS = {
     "sync": "#9a948b",
     "skipped turns": "#c48a2c",
 }
-"""The colours of the page, which can be told apart on white and on black."""
+"""The colours of the page, which differ on white and on black."""
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ def timeline_plot(report: Report) -> Plot:
 
 
 PHASES = ("compute", "exchange", "sync", "skipped turns")
-"""The phases as they lie on top of each other, the lowest first."""
+"""The stacked phases, the lowest first."""
 
 ORDER = ("sync", "exchange", "compute", "skipped turns")
-"""The phases of an execution, in time."""
+"""The phases of an execution, in order of time."""
 
 
 def _segments(report: Report) -> tuple[Numbers, Numbers, NDArray[np.int64]]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 FORMAT, VERSION = "abele report", 1
-"""What report.json says of itself. The version grows when a column changes its meaning or goes."""
+"""The name and version of the format in report.json. The version grows when a column changes its
+meaning or goes.
+"""
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table. meaning: what one row is."""
+    """A table. meaning: of one row."""
 
     name: str
     meaning: str

@@ -1,4 +1,4 @@
-"""What the command says about a report."""
+"""The lines that the command prints about a report."""
 
 from __future__ import annotations
 

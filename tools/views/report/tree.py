@@ -20,13 +20,14 @@ from .execution import dearest
 from .nodes import Nodes, origin_text
 
 MOST_NODES = 50_000
-"""Nodes of the tree. Further calls of a function that was shown already have no nodes below."""
+"""The most nodes of the tree. Later calls of a function that was shown already have no nodes
+below."""
 
 
 def tree_table(module: ModuleOp, steps: Sequence[StepCharge], nodes: Nodes) -> Table:
     """The control program, as one run executes it.
 
-    A while's test and body count once, and of an if, the dearer branch, as in the price.
+    The test and the body of a while count once; an if counts its dearer branch, as in the price.
     """
     functions = functions_of(module)
     cycles = {each.step: each.price.cycles for each in steps}

@@ -1,4 +1,4 @@
-"""The tables of vertices: what runs on each tile, worker by worker."""
+"""The tables of vertices: the vertices of each tile, worker by worker."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from .columns import Table, table
 Integers = NDArray[np.int64]
 
 MOST_VERTICES = 1 << 22
-"""Vertices of a compute set that are looked at, which bounds the memory of a report. Larger sets
-are left out, and the report says so.
+"""The most vertices of a compute set in a report, which bounds its memory. Larger sets are left
+out, and the report says so.
 
-Measured for an exp of 65,536 vertices per tile, on a Xeon at 2.5 GHz: so many vertices take 239 MB
-while they are looked at, and 0.5 CPU s. Half as many take 120 MB and 0.4 s, twice as many 478 MB
-and 0.8 s. The table has 6 rows each time, since equal vertices share one.
+Measured for an exp of 65,536 vertices per tile, on a Xeon at 2.5 GHz: this many vertices take 239
+MB temporarily, and 0.5 CPU s. Half as many take 120 MB and 0.4 s, twice as many 478 MB and 0.8 s.
+The table has 6 rows each time, since equal vertices share one.
 """
 
 
@@ -61,7 +61,9 @@ def vertex_tables(
 
 
 def _kinds(space: Space, plan: Plan) -> Integers:
-    """A number for each tile of a plan, in their order; equal for cells of the same sizes."""
+    """The kind of each tile of a plan, in order: a number, equal for tiles whose cells have equal
+    sizes.
+    """
     kinds = np.zeros((1,) * len(plan.split), np.int64)
     for d, (size, parts) in enumerate(zip(space.sizes, plan.split, strict=True)):
         sizes = np.diff(Cut(size, parts).edges())
@@ -72,7 +74,8 @@ def _kinds(space: Space, plan: Plan) -> Integers:
 
 
 def _vertices_of_kinds(columns: SetColumns, count: int, plan: Plan, kinds: Integers) -> Integers:
-    """Rows of kind, worker, cycles, bytes, and how many such vertices a tile of the kind has."""
+    """Rows of kind, worker, cycles, bytes, and the number of such vertices on a tile of the
+    kind."""
     made: dict[str, NDArray[Any]] = {
         "tile": np.empty(count, np.int32),
         "worker": np.empty(count, np.int8),
@@ -91,7 +94,7 @@ def _vertices_of_kinds(columns: SetColumns, count: int, plan: Plan, kinds: Integ
 
 
 def _runs(kinds: Integers, first_tile: int) -> Integers:
-    """Rows of kind, first tile and tiles, for neighbouring tiles of the same kind."""
+    """Rows of kind, first tile and number of tiles, for neighbouring tiles of the same kind."""
     starts = np.flatnonzero(np.diff(kinds, prepend=-1))
     return np.column_stack([kinds[starts], starts + first_tile, np.diff(starts, append=len(kinds))])
 

@@ -1,4 +1,4 @@
-"""What a reader of a report should look at first, and what can be done about it."""
+"""Warnings about a program: problems that a reader should look at first, and advice."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy as np
 from .collect import Report
 
 LARGE = 0.25
-"""A share of all cycles that is worth a warning. Assumed: it is a quarter of what can be won."""
+"""The smallest share of all cycles that gives a warning. Assumed."""
 
 UNBALANCED = 0.5
-"""A mean tile that works for less than this share of a superstep."""
+"""The largest share of a superstep that a mean tile of an unbalanced superstep works."""
 
 MANY = 0.02
-"""Cycles of one superstep, as a share of the program's, that are worth a warning."""
+"""The smallest share of the program's cycles for a warning about one superstep."""
 
 
 def warnings_of(report: Report) -> list[dict[str, Any]]:
-    """The warnings: text, advice, whether they are errors, and where the page shows more."""
+    """The warnings: text, advice, whether they are errors, and the page's view with details."""
     if not report.program["planned"]:
         return [_unplanned(report)]
     found = [*_memory(report), *_cycles(report)]

@@ -8,17 +8,17 @@ from .kernels import Floats, blur_columns, blur_rows
 from .threads import in_slices
 
 WIDTHS = 3
-"""The blur ends this many standard deviations from a place."""
+"""The radius of the blur, in standard deviations."""
 
 FEW = 1_000_000
-"""For fewer values, starting a thread takes longer than the blur."""
+"""The number of values below which starting a thread takes longer than the blur."""
 
 
 def blur(values: Floats, sigma: float) -> None:
     """Blur an array in place, with zeros beyond its edges.
 
-    values: (rows, columns) or (rows, columns, channels), row by row without gaps. Each channel is
-    blurred by itself. sigma: the standard deviation, in rows and in columns.
+    values: (rows, columns) or (rows, columns, channels), row by row without gaps. Channels are
+    blurred separately. sigma: the standard deviation, in rows and in columns.
     """
     assert values.flags.c_contiguous
     radius = int(WIDTHS * sigma + 0.5)

@@ -11,7 +11,7 @@ RANDOM_PAIR = 0.8913
 """The median distance of two random points in a circle, in radii; measured on 20 million pairs."""
 
 Degrees = tuple[NDArray[np.int64], NDArray[np.int64]]
-"""A histogram of degrees: the degrees, and how many vertices have each."""
+"""A histogram of degrees: the degrees, and the number of vertices of each."""
 
 
 def least_edge(graph: Drawable) -> float:

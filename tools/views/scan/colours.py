@@ -92,7 +92,7 @@ def by_layer(graph: Drawable, layout: Layout) -> Colouring:
 
 
 def _aside(rgb: Colours, way: int) -> Colours:
-    """A slightly shifted hue, so that consecutive layers can be told apart."""
+    """A slightly shifted hue, so that consecutive layers differ."""
     hue, lightness, saturation = colorsys.rgb_to_hls(*(float(v) for v in screen(rgb)))
     shifted = colorsys.hls_to_rgb((hue + 0.018 * way) % 1, lightness + 0.03 * way, saturation)
     return light(np.array(shifted))
@@ -116,7 +116,7 @@ def by_direction(graph: Drawable, layout: Layout) -> Colouring:
 
 
 def by_time(graph: Drawable, layout: Layout) -> Colouring:
-    """A colour for when a vertex runs: its compute set, from the first to the last."""
+    """A colour for the time at which a vertex runs: its compute set, from the first to the last."""
     steps = np.array([each.compute_set for each in graph.sets], np.int64)
     count = int(steps.max()) + 1 if len(steps) else 1
     return Colouring(
@@ -131,7 +131,7 @@ def by_time(graph: Drawable, layout: Layout) -> Colouring:
 
 
 def by_phase(graph: Drawable, layout: Layout) -> Colouring:
-    """A family of colours for each phase of training; in it, a colour for each layer, in order."""
+    """A family of colours for each phase of training, with a colour for each layer, in order."""
     shades = {phase: ramp(stops, SHADES) for phase, stops in FAMILIES.items()}
     palette = np.concatenate([shades[phase] for phase in PHASES])
     rows = np.zeros(len(graph.sets), np.uint16)

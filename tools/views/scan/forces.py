@@ -3,7 +3,7 @@
 As in ForceAtlas2 (Jacomy et al., PLoS ONE 9(6), 2014), vertices repel each other like charges, by
 1/d in the plane, and edges attract. Repulsion is computed on a grid: masses are spread over its
 points, convolved with the kernel by FFT, and read at the places of the vertices. A vertex moves to
-the mean of its neighbours, however many it has. Near neighbours count more than far ones, so that
+the mean of its neighbours, whatever their number. Near neighbours count more than far ones, so that
 a vertex joins most of them instead of hanging between all. Gravity pulls everything into a round
 shape. Two forces depend on layers: a vertex is attracted to the centre of its layer, and repelled
 by nearby vertices of other layers, so that layers form lobes.
@@ -28,7 +28,8 @@ Ids = NDArray[np.int32]
 
 
 REPELLED = 2
-"""Repulsion is computed again after this many steps: vertices move little in one."""
+"""The number of steps between two computations of the repulsion: vertices move little in one
+step."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Strengths:
 class Bodies:
     """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,).
 
-    homes: (2, layers), the place that gravity pulls each layer to, from the centre of the picture,
-    as shares of its side.
+    homes: (2, layers), the place to which gravity pulls each layer, from the centre of the picture,
+        as shares of its side.
     """
 
     x: Floats
@@ -171,7 +172,7 @@ class _Field:
 
 @dataclass(frozen=True, eq=False)
 class _Territory:
-    """The density of bodies near a place. It is about one in an evenly filled picture.
+    """The density of bodies near a place: about 1 in an evenly filled picture.
 
     crowd: of all layers, (K, K). own: of each layer, (layers, K, K). masses: (layers,).
     """
@@ -263,7 +264,7 @@ class _Kernel:
 def _spectrum(values: Floats, size: int | None = None) -> NDArray[np.complex64]:
     """The transform of values, (size, size // 2 + 1), filled up with zeros to size x size."""
     size = size or len(values)
-    # Rows first, so that those that hold only zeros are never transformed.
+    # Rows first: rows that hold only zeros are never transformed.
     rows = fft.rfft(values, size, axis=1, workers=_workers(size))
     return cast(
         NDArray[np.complex64], fft.fft(rows, size, axis=0, overwrite_x=True, workers=_workers(size))
@@ -281,5 +282,5 @@ def _back(waves: NDArray[np.complex64], size: int) -> Floats:
 
 
 def _workers(size: int) -> int:
-    """The number of threads of a transform. Small ones end before a thread has started."""
+    """The number of threads of a transform. A small transform ends before a thread has started."""
     return SLICES if size > 256 else 1

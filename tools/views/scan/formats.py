@@ -11,7 +11,7 @@ FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 """Formats by file extension."""
 
 COLOURS = ("layer", "direction", "time", "cycles", "phase")
-"""What colours can show; colours.py computes them."""
+"""The properties that colours can show; colours.py computes them."""
 
 SMALLEST, LARGEST = 256, 16384
 """Pixels of width and height."""

@@ -34,8 +34,8 @@ def grouped(graph: Drawable, on_step: OnStep) -> Groups:
     """Groups of the vertices of each set, by their neighbours.
 
     Half of the groups are shared out by the number of vertices, and half by the number of edges.
-    Otherwise a few vertices with many edges each would all be in one place, such as products whose
-    results thousands of vertices add up.
+    Otherwise a few vertices with many edges each would all be in one place. Example: products whose
+    results are added up by thousands of vertices.
     """
     counts = np.array([each.count for each in graph.sets], np.int64)
     groups = _shares(graph, counts)

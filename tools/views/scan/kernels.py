@@ -58,7 +58,7 @@ def deposit_layers(
     inv: Scalar,
     grids: Floats,
 ):
-    """As `deposit`, with each vertex on the grid of its layer: grids (layers, M, M)."""
+    """Like `deposit`, with each vertex on the grid of its layer: grids (layers, M, M)."""
     last = grids.shape[1] - 2
     for i in range(x.size):
         ix, iy, ux, uy = _corner(x[i], y[i], left, top, inv, last)
@@ -134,9 +134,10 @@ def step(
     """Move vertices [first, last) by the forces on them, by at most cap.
 
     sums: (slices, n, 3), of attraction, which is multiplied by bind. push: (2, M, M), the
-    repulsion. homes: (2, layers), where gravity pulls to. centres: (2, layers). total (K, K), own
-    (layers, K, K): the density of vertices near a place, of all layers and of each. Their
-    difference is the density of other layers, and its slope, times separation, repels a vertex.
+    repulsion. homes: (2, layers), the place to which gravity pulls each layer. centres: (2,
+    layers). total (K, K), own (layers, K, K): the density of vertices near a place, of all layers
+    and of each. Their difference is the density of other layers, and its slope, times separation,
+    repels a vertex.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -205,7 +206,8 @@ def fibres(
     seed: int,
     picture: Floats,
 ) -> int:
-    """Draw edges [first, last) as curves from producer to consumer. Returns how many were drawn.
+    """Draw edges [first, last) as curves from producer to consumer. Returns the number of drawn
+    edges.
 
     x, y: pixels. ink: (n,), the palette's row of each vertex. palette: (inks, 3), linear light; an
     edge goes from its producer's colour to its consumer's. directions: (angles, 3), colours by the
@@ -283,7 +285,9 @@ def fibres(
 
 @compiled
 def dots(x: Floats, y: Floats, ink: NDArray[np.uint16], palette: Floats, picture: Floats) -> int:
-    """Draw vertices as points of weight 1, in pixels. Returns how many are inside the picture."""
+    """Draw vertices as points of weight 1, in pixels. Returns the number of points inside the
+    picture.
+    """
     drawn = 0
     for i in range(x.size):
         ix = int(np.floor(x[i]))
@@ -349,7 +353,7 @@ def settle(
     owner: NDArray[np.int32],
     ways: NDArray[np.int32],
 ) -> int:
-    """Move vertices to cells of their own layer, in place. Returns how many found no cell.
+    """Move vertices to cells of their own layer, in place. Returns the number that found no cell.
 
     owner: (M, M), the layer that owns each cell; -1 for none. A layer owns a free cell as soon as
     one of its vertices moves there. ways: (2, n), offsets to the right and down, in the order in

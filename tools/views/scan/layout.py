@@ -100,7 +100,7 @@ HOMES: Mapping[str, tuple[float, float]] = {
     BACKWARD: (0.15, -0.05),
     UPDATE: (0.0, 0.16),
 }
-"""Where the phases of training have their homes: two hemispheres, and the update below them.
+"""The homes of the phases of training: two hemispheres, and the update below them.
 
 In shares of the picture's side, from its centre, to the right and down.
 """
@@ -112,7 +112,8 @@ GRAVITY = 1.5
 
 @dataclass(frozen=True, eq=False)
 class Lobes:
-    """Where layers are: starts, their first places, and homes (see Bodies); (2, layers) each."""
+    """The places of layers: starts, their first places, and homes (see Bodies); (2, layers)
+    each."""
 
     starts: Floats
     homes: Floats
@@ -147,7 +148,7 @@ class Lobes:
 
 
 def _lobe(each: VertexSet) -> str:
-    """The name of the lobe of a vertex set: its layer, and its phase if that is not forward."""
+    """The name of the lobe of a vertex set: its layer, and its phase unless that is forward."""
     name = each.layer or each.name
     return name if each.phase == FORWARD else f"{name} {each.phase}"
 
@@ -222,7 +223,7 @@ def _shorten(
 
 
 def _grid(count: int, most: int) -> int:
-    """Points per side of a grid for `count` bodies: the spacing is about that of the bodies."""
+    """Points per side of a grid for `count` bodies, with about the spacing of the bodies."""
     return int(np.clip(2 ** round(float(np.log2(2 * max(count, 1) ** 0.5))), 32, most))
 
 
@@ -266,7 +267,8 @@ def _scattered(
 
 
 def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
-    """Edges between groups, each with its weight: the number of the graph's edges it stands for.
+    """Edges between groups, each with its weight: the number of the graph's edges that it
+    represents.
 
     ends: edges whose ends are numbers of groups.
     """

@@ -52,7 +52,7 @@ def needed_bytes(graph: Counted, size: int) -> int:
 
 
 def check_memory(graph: Counted, size: int, available: int | None = None) -> None:
-    """Raise InputError if a picture needs more memory than there is; say what would do."""
+    """Raise InputError if a picture needs more memory than there is; suggest a smaller picture."""
     free = available_bytes() if available is None else available
     needed = needed_bytes(graph, size)
     if free is None or needed <= free:

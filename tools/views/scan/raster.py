@@ -23,7 +23,9 @@ SAMPLES_A_PIXEL = 100
 BEND = 0.10
 SPACING = 1.5
 SWELL = -0.3
-"""How far fibres bend, pixels between samples, and how light grows with length."""
+"""The bend of a fibre, the pixels between samples, and the exponent of its light's growth with
+length.
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Window:
 class Sheet:
     """The drawing: three colours times weight, and weight, (size, size, 4) each.
 
-    edges, vertices: how many of them were drawn.
+    edges, vertices: the numbers of drawn edges and vertices.
     """
 
     fibres: Floats
@@ -77,7 +79,7 @@ def draw(
 def draw_edges(
     graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, on_step: OnStep
 ) -> tuple[Floats, int]:
-    """The light of all edges, and the number drawn."""
+    """The light of all edges, and their number."""
     pictures = np.zeros((SLICES, size, size, 4), np.float32)
     budget = min(SAMPLES, SAMPLES_A_PIXEL * size * size)
     samples = int(np.clip(budget // max(graph.edge_count, 1), 4, 40))
@@ -127,6 +129,6 @@ def _draw_block(
 
 
 def draw_vertices(x: Floats, y: Floats, colouring: Colouring, size: int) -> tuple[Floats, int]:
-    """The light of all vertices, one point each, and the number drawn."""
+    """The light of all vertices, one point each, and their number."""
     picture = np.zeros((size, size, 4), np.float32)
     return picture, dots(x, y, colouring.ink, colouring.palette, picture)

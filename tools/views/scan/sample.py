@@ -26,9 +26,9 @@ class Sample:
 
 
 def sample_edges(graph: Drawable, seed: int, on_step: OnStep, most: int | None = None) -> Sample:
-    """At most about `most` edges: the same number from every link, or all if it has fewer.
+    """At most about `most` edges: the same number from every link, or all edges of a shorter link.
 
-    A link of a thousand edges is therefore not lost next to one of a million.
+    A link of a thousand edges is therefore not lost next to a link of a million.
     """
     budget = most or min(max(EDGES_A_VERTEX * graph.vertex_count, LEAST), MOST)
     counts = np.array([0 if link.loop else link.count for link in graph.links], np.int64)
@@ -58,7 +58,8 @@ def sample_edges(graph: Drawable, seed: int, on_step: OnStep, most: int | None =
 
 
 def even_share(counts: NDArray[np.int64], budget: int) -> int:
-    """The largest number such that taking that many from each, or all, is within the budget."""
+    """The largest number that can be taken from each count, or the whole count, within the
+    budget."""
     total, rest = budget, np.sort(counts)
     for index, count in enumerate(rest):
         fair = total // (len(rest) - index)

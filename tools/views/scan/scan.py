@@ -33,7 +33,7 @@ POINT = 0.012
 """The light of a vertex, as a share of full brightness."""
 
 PNG_LEVEL = 4
-"""How hard PNG files are compressed. Level 6 takes twice the time, for files 3 % smaller."""
+"""The level of PNG compression. Level 6 takes twice the time, for files 3 % smaller."""
 
 MOST_IN_TRAINING = 48
 """The most names on a picture of a step of training, whose layers have up to three lobes each."""
@@ -52,9 +52,9 @@ class Subject:
 
 @dataclass(frozen=True, eq=False)
 class Laid:
-    """A graph whose vertices have places, ready to be drawn in any colours.
+    """A graph whose vertices have places, ready for drawing in any colours.
 
-    whole: the graph that this one is a sample of, if it is a sample.
+    whole: the graph that this graph is a sample of, if it is a sample.
     """
 
     graph: Drawable
@@ -126,7 +126,7 @@ def check_drawn(graph: Drawable, sheet: Sheet) -> None:
 
 
 def developed(sheet: Sheet) -> Picture:
-    """The picture of a sheet. Adds the light of points to that of fibres, in place."""
+    """The picture of a sheet. Adds the light of points to the light of fibres, in place."""
     full = brightest(sheet.fibres, TONE)
     size = len(sheet.points)
     # A point is about a pixel of a picture 2048 wide, or smaller if points would cover everything.
@@ -148,7 +148,7 @@ def _median(weight: Floats) -> float:
 
 
 def legend(laid: Laid, sheet: Sheet) -> list[str]:
-    """The legend of a picture: the machine, what was counted and drawn, and the measures."""
+    """The legend of a picture: the machine, the counted and the drawn numbers, and the measures."""
     graph, measures = laid.graph, laid.measures
     lines = [
         f"{graph.target}, {graph.tiles:,} tiles, {laid.subject.batch}",

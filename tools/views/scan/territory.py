@@ -21,7 +21,7 @@ REACH = 24
 
 
 def separate_layers(x: Floats, y: Floats, layer: Ids) -> int:
-    """Move vertices out of cells of other layers, in place. Returns how many found no cell.
+    """Move vertices out of cells of other layers, in place. Returns the number that found no cell.
 
     A cell belongs to the layer with the most vertices around it. Vertices of other layers move by
     whole cells to the nearest cell that belongs to their layer or to none, and keep their place

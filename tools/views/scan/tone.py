@@ -19,7 +19,7 @@ Picture = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class Tone:
-    """The parameters that turn light into brightness.
+    """The parameters of the conversion of light to brightness.
 
     knee: the part of the scale for faint light. power: contrast. white: the share of lit pixels,
     in percent, that are below full brightness. saturation: of hues. glow: pairs of a radius, in

@@ -1,4 +1,4 @@
-"""Writes a page to zoom into: all colourings as pyramids, names, search, and vertex details."""
+"""Writes a zoomable page: all colourings as pyramids, names, search, and vertex details."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ INSERTED = {
 picture, and its licence is included."""
 
 GRID = 512
-"""Cells per side of the grid that hovering looks up."""
+"""Cells per side of the grid in which hovering looks up vertices."""
 
 
 def check_zoom(folder: Path) -> None:
@@ -116,7 +116,7 @@ def _css(rgb: NDArray[np.float32]) -> str:
 def _layers(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> list[dict[str, Any]]:
-    """For each layer: its name, vertices, colour, centre, and the box that holds most of it."""
+    """For each layer: its name, vertices, colour, centre, and the box around most of it."""
     layer = laid.layout.layer_of
     order = np.argsort(layer, kind="stable")
     counts = np.bincount(layer, minlength=len(laid.layout.layers))
@@ -140,7 +140,7 @@ def _layers(
 def _cells(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32]
 ) -> dict[str, NDArray[np.int32]]:
-    """For each cell: the number of vertices in it, and the id and columns of one of them."""
+    """For each cell: the number of its vertices, and the id and columns of one of them."""
     cell = np.minimum((y * GRID).astype(np.int32), GRID - 1) * np.int32(GRID)
     cell += np.minimum((x * GRID).astype(np.int32), GRID - 1)
     # The last write stays, which is the vertex with the highest id.

@@ -25,7 +25,8 @@ COLOURS: Mapping[str, str] = {
     "Keyword": "34",
     "Number": "35",
 }
-"""ANSI codes by token. A token that is not here has the code of what its name begins with."""
+"""ANSI codes by token. Another token has the code of the longest prefix of its name in this
+table."""
 
 MESSAGES: Mapping[str, str] = {"error:": "1;31", "warning:": "1;33", "check failed:": "1;31"}
 """ANSI codes of the words that begin a message."""

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Word:
-    """One kind of word. pattern: at the start of the text that is left. token: for Pygments.
+    """A kind of word. pattern: matched at the start of the remaining text. token: for Pygments.
 
-    scope: for TextMate; "" for what editors leave plain.
+    scope: for TextMate; "" for words that editors leave plain.
     """
 
     pattern: str
@@ -23,7 +23,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Language:
-    """A language. words: the first that matches counts. suffix: of its files."""
+    """A language. words: the first match counts. suffix: of its files."""
 
     name: str
     aliases: tuple[str, ...]

@@ -36,7 +36,7 @@ def grammar(language: Language) -> str:
 
 
 def file_name(language: Language) -> str:
-    """What the file of a grammar is called."""
+    """The file name of a grammar."""
     return f"{language.suffix.removeprefix('.')}.tmLanguage.json"
 
 
