@@ -51,7 +51,7 @@ WIDE = 4
 
 
 QUANTISED_BITS = 16
-"""Bits of the widest integers that quantised numbers are stored in."""
+"""The most bits of the integers in which quantised numbers are stored."""
 
 MANY_STEPS = 0.25
 """The share of integers that may be one step off without further proof that the run is right."""
@@ -61,10 +61,11 @@ TOLERANCE = 2e-3
 rounding error is larger allows more. Source: five runtimes agree on the light networks to 6e-4."""
 
 ROUNDOFFS = 4
-"""Allowed errors in unit roundoffs of the narrowest dtype: two steps between neighbouring numbers.
-Fused programs round less often than the reference. That can move a result by one step at its own
-rounding, and by another for the roundings before it. For float16 this is 1.95e-3, below TOLERANCE;
-for bfloat16 it is 1.6e-2, where one step alone can be 7.8e-3."""
+"""The allowed error in unit roundoffs of the narrowest dtype: two steps between neighbouring
+numbers. Fused programs round less often than the reference. That can move a result by one step at
+its own rounding, and by a second step for the roundings before it. For float16 this is 1.95e-3,
+below TOLERANCE; for bfloat16 it is 1.6e-2, where one step alone can be 7.8e-3.
+"""
 
 
 @dataclass(frozen=True)
@@ -75,12 +76,14 @@ class Verdict:
     largest value; None if the program has no nn level that a reference can run, or if a loop does
     not end without rounding. rounded: the same difference from the reference that rounds the result
     of every operation; None if exact arithmetic decides. checked: the number of operations compared
-    with their bounds. ratio: the largest error of their results, divided by its bound. not_finite:
-    how many elements of the outputs are not finite, and what makes them so; "" if all are. problem:
-    what is outside its bound, or "". after: the pass after which the references begin; "" for the
-    program as it was read. proof: what was proved of the program's addresses when it was loaded.
-    followed: what a reference says that follows the run, if that decides; else "". stepped: which
-    output of integers has many elements that are one step off; else "".
+    with their bounds. ratio: the largest error of their results, divided by its bound.
+    not_finite: the number of elements of the outputs that are not finite, and their source; "" if
+    all
+        are finite. problem: the result outside its bound, or "". after: the pass after which the
+        references begin; "" for the program as it was read. proof: the proof about the program's
+        addresses when it was loaded. followed: the findings of a reference that follows the run, if
+        they decide; else "". stepped: the output of integers with many elements one step off; else
+        "".
     """
 
     error: float | None
@@ -123,7 +126,8 @@ class Verdict:
 
 
 def _in_words(error: float) -> str:
-    """A relative error; it is infinite for integers that differ, and for lost finite values."""
+    """A relative error as text. It is infinite for different integers, and for lost finite
+    values."""
     if np.isinf(error):
         return "integers, infinities or NaN differ"
     return f"{error:.1e} of the largest value"
@@ -136,8 +140,10 @@ def tolerance(module: ModuleOp) -> float:
 
 
 def allowed_error(exe: Executable) -> float:
-    """The largest error that outputs of a compiled program may have, relative to their largest
-    value: a pass may have made it compute in narrower floats."""
+    """The largest relative error that outputs of a compiled program may have.
+
+    It is relative to their largest value. A pass may have changed the program to narrower floats.
+    """
     return max(tolerance(exe.module_at(level)) for level in (NN.name, MACHINE))
 
 
@@ -159,27 +165,40 @@ def check_run(
     """Compare the outputs of a first run with float64; for the machine, check all operations too.
 
     The outputs are compared with exact arithmetic: float64 throughout, nothing rounded. A program
-    of narrow floats may be far from that by its own rounding, and a comparison or a cast to
-    integers may turn out otherwise. Outputs that are too far off are therefore also compared with
-    the reference that rounds the result of every operation. A group of fused operations rounds less
-    often than that, so one element may be near the first reference and another near the second:
-    outputs are right if every element is near one of the two.
-    A second run compares every vertex set with its error bound, given the operands that it really
-    received: a bound of the whole network would be too wide to be useful.
-    That run writes every byte, and so makes other calls than the run whose outputs the user gets.
-    Its outputs and states must have the bits of the given outputs, and of one more plain run, of a
-    program that is warm. If they differ, the problem names the operation and its kernels, whatever
-    the bounds say.
-    An output may have elements that are not finite although all inputs are. They are right where
-    the reference that rounds has such elements too, whichever they are: after an overflow, the
-    order of operations decides between infinities and NaN. The verdict then names the operation of
-    the model that makes them. Elsewhere they are a problem, as are finite elements where both
-    references have none. For the machine, the problem names the first operation that made an
-    infinity or NaN from finite operands. If there is no reference, the machine's operations are
-    the model, and each must be within its bound. If only passes give some operations a meaning,
-    the references run the program after these passes.
+        of narrow floats may be far from that because of its own rounding, and a comparison or a
+        cast to
+        integers may have another result. Outputs that are too far off are therefore also compared
+        with
+        the reference that rounds the result of every operation. A group of fused operations rounds
+        less
+        often, so some elements may be near the first reference and some near the second: outputs
+        are
+        right if every element is near one of the two references.
+
+        A second run compares every vertex set with its error bound, given the operands that it
+        really
+        received: a bound of the whole network would be too wide to be useful.
+        That run writes every byte, so its calls differ from those of the run whose outputs the user
+        gets. Its outputs and states must have the same bits as the given outputs, and as one more
+        plain run of a warm program. If they differ, the problem names the operation and its
+        kernels,
+        whatever the bounds are.
+
+        An output may have elements that are not finite although all inputs are finite. They are
+        right
+        where the rounding reference has infinities or NaN, too, whichever of them: after an
+        overflow,
+        the order of operations decides between infinities and NaN. The verdict then names the
+        operation of the model that makes them. Elsewhere they are a problem, and so are finite
+        elements
+        where neither reference is finite. For the machine, the problem names the first operation
+        that
+        made an infinity or NaN from finite operands. If there is no reference, the machine's
+        operations are the model, and each must be within its bound. If some operations get a
+        meaning
+        only from passes, the references run the program after these passes.
     """
-    # Modules are made when somebody first asks for them: not two threads at once.
+    # Modules are made on first use: two threads must not make them at once.
     for level in {NN.name, MACHINE, at} & {*exe.levels}:
         exe.module_at(level)
     is_over = Event()
@@ -210,7 +229,7 @@ def _with_operations(
     verdict: Verdict,
     look: OpCheck,
 ) -> Verdict:
-    """The verdict on outputs, with what is known of the machine's operations."""
+    """The verdict on outputs, completed by the findings of the machine's operations."""
     if look.first is not None:
         return replace(verdict, problem=str(look.first))
     if verdict.problem or verdict.stepped:
@@ -225,7 +244,7 @@ def _with_operations(
 
 
 def _watched(exe: Executable, inputs: Mapping[str, Array], look: OpCheck) -> Results:
-    """What a run that writes every byte gives, from the first states."""
+    """The results of a run that writes every byte, from the first states."""
     module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
     machine = Machine(module, exe.target, observers=[look], binder=binder)
     try:
@@ -241,7 +260,7 @@ def _followed(
 ) -> Verdict:
     """The verdict on a run whose outputs are too far off although each operation is right.
 
-    If a program rounds numbers to integers, one that is near a step may come out on either side.
+    A program may round numbers to integers: a number near a step may then come out on either side.
     """
     if (verdict.error, verdict.rounded) == (None, None):
         return verdict
@@ -254,7 +273,9 @@ def _followed(
 
 @contextmanager
 def _threads(is_over: Event) -> Generator[Executor | None]:
-    """The threads that check a run; None if one is enough. is_over: set when nobody waits."""
+    """The threads that check a run; None for a single thread. is_over: set when the results are no
+    longer needed.
+    """
     count = THREADS.count
     if count == 1:
         yield None
@@ -263,7 +284,7 @@ def _threads(is_over: Event) -> Generator[Executor | None]:
     try:
         yield pool
     finally:
-        # After an interrupt, nobody wants what they do.
+        # After an interrupt, the work of the threads is no longer needed.
         is_over.set()
         pool.shutdown(cancel_futures=True)
 
@@ -271,7 +292,9 @@ def _threads(is_over: Event) -> Generator[Executor | None]:
 def _compared(
     exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], is_over: Event
 ) -> Verdict:
-    """Compare the outputs with float64, as check_run says. Raises CancelledError if it is over."""
+    """Compare the outputs with float64, as check_run describes. Raises CancelledError if it is
+    over.
+    """
 
     def go_on() -> None:
         if is_over.is_set():
@@ -308,8 +331,10 @@ def _compared(
 
 
 def _stepped(outputs: Mapping[str, Array], reference: Mapping[str, Array]) -> str:
-    """An output of integers with many elements that are not those of the reference, in words; "" if
-    there is none."""
+    """The output of integers of which many elements differ from the reference, in words.
+
+    Returns "" if there is no such output.
+    """
     for name, right in reference.items():
         found = outputs[name]
         if is_whole(right.dtype) and found.shape == right.shape:
@@ -320,7 +345,7 @@ def _stepped(outputs: Mapping[str, Array], reference: Mapping[str, Array]) -> st
 
 
 def _made_by(traced: Traced) -> str:
-    """What makes outputs not finite, in words; "" if it is not known."""
+    """The source of outputs that are not finite, in words; "" if it is not known."""
     made = dict.fromkeys(map(str, traced.made.values()))
     return f": {'; '.join(made)}" if made else ""
 
@@ -328,8 +353,10 @@ def _made_by(traced: Traced) -> str:
 def _unrounded(
     module: ModuleOp, inputs: Mapping[str, Array], go_on: Callable[[], None]
 ) -> Mapping[str, Array] | None:
-    """The outputs in exact arithmetic; None if a loop does not end there. go_on: called before each
-    operation."""
+    """The outputs in exact arithmetic; None if a loop does not end there.
+
+    go_on: called before each operation.
+    """
     try:
         outputs = unrounded_outputs(module, inputs, on_operation=go_on)
         return signature(module).trimmed(outputs)
@@ -340,10 +367,10 @@ def _unrounded(
 def _nearer(
     outputs: Mapping[str, Array], exact: Mapping[str, Array], rounded: Mapping[str, Array]
 ) -> dict[str, Array]:
-    """The rounded reference, with the exact one in all elements of floats that are nearer to it.
+    """The rounded reference, except for float elements whose exact reference is nearer.
 
-    An output that has another shape in one of the two, because its size depends on values, is the
-    rounded one.
+    If the shapes of an output in the two references differ, because its size depends on values, the
+    rounded reference is taken.
     """
     near = dict(rounded)
     for name, reference in rounded.items():
@@ -357,9 +384,9 @@ def _nearer(
 
 
 def lost_too(output: Array, reference: Array) -> Array:
-    """The reference, with an output's elements where neither of the two is finite.
+    """The reference, but with an output's elements where neither output nor reference is finite.
 
-    After an overflow, the order of operations decides which infinity, or NaN, comes out.
+    After an overflow, the order of operations decides between infinities and NaN.
     """
     if output.shape != reference.shape or not is_floating(reference.dtype):
         return reference
@@ -368,7 +395,8 @@ def lost_too(output: Array, reference: Array) -> Array:
 
 
 def _distance(left: Array, right: Array) -> Array:
-    """The distances of elements: 0 for the same infinity or two NaN, else infinite for those."""
+    """The distances of elements: 0 for equal infinities or two NaN; infinite if only one is
+    finite."""
     same = (left == right) | (np.isnan(left) & np.isnan(right))
     with np.errstate(invalid="ignore"):
         apart = np.abs(left - right)
@@ -378,7 +406,8 @@ def _distance(left: Array, right: Array) -> Array:
 def _worst_output(
     outputs: Mapping[str, Array], reference: Mapping[str, Array]
 ) -> tuple[str, float]:
-    """The output that is furthest off, relative to its largest value, and by how much."""
+    """The name of the output with the largest error relative to its largest value, and this
+    error."""
     errors = {name: relative_error(outputs[name], each) for name, each in reference.items()}
     worst = max(errors, key=lambda name: errors[name], default="")
     return worst, errors.get(worst, 0.0)
@@ -391,7 +420,9 @@ def _too_far(
     reference: Mapping[str, Array],
     allowed: float,
 ) -> str:
-    """How far outputs are off from a reference, and how far rounding alone moves them."""
+    """The errors of outputs that are too far off, and the errors that rounding alone causes, in
+    words.
+    """
     worst, error = _worst_output(outputs, reference)
     lost = int(np.count_nonzero(_lost(outputs[worst], reference[worst])))
     if lost:
@@ -460,7 +491,7 @@ def _lost(actual: Array, expected: Array) -> Array:
 
 
 def not_finite(arrays: Mapping[str, Array]) -> str:
-    """How many elements are not finite, in words; "" if all are."""
+    """The number of elements that are not finite, in words; "" if all are finite."""
     count = sum(int(np.count_nonzero(~np.isfinite(each))) for each in arrays.values())
     size = sum(each.size for each in arrays.values())
     return f"{count} of {size} elements are not finite" if count else ""
@@ -469,10 +500,10 @@ def not_finite(arrays: Mapping[str, Array]) -> str:
 def relative_error(actual: Array, expected: Array) -> float:
     """The largest difference, relative to the largest expected magnitude.
 
-    Infinite where only one of the two is finite, for integers that differ, and for other shapes:
-    the size of a result may depend on values. Integers of at most 16 bits may be quantised numbers:
-    a difference of one step between them is none, because a number half way between two steps may
-    fall either way.
+    Infinite where only one side is finite, for different integers, and for different shapes: the
+    size of a result may depend on values. Integers of at most 16 bits may be quantised numbers: a
+    difference of one step between them does not count, because a number half way between two steps
+    may be rounded either way.
     """
     if actual.shape != expected.shape:
         return float("inf")

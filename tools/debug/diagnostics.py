@@ -26,8 +26,8 @@ _EXPECTED = re.compile(
 class _Expectation:
     """An expected error.
 
-    line: None for an error without a line. written: the line of the comment. left: how many more
-    times it is expected.
+    line: None for an error without a line. written: the line of the comment. left: the number of
+    times that it is still expected.
     """
 
     line: int | None
@@ -68,7 +68,8 @@ class Expectations:
         return _Expectation(line, match["text"], number, int(match["times"] or 1))
 
     def match(self, error: BaseException) -> str:
-        """Match an error with an expected one. Returns the problem if there is none, else ""."""
+        """Match an error with an expected error. Returns the problem if none is expected, else
+        ""."""
         message = str(error) or type(error).__name__
         found = re.search(re.escape(self._path) + r":(\d+)", message)
         line = int(found[1]) if found else None

@@ -1,12 +1,12 @@
-"""A reference that follows a run: it goes on with the run's own values where these are right.
+"""A reference that follows a run: it computes with the run's own values where these are right.
 
-Where a number is near a step of a function, as when it is quantised, two correct programs may come
-out on different sides. Each such value is within its bound, but the outputs may then differ by any
-amount, and no fixed tolerance tells that from a fault. So the reference computes each operation
-from the values that the program itself has computed, as far as it has stored them. It accepts such
-a value only if it is within the error bound of the operations since the last accepted ones. A
-program is right if its outputs are within the bounds that follow. A wrong scale or zero point is
-outside of its bound, and so is all that is computed from it.
+A number may be near a step of a function, for example of quantisation. Two correct programs may
+then come out on different sides of the step. Each such value is within its bound, but the outputs
+may then differ by any amount, and no fixed tolerance tells that from a fault. So the reference
+computes each operation from the values of the program itself, as far as it has stored them. It
+accepts such a value only if it is within the error bound of the operations since the last accepted
+values. A program is right if its outputs are within the resulting bounds. A wrong scale or zero
+point is outside of its bound, and so are all values computed from it.
 """
 
 from __future__ import annotations
@@ -48,29 +48,33 @@ from .bisect.made_from import made_from
 from .run_level import Value
 
 STEPS = (nn.RoundOp, nn.FloorOp, nn.CeilOp)
-"""Operations whose results are whole numbers, in floats. Others have integers as their results."""
+"""Operations whose results are whole numbers, in floats. Other rounding operations have integer
+results.
+"""
 
 MOST_BYTES = 1 << 31
-"""Bytes of a run's values that are kept at most. Those that come later are not followed."""
+"""The most bytes of a run's values that are kept. Later values are not followed."""
 
 MOST_OPEN = 0.25
-"""A value is followed only if at most this share of its elements has a bound of more than what
-outputs may be off: otherwise its bound says nothing."""
+"""The largest share of a followed value's elements with bounds larger than the outputs' tolerance.
+Above it, the bounds say nothing about the value.
+"""
 
 MOST_OF_STEP = 0.125
-"""Where a number that is rounded to an integer may be off by more than this, nothing is known of
-the integer. Otherwise it is one of two at most."""
+"""The largest known error of a number that is rounded to an integer. With a larger error, nothing
+is known about the integer. With a smaller error, the integer is one of two at most.
+"""
 
 Key = tuple[str, int]
-"""The node that an operation came from, and which of its results."""
+"""The node that an operation came from, and the index of the result."""
 
 
 @dataclass(frozen=True)
 class Followed:
-    """What the reference says that has followed a run.
+    """The findings of a reference that has followed a run.
 
-    is_right: whether all outputs are within their bounds. values: of how many operations the run's
-    values were accepted.
+    is_right: whether all outputs are within their bounds. values: the number of operations whose
+    values in the run were accepted.
     """
 
     is_right: bool
@@ -108,14 +112,14 @@ def _makes_integers(op: Operation) -> bool:
 
 @dataclass
 class KeptValues:
-    """The values of a run in order, by the last node that each comes from."""
+    """The values of a run in order, by their last node."""
 
     values: dict[Key, list[Array]] = field(default_factory=dict[Key, "list[Array]"])
     _left: int = MOST_BYTES
     _seen: Counter[Operation] = field(default_factory=Counter[Operation])
 
     def watch(self, value: Value) -> None:
-        """Keep a value of a run at any level. Results of one operation come one after another."""
+        """Keep a value of a run at any level. Results of one operation arrive in order."""
         op = value.op
         count = len(op.destinations if isinstance(op, CopyOp | VerticesOp) else op.results)
         number = self._seen[op] % max(count, 1)
@@ -124,7 +128,7 @@ class KeptValues:
             self.keep(op, number, value.values)
 
     def keep(self, op: Operation, result: int, values: Array) -> None:
-        """Keep a result of an operation, if not too much has been kept."""
+        """Keep a result of an operation, unless too much has been kept."""
         names = made_from(op)
         if names and values.nbytes <= self._left:
             self._left -= values.nbytes
@@ -148,7 +152,8 @@ def follow(
 ) -> Followed:
     """Whether outputs of the machine are within the bounds of a reference that follows its run.
 
-    allowed: how far an output may be off where no step explains it, relative to its largest value.
+    allowed: the largest error of an output where no step explains it, relative to its largest
+    value.
     """
     look = _OnMachine()
     module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
@@ -165,8 +170,8 @@ def follow_values(
 ) -> Followed:
     """Whether outputs of a run are within the bounds of a reference that follows it.
 
-    module: of nn; it defines the right results. kept: the values of the run, which may be that of
-    another module, made from this one. allowed: as for follow.
+    module: of nn; it defines the right results. kept: the values of the run. The run may be of a
+    module made from this module. allowed: as for follow.
     """
     module = module.clone()
     Decompose().apply(Context(), module)
@@ -190,9 +195,9 @@ def follow_values(
 
 @dataclass
 class _Follower:
-    """Evaluates operations on the values of a run, and knows how far correct runs may be from them.
+    """Evaluates operations on the values of a run, and knows the error bound of each value.
 
-    kept: the values of the run. allowed: as for follow. followed: how many were accepted.
+    kept: the values of the run. allowed: as for follow. followed: the number of accepted values.
     """
 
     kept: Mapping[Key, list[Array]]
@@ -204,17 +209,17 @@ class _Follower:
     _seen: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def error(self, array: Array) -> Errors:
-        """How far another correct run may be from a value."""
+        """The largest difference between a value and the same value in another correct run."""
         found = self._errors.get(id(array))
         return np.zeros(array.shape) if found is None else found[1]
 
     def evaluate(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-        """A result of an operation, which is that of the run if it is right."""
+        """A result of an operation: the run's own result if that is right."""
         if isinstance(op, nn.ConstantOp):
             return operation_value(op, operands)
         errors = [self.error(each) for each in operands]
         made, error = _bounded(op, operands, errors, result)
-        # What has been rounded before is off by whole numbers.
+        # Numbers that were rounded before are off by whole numbers.
         if _rounds(op) and not np.array_equal(operands[0], np.rint(operands[0])):
             error = np.where(errors[0] > MOST_OF_STEP, np.inf, error)
         names = made_from(op)
@@ -226,12 +231,12 @@ class _Follower:
         if error.any():
             if decides:
                 raise _Undecided
-            # The array is kept, so that no other one gets its id.
+            # The array is kept, so that no other array gets its id.
             self._errors[id(made)] = made, error
         return made
 
     def says_much(self, values: Array, error: Errors) -> bool:
-        """Whether a bound tells right values from most wrong ones."""
+        """Whether a bound distinguishes right values from most wrong values."""
         if not error.any():
             return True
         size = np.abs(values.astype(np.float64))
@@ -240,9 +245,10 @@ class _Follower:
         return bool(np.count_nonzero(~(error <= limit)) <= MOST_OPEN * error.size)
 
     def _next(self, key: Key, made: Array) -> Array | None:
-        """The value of the run in this turn, in the shape of another one; None if there is none.
+        """The run's value for a key in this iteration, in the shape of `made`; None if there is
+        none.
 
-        What the run computes once, before a loop, is the same in all turns.
+        A value that the run computes once, before a loop, is the same in all iterations.
         """
         values = self.kept.get(key, [])
         at = self._seen.get(key, 0)
@@ -257,8 +263,10 @@ class _Follower:
 def _bounded(
     op: Operation, operands: Sequence[Array], errors: Sequence[Errors], result: int
 ) -> tuple[Array, Errors]:
-    """A result of an operation, and how far another correct run may be from it, whose operands are
-    within some errors of these."""
+    """A result of an operation, and the largest difference of another correct run from it.
+
+    errors: the bounds on the differences between the operands of the two runs.
+    """
     if isinstance(op, Movement):
         made = operation_value(op, operands)
         return made, moved_error(op.moves(), errors, made.shape)
@@ -281,7 +289,7 @@ def _bounded(
 
 
 def _within(found: Array, right: Array, error: Errors) -> bool:
-    """Whether each element is within its error; infinities and NaN are what they are."""
+    """Whether each element is within its error; infinities and NaN have to be equal."""
     if not is_floating(right.dtype):
         apart = np.abs(found.astype(np.float64) - right.astype(np.float64))
         return bool(((found == right) | (apart <= error)).all())

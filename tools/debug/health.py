@@ -1,4 +1,4 @@
-"""Whether abele works on this host: what the host is, what abele uses of it, and what fails."""
+"""Whether abele works on this host: facts of the host, features in use, and failures."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from ...ir.support.private_folder import intrusion
 from ..driver.cache.store import store_here
 
 PACKAGES = ("abele", "numpy", "ml_dtypes", "xdsl", "onnx", "numba", "llvmlite")
-"""The packages whose versions are named."""
+"""The packages whose versions are shown."""
 
 INSTRUCTION_SETS: Mapping[str, tuple[str, ...]] = {
     "x86_64": ("avx", "avx2", "fma", "f16c", "avx512f", "avx512bw", "avx512vl", "avx512fp16"),
     "aarch64": ("neon", "fullfp16", "sve", "sve2"),
 }
-"""By family of processors, the instruction sets that are named."""
+"""The instruction sets that are shown, by family of processors."""
 
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of the cache. problem: why abele does not use it, or ""."""
+    """A folder of the cache. problem: the reason why abele does not use it, or ""."""
 
     name: str
     path: str
@@ -46,7 +46,7 @@ class Folder:
 
 @dataclass(frozen=True)
 class Health:
-    """What is known of a host. problems: what is wrong with it, in words."""
+    """Facts of a host, the features that abele uses, and the results of self-tests."""
 
     host: Mapping[str, str]
     form: str
@@ -58,7 +58,7 @@ class Health:
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong, in words."""
+        """The problems of the host, in words."""
         found = [f"{each.path}: {each.problem}" for each in self.folders if each.problem]
         return found + [f"kernels of {p.task}: {p.problem}" for p in self.proofs if p.problem]
 
@@ -76,10 +76,11 @@ class Health:
 
 
 def health(again: bool = False) -> Health:
-    """What this host is, and what fails on it. Kernels that have not been compiled or proved are.
+    """Facts and failures of this host. Compiles and proves the kernels that are not compiled or
+    proved yet.
 
     again: whether kernels that have been proved are proved again. Raises InputError if the
-    environment asks for what this host does not have.
+    environment asks for a feature that this host does not have.
     """
     chosen = choice()
     return Health(
@@ -108,7 +109,7 @@ def _host(processor: Processor | None) -> dict[str, str]:
 
 @cache
 def _model_name() -> str:
-    """What Linux calls the processor; "" elsewhere."""
+    """The processor's name, as Linux has it; "" elsewhere."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -1,4 +1,6 @@
-"""Compare a plain run with a run that writes every byte, and say which kernel makes them differ."""
+"""Compare a plain run with a run that writes every byte, and find the kernel that makes them
+differ.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ from .wrong_kernel import REPORT, KernelSearch, WrongKernel
 
 @dataclass(frozen=True)
 class KernelProblem:
-    """What is wrong with the kernels of a run. is_found: whether the text names the operation."""
+    """The problem of a run's kernels. is_found: whether the text names the operation."""
 
     text: str
     is_found: bool
@@ -33,10 +35,10 @@ def kernel_problem(
     watched: Results,
     finding: Finding | None,
 ) -> KernelProblem | None:
-    """What is wrong with the kernels of a program; None if nothing is, as far as two runs show.
+    """The problem of a program's kernels; None if two runs do not show any.
 
     outputs: of the run that the user has seen. watched: the results of a run that writes every
-    byte, from the first states. finding: the first operation that is outside its bound there.
+    byte, from the first states. finding: the first operation outside its bound in the latter run.
     """
     differs = _differs(exe, inputs, outputs, watched)
     if differs is None and finding is None:
@@ -62,10 +64,10 @@ KEPT = (
     ". The cache keeps this program ready to run, and bound anew it gives the right bits. "
     "`--no-cache` binds it anew; `abele cache clear` removes what is kept"
 )
-"""What to do if only the program that the cache keeps ready to run is wrong."""
+"""The advice if the only wrong program is the one that the cache keeps ready to run."""
 
 AGAIN = ". It cannot be found where they part: repeated runs agree"
-"""What is known of a difference that does not come again."""
+"""The text about a difference that repeated runs do not show."""
 
 
 def _unexplained(differs: Difference, what: str) -> KernelProblem:
@@ -76,7 +78,7 @@ def _unexplained(differs: Difference, what: str) -> KernelProblem:
 def _differs(
     exe: Executable, inputs: Mapping[str, Array], outputs: Mapping[str, Array], watched: Results
 ) -> Difference | None:
-    """Where the run that the user has seen, or one more run of the warm program, differs."""
+    """The difference of the run that the user has seen, or of one more run of the warm program."""
     differs = difference(Results(outputs), Results(watched.outputs, fault=watched.fault))
     if differs is not None:
         return differs
@@ -97,9 +99,9 @@ def _differs(
 def module_kernel_problem(
     module: ModuleOp, target: Target, inputs: Mapping[str, Array], right: Results
 ) -> WrongKernel | Difference | None:
-    """The operation whose kernel makes a plain run differ from one of NumPy's calls.
+    """The operation whose kernel makes a plain run differ from a run of NumPy's calls.
 
-    right: the results of that run. A difference if no single operation makes it.
+    right: the results of the latter run. Returns the difference if no single operation makes it.
     """
     if best_binder() is Binder:
         return None

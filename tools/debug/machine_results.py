@@ -1,4 +1,4 @@
-"""What runs of a machine give, and where two of them differ in a bit."""
+"""The results of a machine's runs, and differences between the bits of two runs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..driver.arrays import Array
 
 @dataclass(frozen=True)
 class Results:
-    """The outputs of a run, and the states that it leaves, by name.
+    """The outputs and the final states of a run, by name.
 
     fault: the error that ended the run, in words; "" if it ended with results.
     """
@@ -28,11 +28,11 @@ class Results:
 
 @dataclass(frozen=True)
 class Difference:
-    """The first output or state of which two runs give other bits.
+    """The first output or state whose bits differ between two runs.
 
-    what: its name, as in "output 'y'". index: of the first such element; None if the runs do not
-    even agree in its shape, or in whether they end. count, size: how many elements differ, and how
-    many there are.
+    what: its name, as in "output 'y'". index: of the first different element; None if the two
+    shapes differ, or if only one run ended with results. count, size: the number of different
+    elements, and of all elements.
     """
 
     what: str
@@ -43,7 +43,7 @@ class Difference:
     size: int = 0
 
     def words(self, found: str, right: str) -> str:
-        """The difference in words. found, right: what the two runs are called."""
+        """The difference in words. found, right: the names of the two runs."""
         if self.index is None:
             return f"{self.what}: {self.found} in {found}; {self.right} in {right}"
         return (
@@ -53,8 +53,10 @@ class Difference:
 
 
 def difference(found: Results, right: Results) -> Difference | None:
-    """Where two runs differ; None if all bits are equal. Any NaN is equal to any other one, as
-    either of two that meet may be a result."""
+    """The difference of two runs; None if all bits are equal.
+
+    All NaN are equal: an operation on two NaN may return either.
+    """
     if found.fault or right.fault:
         first, second = (each.fault or "it ends with results" for each in (found, right))
         return None if found.fault == right.fault else Difference("the run", first, second)
@@ -88,7 +90,7 @@ def _bits(array: Array) -> Array:
 
 
 def _number(element: Any) -> object:
-    """An element as a number of Python's, whose text is short."""
+    """An element as a number of Python, which has a short text."""
     return float(element) if is_floating(element.dtype) else int(element)
 
 
@@ -102,7 +104,7 @@ def first_states(machine: Machine) -> dict[str, Array]:
 
 
 def results_of(machine: Machine, inputs: Mapping[str, Array]) -> Results:
-    """What a run of a machine gives, from the states that it has now."""
+    """The results of a machine's run, from its current states."""
     try:
         outputs = machine.run(inputs)
     except MemoryError:
@@ -113,5 +115,5 @@ def results_of(machine: Machine, inputs: Mapping[str, Array]) -> Results:
 
 
 def states_of(machine: Machine) -> dict[str, Array]:
-    """The states of a machine as they are now, by name."""
+    """The current states of a machine, by name."""
     return {name: machine.read(name) for name in first_states(machine)}

@@ -1,4 +1,4 @@
-"""Where a model makes infinities or NaN by itself, in a run of the reference that rounds."""
+"""The operations of a model that make infinities or NaN, in a run of the rounding reference."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Made:
-    """What first has elements that are not finite.
+    """The first source of elements that are not finite.
 
-    op, place: the operation that makes them of finite operands, or that reads a weight or constant
-    which has them. count, size: how many, and of how many. largest: the largest magnitude of the
-    operands; None for a weight or constant. dtype: of the elements. overflows: whether some are
-    finite before the result is rounded.
+    op, place: the operation that makes them from finite operands, or that reads a weight or
+    constant with such elements. count, size: the number of elements that are not finite, and of all
+    elements.
+    largest: the largest magnitude of the operands; None for a weight or constant. dtype: of the
+    elements. overflows: whether some of them are finite before the result is rounded.
     """
 
     op: str
@@ -57,10 +58,10 @@ class Made:
 
 @dataclass
 class Sources:
-    """An observer of a run of the reference: what first made each value that is not finite.
+    """An observer of a reference run: the first source of each value that is not finite.
 
-    A value that is not finite has the source of the first of its operands that is not; a constant
-    counts only if no other operand has one, because masks are infinite on purpose.
+    A value that is not finite has the source of its first operand that is not finite. Constants
+    count only if no other operand has a source, because masks are infinite on purpose.
     """
 
     _known: dict[int, tuple[ref[Array], Made]] = field(
@@ -68,8 +69,8 @@ class Sources:
     )
 
     def observe(self, op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
-        """Note what an operation makes of its operands."""
-        # Values pass through loops, branches and calls as they are.
+        """Record the sources of an operation's results."""
+        # Loops, branches and calls do not change values.
         if not is_evaluable(op) or isinstance(op, ConstantOp):
             return
         lost = [each for each in operands if not all_finite(each)]
@@ -85,7 +86,9 @@ class Sources:
             self._known[id(values)] = ref(values), made
 
     def of(self, values: Array) -> Made | None:
-        """What made a value not finite; None if it is finite, or was so from the start."""
+        """The source of a value that is not finite; None if it is finite, or was not finite in the
+        inputs.
+        """
         held, made = self._known.get(id(values), (None, None))
         return made if held is not None and held() is values else None
 
@@ -98,23 +101,23 @@ def _made(op: Operation, operands: Sequence[Array], values: Array, result: int) 
 
 
 def _lost(values: Array) -> tuple[int, int]:
-    """How many elements are not finite, and how many there are."""
+    """The number of elements that are not finite, and of all elements."""
     return int(np.count_nonzero(~np.isfinite(values.astype(np.float64)))), values.size
 
 
 def _overflows(op: Operation, operands: Sequence[Array], wide: Array, result: int) -> bool:
-    """Whether an element that is not finite is so only once it is rounded."""
+    """Whether some element is finite before, but not after its rounding."""
     try:
         exact = unrounded_value(op, operands, result)
     except Meaningless:
-        # A composite, whose parts round too.
+        # The parts of a composite round, too.
         return False
     return bool((np.isfinite(exact) & ~np.isfinite(wide)).any())
 
 
 @dataclass(frozen=True)
 class Traced:
-    """The outputs of the reference that rounds, and what made those that are not finite."""
+    """The outputs of the rounding reference, and the sources of outputs that are not finite."""
 
     outputs: Mapping[str, Array]
     made: Mapping[str, Made]
@@ -123,8 +126,10 @@ class Traced:
 def traced_reference(
     module: ModuleOp, inputs: Mapping[str, Array], on_operation: Callable[[], None]
 ) -> Traced:
-    """Run a program of nn, and find what makes its outputs not finite. on_operation: called after
-    each operation."""
+    """Run a program of nn, and find the sources of outputs that are not finite.
+
+    on_operation: called after each operation.
+    """
     sources = Sources()
 
     def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:

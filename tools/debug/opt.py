@@ -1,4 +1,4 @@
-"""What `abele opt` does: run passes on text, with options that users of mlir-opt know."""
+"""The function of `abele opt`: run passes on text, with options that users of mlir-opt know."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ SPLIT = "// -----"
 STANDARD_INPUT = "-"
 
 TREE = "printed modules of abele"
-"""What the folder of --print-ir-tree-dir holds."""
+"""The description of the contents of --print-ir-tree-dir."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Options:
     """Options besides the passes.
 
     target: for level names in the pipeline; "" for the module's own, else mk2. expected: compare
-    errors with the comments that expect them. printed: what to print around passes, to standard
-    error or, with tree, into that folder. dump: a folder for the module after each pass.
-    reproducers: a folder for the input of a failing pass, or a function that finds one.
+    errors with the comments that expect them. printed: the modules to print around passes, to
+    standard error or, with tree, into that folder. dump: a folder for the module after each pass.
+    reproducers: a folder for the input of a failing pass, or a function that finds a folder.
     """
 
     target: str = ""
@@ -62,7 +62,7 @@ class Options:
 
 @dataclass(frozen=True)
 class _Written:
-    """The options, and the folders that are written to for those that they name.
+    """The options, and the temporary folders in place of the folders that the options name.
 
     place: the folder that commands name for `reproducers`, if that is moved there later.
     """
@@ -76,11 +76,11 @@ class _Written:
 
 @dataclass(frozen=True)
 class Optimised:
-    """The result of one part of the input: the module after all passes, or what stopped them.
+    """The result of one part of the input: the module after all passes, or their error.
 
     module: None if an error stopped the passes, expected or not. figures: tables of times and
-    statistics. problems: how the errors differ from the expected ones. error: what stopped a split
-    part for which no errors are expected.
+    statistics. problems: the differences between errors and expected errors. error: the error that
+    stopped a split part for which no errors are expected.
     """
 
     module: ModuleOp | None
@@ -116,7 +116,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
     context = extensions.context()
     context.allow_unregistered = options.allow_unregistered
     registered = set(context.registered_dialect_names)
-    # Passes of xDSL's read and make operations of its dialects, such as pdl.
+    # Passes of xDSL read and make operations of its dialects, such as pdl.
     for dialect, load in get_all_dialects().items():
         if dialect not in registered:
             context.register_dialect(dialect, load)
@@ -138,7 +138,7 @@ def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> 
 
 @contextmanager
 def _folders(options: Options) -> Generator[_Written]:
-    """The folders to write to. They take the places of the options' own when the block ends."""
+    """The folders to write to. They replace the options' own folders when the block ends."""
     with ExitStack() as stack:
         dump, tree, reproducers, place = options.dump, options.tree, options.reproducers, None
         if dump is not None or tree is not None:
@@ -199,7 +199,7 @@ def _inner(spec: str) -> str:
 
 
 def _parts(text: bytes) -> Iterator[bytes]:
-    """The parts between lines of // -----, with empty lines before so that line numbers stay."""
+    """The parts between lines of // -----, each after enough empty lines to keep line numbers."""
     marker = SPLIT.encode()
     part: list[bytes] = []
     for number, line in enumerate(text.split(b"\n")):
@@ -212,7 +212,7 @@ def _parts(text: bytes) -> Iterator[bytes]:
 
 
 def _in_colour(sink: Sink) -> Sink:
-    """A sink for standard error that is given highlighted text if that is a terminal."""
+    """A sink for standard error that highlights its text on a terminal."""
 
     def write(when: str, step: Step, text: str) -> None:
         sink(when, step, ir_for(text, sys.stderr))
@@ -222,7 +222,7 @@ def _in_colour(sink: Sink) -> Sink:
 
 def _reduced(module: ModuleOp, fails: Callable[[ModuleOp], bool]) -> ModuleOp:
     """A smaller module that still fails."""
-    # Only a pass that fails needs it.
+    # Imported here, since only a failing pass needs it.
     from ..driver.reduce import reduce_module  # noqa: PLC0415
 
     return reduce_module(module, fails)
@@ -301,7 +301,8 @@ class _Run:
             instruments.append(PrintIR(options.printed, sink, options.style))
         if written.dump is None:
             return [*instruments, *self._verifiers()]
-        # A dump is priced, and prices need most of abele: a quarter of the start-up.
+        # Imported here, since only dumps have prices, which need most of abele: a quarter of the
+        # start-up.
         from ..driver.dump.instruments import dump_instruments  # noqa: PLC0415
 
         target = resolve_target(options.target or DEFAULT_TARGET)

@@ -46,9 +46,9 @@ class Held:
 class Value:
     """The result of an operation.
 
-    values: the tensor, in its own shape. layout: where its elements lie; None at nn. variable: the
-    name of the variable that holds it, "" for SSA values. operands: the contents of the variables
-    that the operation has read, as they were before it wrote its result.
+    values: the tensor, in its own shape. layout: of its elements; None at nn. variable: the name of
+    the variable that holds it, "" for SSA values. operands: the contents of the variables that the
+    operation has read, from before it wrote its result.
     """
 
     op: Operation
@@ -69,10 +69,10 @@ def run_level(
     inputs: Mapping[str, Array],
     watch: Watch | None = None,
 ) -> Run:
-    """Run @main once, as the module's level defines it. The module does not change.
+    """Run @main once, by the definition of the module's level. The module does not change.
 
     At tile, all operations with one superstep number must be able to share a superstep. A tile
-    module with addresses runs on the bytes of the strict machine, as an exchange module does, and
+    module with addresses runs on the bytes of the strict machine, like an exchange module, and
     its addresses are proved.
     Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
     and IterationLimit.
@@ -109,7 +109,7 @@ def _run_tile(
 ) -> Run:
     _check_phases(module)
     placed = [ADDRESS in op.attributes for op in module.ops if isinstance(op, tile.VariableOp)]
-    # If only some variables have addresses, the others' are still to be chosen.
+    # If only some variables have addresses, the other addresses are still to be chosen.
     if placed and all(placed):
         return _run_machine(_with_bytes(_grouped(module)), target, inputs, watch)
     variables = {op.symbol: op for op in module.ops if isinstance(op, Variable)}
@@ -132,9 +132,9 @@ def _written(
     gone: Mapping[str, Array] | None = None,
     result: int = 0,
 ) -> Value:
-    """The value that an operation has written. gone: operands that it overwrote, as they were.
+    """The value written by an operation. gone: the overwritten operands, as they were.
 
-    result: which of several.
+    result: the index of the result.
     """
     name, before = op.destinations[result], gone or {}
 
@@ -150,14 +150,14 @@ def _written(
 def _numbered(
     op: RepeatOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
 ) -> Value:
-    """The number of a turn that is about to begin."""
+    """The number of an iteration that is about to begin."""
     name = op.turn_variable
     assert name is not None
     return Value(op, read(name), variables[name].placed, name)
 
 
 class PhaseConflict(InputError):
-    """Raised if one operation of a superstep needs or overwrites what another one writes.
+    """Raised if an operation of a superstep needs or overwrites a result of the same superstep.
 
     op: the later operation. variable: the name of the variable that both use, or "".
     """
@@ -187,9 +187,9 @@ def _grouped(module: ModuleOp) -> ModuleOp:
 
 
 def _with_bytes(module: ModuleOp) -> ModuleOp:
-    """A module of exchange that does what a module of tile says, in place.
+    """A module of exchange with the behaviour of a module of tile, in place.
 
-    It shares no code with the pass that does this, because that pass may be the one under test.
+    It shares no code with the pass for this, because that pass may be under test.
     """
     for op in tuple(module.ops):
         if isinstance(op, tile.VariableOp):
@@ -224,7 +224,7 @@ def _run_machine(
 
 
 class _Report(Observer):
-    """Reports what a machine moves and computes."""
+    """Reports all moves and results of a machine."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -244,7 +244,7 @@ class _Report(Observer):
         self._watch(_written(op, machine.variables, machine.read))
 
     def on_turn(self, op: RepeatOp, machine: Machine) -> None:
-        """Report the number of a turn."""
+        """Report the number of an iteration."""
         self._watch(_numbered(op, machine.variables, machine.read))
 
     def on_compute(self, op: tile.VerticesOp, machine: Machine) -> None:
@@ -259,4 +259,4 @@ OBSERVED: dict[Level, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | N
     TILE: _run_tile,
     EXCHANGE: _run_machine,
 }
-"""How a program of each level runs once, each value on the way being shown to a watch."""
+"""For each level, a function that runs a program once and shows each value to a watch."""

@@ -1,10 +1,11 @@
-"""Find the operation whose compiled kernel is wrong, by runs in which some operations are NumPy's.
+"""Find the operation whose compiled kernel is wrong, by runs with NumPy's calls for some
+operations.
 
 The operations of a program are in order. The first n of them run as in a plain run, and the others
-in a way that is right. If a run is right for n = 0 and wrong for all operations, there is an n for
-which one operation more makes it wrong: bisection finds one. Nothing is read on the way, as a plain
-run does not write all bytes; runs are compared by their outputs and states. So an operation in a
-loop or a branch is found like any other.
+with right calls. If a run is right for n = 0 and wrong for all operations, there is an n at which
+one more operation makes it wrong, and bisection finds it. Nothing is read during a run, since a
+plain run does not write all bytes; runs are compared by their outputs and states. So operations in
+loops and branches are found like all others.
 """
 
 from __future__ import annotations
@@ -28,27 +29,27 @@ from ..driver.arrays import Array
 from .machine_results import Difference, Results, difference, first_states, results_of
 
 WORTH_COLLECTING = 1 << 26
-"""Bytes of all tiles together. Collecting fewer takes longer than the memory is worth."""
+"""The smallest memory of all tiles, in bytes, for which a garbage collection is worth its time."""
 
 RUNS = 2
-"""Runs of a probe: what the first one has packed, the second one reads."""
+"""The number of runs of a probe: the second run reads data that the first run has packed."""
 
 FUSED_STEPS = 2
-"""Fused calls reach so far back: from vertices to the move that they read, and to its writers."""
+"""The reach of fused calls: from vertices back to the move that they read, and to its writers."""
 
 REPORT = (
     f"Please report this line with what `abele doctor` prints. {VARIABLE}={PLAIN} runs the program "
     "without compiled kernels"
 )
-"""What a user can do about a wrong kernel."""
+"""The advice to a user about a wrong kernel."""
 
 
 @dataclass(frozen=True)
 class Bound:
     """An operation and the kernels that its calls run.
 
-    superstep: its name. node: the operation's node, or its line. variable: what it writes, or hands
-    to the host. sizes: of what it computes or moves, in words. kernels: their tasks.
+    superstep: its name. node: the operation's node, or its line. variable: the variable that it
+    writes, or hands to the host. sizes: of its compute or move, in words. kernels: their tasks.
     """
 
     op: str
@@ -67,10 +68,10 @@ class Bound:
 
 @dataclass(frozen=True)
 class WrongKernel:
-    """An operation whose compiled calls give other bits than NumPy's, which define them.
+    """An operation whose compiled calls give different bits than NumPy's calls, which define them.
 
-    fused: the operations that a plain run must fuse with it for the results to be wrong. way: how
-    the wrong calls are made. differs: what changes in the results.
+    fused: the operations that a plain run must fuse with it for the results to be wrong. way: the
+    kind of the wrong calls. differs: the change in the results.
     """
 
     wrong: Bound
@@ -101,10 +102,10 @@ def _ordered(step: SuperstepOp) -> Iterator[Operation]:
 
 @dataclass
 class KernelSearch:
-    """Runs one program with some of its operations in other ways.
+    """Runs one program with different kinds of calls for its operations.
 
-    module: of the exchange level. trimmed: takes what is no result from the outputs. The machine is
-    loaded anew for each run.
+    module: of the exchange level. trimmed: removes rows that belong to no result from the outputs.
+    The machine is loaded anew for each run.
     """
 
     module: ModuleOp
@@ -113,16 +114,18 @@ class KernelSearch:
     trimmed: Callable[[Mapping[str, Array]], Mapping[str, Array]] = dict
 
     def first_wrong(self, right: Results, rest: Way) -> WrongKernel | None:
-        """The operation that makes a plain run differ from one whose results are given.
+        """The operation that makes a plain run differ from a run with these results.
 
-        rest: the way of all operations in that run. If both runs are compiled, either may be wrong
-        at that operation. None if a plain run does not differ, now that it is repeated.
+        rest: the way of all operations in the latter run. If both runs are compiled, either may be
+        wrong at that operation. None if a repeated plain run does not differ.
         """
         ops = operations_in_order(self.module)
         at = {op: i for i, op in enumerate(ops)}
 
         def ways(count: int, last: Way = Way.FUSED) -> WayOf:
-            """The ways if so many operations are those of a plain run, the last of them as said."""
+            """The ways if the first `count` operations have the ways of a plain run, the last of
+            them `last`.
+            """
 
             def way_of(op: Operation) -> Way:
                 if at[op] == count - 1:
@@ -150,15 +153,15 @@ class KernelSearch:
         return self._blamed(ops[high - 1], Way.COMPILED, by_numpy, differs)
 
     def first_unlike_numpy(self) -> WrongKernel | None:
-        """The operation that makes a plain run differ from one of NumPy's calls alone."""
+        """The operation that makes a plain run differ from a run of NumPy's calls alone."""
         return self.first_wrong(self._run(lambda _: Way.NUMPY)[0], Way.NUMPY)
 
     def plain_differs(self, right: Results) -> Difference | None:
-        """Where plain runs differ from one whose results are given."""
+        """The difference between plain runs and a run with these results."""
         return self._differs(lambda _: Way.FUSED, right)
 
     def at_finding(self, found: Finding) -> WrongKernel | None:
-        """The operation of a finding, if a run with NumPy's calls for it gives other results."""
+        """The operation of a finding, if a run with NumPy's calls for it has different results."""
         for op in operations_in_order(self.module):
             step = op.parent_op()
             named = isinstance(step, SuperstepOp) and step.sym_name.data == found.superstep
@@ -213,8 +216,9 @@ class KernelSearch:
         return WrongKernel(bound(op), tuple(map(bound, fused)), way, differs)
 
     def _fused_with(self, op: Operation, right: Results) -> list[Operation]:
-        """The operations that make what an operation reads, and without whose fusion the results
-        are right."""
+        """The operations that make an operand of `op`, and without whose fusion the results are
+        right.
+        """
         writers = {
             name: each
             for each in operations_in_order(self.module)

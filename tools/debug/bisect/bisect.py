@@ -28,7 +28,7 @@ def bisect(
     """Read a model and run it after every pass, until it is wrong.
 
     request: for a model that is not compiled yet. inputs: arrays by name, or an .npz file; missing
-    ones get seeded values. passes: these instead of the request's.
+    inputs get seeded values. passes: replace the request's passes.
     Raises InputError, and DoesNotFit.
     """
     if request.file.endswith(PROGRAM_FILE):

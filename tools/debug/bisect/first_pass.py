@@ -30,15 +30,18 @@ def bisect_module(
     """Run a module after every pass, until it is wrong. The module itself does not change.
 
     The given module defines the right results: the float64 reference computes them for nn, the
-    level's own evaluator for any other level. If it has operations that only passes give a meaning,
-    the module after these passes defines the right results. A program is wrong if an output, or a
-    state that it leaves, differs by more than `check.tolerance` allows (2e-3 of its largest value);
-    if the strict machine or another evaluator rejects it; if it does not verify; or if the pass
-    raises.
-    All these runs make NumPy's calls. If no pass is wrong and the last module is of the exchange
+    level's own evaluator for any other level. If some of its operations get a meaning only from
+        passes, the module after these passes defines the right results. A program is wrong if an
+        output
+        or a final state differs by more than `check.tolerance` allows (2e-3 of its largest value);
+        if
+        the strict machine or another evaluator rejects it; if it does not verify; or if the pass
+        raises.
+        All these runs make NumPy's calls. If no pass is wrong and the last module is of the
+        exchange
     level, it also runs with the kernels of this host, and must give the same bits. If not, the
-    verdict blames a kernel, and no pass.
-    InputError and DoesNotFit are for the user, so they are raised again.
+        verdict blames a kernel, and no pass.
+        Raises the InputError and DoesNotFit of passes, since they are for the user.
     """
     start = _start(module, context, passes, on_step)
     if isinstance(start, Verdict):
@@ -58,7 +61,8 @@ class _Start:
 def _start(
     module: ModuleOp, context: Context, passes: Sequence[ModulePass], on_step: OnStep
 ) -> _Start | Verdict:
-    """Run passes until the program can run. Returns a verdict if one of them is wrong already.
+    """Run passes until the program can run. Returns a verdict if one of these passes is already
+    wrong.
 
     Raises Meaningless if the program cannot run after any pass.
     """
@@ -83,7 +87,7 @@ def _start(
 def _first_wrong(
     start: _Start, judge: Judge, context: Context, passes: Sequence[ModulePass], on_step: OnStep
 ) -> Verdict:
-    """Run the passes that follow the start, until the program is wrong."""
+    """Run the passes after the start, until the program is wrong."""
     names = tuple(each.name for each in passes)
     right, since, not_run = start.module, start.index, list[str]()
     current = start.module
@@ -93,7 +97,7 @@ def _first_wrong(
         log = RewriteLog()
         problem = apply_recorded(each, context, current, log)
         if problem is None and same_program(current, before):
-            # If the program before could not run, this equal one cannot either.
+            # An equal program could not run, so this program cannot either.
             if before is right:
                 right, since = current, index + 1
             continue
@@ -129,7 +133,7 @@ class _WrongPass:
     """The first pass after which the program is wrong.
 
     right: the last module known to be right. wrong: the module after the pass. alone: whether right
-    is the module just before the pass. log: the rewrites that led to wrong.
+    is the module just before the pass. log: the rewrites from right to wrong.
     """
 
     context: Context
@@ -155,7 +159,7 @@ class _WrongPass:
                 rewrite, right, wrong = found
         on_step(f"{name}: which value")
         value = self.problem.value or first_wrong_value(judge, right, wrong)
-        # The operation at which the machine faults need not be the one to blame.
+        # The operation at which the machine faults is not always to blame.
         if rewrite is None and value is not None and self.problem.kind == "value":
             rewrite = self.log.made(value)
         return rewrite, value

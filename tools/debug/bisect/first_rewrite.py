@@ -17,8 +17,8 @@ def first_wrong_rewrite(
 ) -> tuple[BlamedRewrite, ModuleOp, ModuleOp] | None:
     """The first wrong rewrite, the module just before it, and the module just after it.
 
-    made: how many rewrites the pass makes in all. Returns None if no search is possible: the module
-    is on two levels in between, or the pass goes wrong outside of its rewrites.
+    made: the number of rewrites of the whole pass. Returns None if no search is possible: the
+    module is on two levels in between, or the pass goes wrong outside of its rewrites.
     """
     modules: dict[int, ModuleOp] = {}
     logs: dict[int, RewriteLog] = {}

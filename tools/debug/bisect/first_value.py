@@ -15,7 +15,8 @@ from .made_from import is_step, made_from, node_of
 from .verdict import WrongValue
 
 MOST_TURNS = 32
-"""Values kept of each operation. Of an operation in a loop, these are those of the first turns."""
+"""The most values kept of each operation. In a loop, these are the values of the first
+iterations."""
 
 
 def first_wrong_value(judge: Judge, right: ModuleOp, wrong: ModuleOp) -> WrongValue | None:
@@ -26,7 +27,7 @@ def first_wrong_value(judge: Judge, right: ModuleOp, wrong: ModuleOp) -> WrongVa
         judge.run(wrong, expected.compare)
     except _FirstWrong as first:
         return first.value
-    # A run that fails still has a worst value up to there.
+    # A failed run still has a worst value up to its failure.
     except Exception:
         return expected.worst
     return expected.worst
@@ -43,7 +44,7 @@ class _FirstWrong(Exception):
 class _Expected:
     """The values of a right run by the nodes they come from, and how other runs differ from them.
 
-    allowed: the largest error for an output. worst: the largest difference that is allowed.
+    allowed: the largest error for an output. worst: the largest allowed difference so far.
     """
 
     def __init__(self, allowed: float) -> None:
@@ -65,8 +66,9 @@ class _Expected:
         """Raise _FirstWrong if a value has counterparts and differs from all of them.
 
         If a wrong operation has read a variable with wrong contents, the variable is to blame. An
-        intermediate operation of a replacement has a counterpart only if there were intermediate
-        operations before.
+            intermediate operation of a replacement has a counterpart only if the replaced
+            operations had
+            intermediate operations, too.
         """
         if is_step(value.op) and self._counterpart(value.op) not in self._with_steps:
             return
@@ -87,17 +89,21 @@ class _Expected:
         raise _FirstWrong(_wrong(value, expected, error))
 
     def _counterpart(self, op: Operation) -> tuple[str, ...] | None:
-        """The key of the values that an operation should reproduce; None if there are none.
+        """The key of the values that an operation should reproduce; None if there are no such
+        values.
 
-        All nodes it was made from, or the longest tail of them with known values: the result of a
-        rule replaces the root, which is the last operation that the rule matches.
+        The key is all nodes that it was made from, or the longest tail of them with known
+        values: the result of a rule replaces the root, which is the last operation that the rule
+        matches.
         """
         names = made_from(op)
         ends = (names[start:] for start in range(len(names)))
         return next((each for each in ends if each in self._known), None)
 
     def _deviation(self, op: Operation, values: Array) -> tuple[Array, float] | None:
-        """The nearest counterpart and its distance; None if there is none, or no difference."""
+        """The nearest counterpart and its distance; None if there is no counterpart or no
+        difference.
+        """
         known = self._counterpart(op)
         if known is None:
             return None
@@ -117,7 +123,7 @@ def _wrong(value: Value, expected: Array, error: float) -> WrongValue:
     found = value.values
     with np.errstate(all="ignore"):
         distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
-    # An element that is NaN on one side only is the farthest.
+    # An element that is NaN on one side only has the largest distance.
     distance = np.where(np.isnan(distance) & (found != expected), np.inf, distance)
     at = tuple(int(i) for i in np.unravel_index(int(distance.argmax()), found.shape))
     tile = None

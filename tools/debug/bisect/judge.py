@@ -1,4 +1,4 @@
-"""Run a module between two passes, and say what is wrong with it."""
+"""Run a module between two passes, and describe its problem."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from .made_from import node_of
 from .verdict import Kind, WrongValue
 
 WORTH_COLLECTING = 1 << 26
-"""Bytes of all tiles together. Collecting fewer takes longer than the memory is worth."""
+"""The smallest memory of all tiles, in bytes, for which a garbage collection is worth its time."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong. value: the wrong value, if known without a comparison."""
+    """A problem, in words. value: the wrong value, if known without a comparison."""
 
     kind: Kind
     text: str
@@ -47,10 +47,10 @@ class CannotRun(Exception):
 
 @dataclass
 class Judge:
-    """Says what is wrong with a module, by comparison with a run of the module before all passes.
+    """Finds the problem of a module by comparison with a run of the module before all passes.
 
-    module: that module. reference: that run. allowed: the largest error for an output, relative to
-    its largest value. worst: the largest error of any output so far.
+    module: the module before all passes. reference: its run. allowed: the largest error for an
+    output, relative to its largest value. worst: the largest error of any output so far.
     """
 
     inputs: Mapping[str, Array]
@@ -63,7 +63,7 @@ class Judge:
 
     @staticmethod
     def of(module: ModuleOp, inputs: Mapping[str, Array], target: Target) -> Judge:
-        """The judge of all modules that passes make of this one."""
+        """The judge of all modules that passes make from this module."""
         judge = Judge(inputs, target, module)
         judge.reference = judge.run(module)
         judge.allowed = tolerance(module)
@@ -76,12 +76,13 @@ class Judge:
         try:
             return run_level(level, module, target, self.inputs, watch)
         finally:
-            # Evaluators are reference cycles: only a collection frees the memory of their tiles.
+            # Evaluators are reference cycles: only a garbage collection frees the memory of their
+            # tiles.
             if target.tiles * target.bytes_per_tile > WORTH_COLLECTING:
                 gc.collect()
 
     def problem(self, module: ModuleOp) -> Problem | None:
-        """What is wrong with a module, or None. Raises CannotRun."""
+        """The problem of a module, or None. Raises CannotRun."""
         found = invalid(module)
         if found is not None:
             return found
@@ -101,7 +102,7 @@ class Judge:
         except Exception as error:
             return Problem("fault", f"cannot be run: {one_line(error)}")
         self._last = module, run
-        # The pass may have made the program compute in a narrower dtype.
+        # The pass may have changed the program to a narrower dtype.
         allowed = max(self.allowed, tolerance(module))
         problem = self._differs(run, allowed)
         if problem is None or not self._steps_explain(module, allowed):
@@ -113,7 +114,10 @@ class Judge:
 
     def _steps_explain(self, module: ModuleOp, allowed: float) -> bool:
         """Whether the outputs of a module are within the bounds of a reference that follows its
-        run: numbers that are rounded to integers may come out on either side of a step."""
+        run.
+
+        Numbers that are rounded to integers may come out on either side of a step.
+        """
         if self.module is None or level_of(self.module) != NN or not has_steps(self.module):
             return False
         kept = KeptValues()
@@ -123,10 +127,10 @@ class Judge:
         return follow_values(self.module, self.inputs, run.outputs, kept, allowed).is_right
 
     def kernel_problem(self, module: ModuleOp) -> str:
-        """What is wrong with the kernels that run a right module of the exchange level, in words;
-        "" if nothing is, or for another level.
+        """The wrong kernels of a right module of the exchange level, in words.
 
-        The runs of this judge are those of NumPy's calls, and define every bit.
+        Returns "" if no kernel is wrong, or for another level. The runs of this judge make NumPy's
+        calls, and define every bit.
         """
         if level_of(module) != EXCHANGE:
             return ""
@@ -155,7 +159,7 @@ class Judge:
                     shapes = f"{list(found[name].shape)}; need {list(right.shape)}"
                     return Problem("value", f"{kind} '{name}' is {shapes}")
                 if not not_finite(self.inputs):
-                    # Where the program overflows by itself, a pass may change what comes of it.
+                    # Where the program itself overflows, a pass may change the result.
                     right = lost_too(found[name], right)
                 error = relative_error(found[name], right)
                 if not error <= allowed:
@@ -166,7 +170,7 @@ class Judge:
 
 
 def invalid(module: ModuleOp) -> Problem | None:
-    """Why a module does not verify; None if it does."""
+    """The reason why a module does not verify; None if it verifies."""
     try:
         verify(module)
         verify_symbols(module)
@@ -186,7 +190,7 @@ def can_run(module: ModuleOp) -> bool:
 
 
 def _are_near(found: Mapping[str, Array], right: Mapping[str, Array], allowed: float) -> bool:
-    """Whether all states that are left are as near to the right ones as outputs have to be."""
+    """Whether all final states are as near to the right states as outputs have to be."""
     return all(
         found[name].shape == values.shape and relative_error(found[name], values) <= allowed
         for name, values in right.items()

@@ -1,4 +1,4 @@
-"""Which nodes and lines of the model an operation was made from."""
+"""The nodes and lines of the model that an operation was made from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def made_from(op: Operation) -> tuple[str, ...]:
 
 
 def node_of(op: Operation) -> str | None:
-    """The origin of an operation. Of several lines, the last one, whose place it has taken."""
+    """The origin of an operation. For several lines, the last line, whose place the operation has
+    taken.
+    """
     return made_from(op)[-1] if len(origin_names(op)) == 1 else origin(op)
 
 

@@ -36,7 +36,7 @@ class RewriteLog(Watcher):
         self._open = True
 
     def inserted(self, op: Operation) -> None:
-        """Record an operation that the rewrite makes."""
+        """Record an operation made by the rewrite."""
         self.begun[-1].inserted.append(op)
 
     def end(self) -> None:
@@ -65,7 +65,9 @@ class RewriteLog(Watcher):
 def apply_recorded(
     each: ModulePass, context: Context, module: ModuleOp, log: RewriteLog
 ) -> Problem | None:
-    """Run a pass on a module in place; the problem if it raises an error not for the user."""
+    """Run a pass on a module in place. Returns the problem if the pass raises an error not for the
+    user.
+    """
     try:
         with watched(log):
             each.apply(context, module)

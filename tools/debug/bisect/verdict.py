@@ -1,4 +1,4 @@
-"""The verdict of bisection: the pass, the rewrite and the value that are wrong, as text."""
+"""The verdict of bisection: the wrong pass, rewrite and value, as text."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ....ir.rewriting import Source
 from ....passes.pipelines import PASSES
 
 Kind = Literal["value", "fault", "invalid", "crash"]
-"""What is wrong: a value, the run, the module, or the pass itself."""
+"""The kinds of problems: of a value, of the run, of the module, or of the pass itself."""
 
 UNSEEN = (
     "  rewrites under xDSL's own walker are not recorded: run the patterns under "
     "abele.ir.provenance.LocatingWalker"
 )
-"""A possible reason why a pass that is not abele's has no rewrites."""
+"""A possible reason why a pass from outside of abele has no rewrites."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,12 @@ class BlamedRewrite:
 class WrongValue:
     """The first value, in program order, that differs from its value before the pass.
 
-    node: the framework's. variable: the variable that holds the value, "" above tile. index: of the
-    worst element, in the tensor's shape. tile: the first tile that holds it; None at nn. addresses:
-    the bytes on that tile that a machine fault names, end exclusive; a fault has no index and no
-    numbers. error: relative to the largest expected value.
+    node: the framework's node. variable: the variable that holds the value, "" above tile.
+    index: of
+        the worst element, in the tensor's shape. tile: the first tile that holds it; None at nn.
+        addresses: the bytes on that tile in the machine's fault, end exclusive; a fault has no
+        index
+        and no numbers. error: relative to the largest expected value.
     """
 
     op: str
@@ -78,11 +80,12 @@ class Verdict:
 
     passes: names, in order. index: the first pass after which the program is wrong; None if there
     is none. since: the first pass that may be to blame, if the program could not run in between.
-    worst: the largest error of any output before that, relative to its largest value. not_run:
-    passes that left the program on several levels at once, so that it could not run. started:
-    the number of passes before the program that defines the right results: those that lower
-    operations without a meaning of their own. kernel: the compiled kernel that is wrong although no
-    pass is, in words; "" if none is.
+    worst: the largest error of any output before that, relative to its largest value.
+    not_run: passes that left the program on several levels at once, so that it could not run.
+    started:
+        the number of passes before the program that defines the right results. These passes lower
+        operations without a meaning of their own. kernel: a wrong compiled kernel, in words, if all
+        passes are right; else "".
     """
 
     passes: tuple[str, ...]
@@ -100,7 +103,7 @@ class Verdict:
 
     @property
     def after(self) -> str:
-        """The pass after which the program defines the right results; "" if no pass runs before."""
+        """The pass whose result defines the right results; "" if no pass runs before."""
         return self.passes[self.started - 1] if self.started else ""
 
     @property
@@ -110,7 +113,7 @@ class Verdict:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether everything is right."""
         return self.index is None and not self.kernel
 
     @property
@@ -120,7 +123,7 @@ class Verdict:
 
     @property
     def _of_passes(self) -> str:
-        """What is wrong after which pass."""
+        """The wrong pass and its problem."""
         count = len(self.passes)
         if self.index is None and self.started == count:
             problem = f"the program can run only after '{self.after}', the last pass"
