@@ -199,7 +199,7 @@ class _Joint:
         return [(self.chooser.priced(first, p, have), layout) for layout, p in found.items()]
 
     def _wished(self, operand: int) -> Iterator[Plan]:
-        """Plans of the first operator that place the weight, its operand, where other readers want it."""
+        """Plans of the first operator that place its weight where other readers want it."""
         first = self.family.first.problem
         for node in self.family.others:
             kept_layouts = 0
