@@ -39,8 +39,7 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
       bytes since, and something has written it before;
     - in a phase, no two operations write to one byte, and no operation reads a byte that another
       operation writes. A vertex set may overwrite an operand if each point reads only the element
-      that
-      it writes;
+      that it writes;
     - states and constants hold their values after the run, and every output has been written.
 
     A variable owns whole words of ALIGNMENT bytes on each of its tiles, also where its block is

@@ -8,8 +8,7 @@ accumulator, or of the result.
 - a product of k: the same, of the absolute product;
 - a maximum or minimum: the largest error of the compared values;
 - a scan: the bound of the sum or product of the elements up to each place; a maximum, a minimum or
-a
-  sort has no error;
+  a sort has no error;
 - rounding to the result's dtype: u |r|, or none if an exact function gives values that the dtype
   holds.
 

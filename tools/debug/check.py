@@ -78,12 +78,10 @@ class Verdict:
     of every operation; None if exact arithmetic decides. checked: the number of operations compared
     with their bounds. ratio: the largest error of their results, divided by its bound.
     not_finite: the number of elements of the outputs that are not finite, and their source; "" if
-    all
-        are finite. problem: the result outside its bound, or "". after: the pass after which the
-        references begin; "" for the program as it was read. proof: the proof about the program's
-        addresses when it was loaded. followed: the findings of a reference that follows the run, if
-        they decide; else "". stepped: the output of integers with many elements one step off; else
-        "".
+    all are finite. problem: the result outside its bound, or "". after: the pass after which the
+    references begin; "" for the program as it was read. proof: the proof about the program's
+    addresses when it was loaded. followed: the findings of a reference that follows the run, if
+    they decide; else "". stepped: the output of integers with many elements one step off; else "".
     """
 
     error: float | None
@@ -165,38 +163,27 @@ def check_run(
     """Compare the outputs of a first run with float64; for the machine, check all operations too.
 
     The outputs are compared with exact arithmetic: float64 throughout, nothing rounded. A program
-        of narrow floats may be far from that because of its own rounding, and a comparison or a
-        cast to
-        integers may have another result. Outputs that are too far off are therefore also compared
-        with
-        the reference that rounds the result of every operation. A group of fused operations rounds
-        less
-        often, so some elements may be near the first reference and some near the second: outputs
-        are
-        right if every element is near one of the two references.
+    of narrow floats may be far from that because of its own rounding, and a comparison or a cast to
+    integers may have another result. Outputs that are too far off are therefore also compared with
+    the reference that rounds the result of every operation. A group of fused operations rounds less
+    often, so some elements may be near the first reference and some near the second: outputs are
+    right if every element is near one of the two references.
 
-        A second run compares every vertex set with its error bound, given the operands that it
-        really
-        received: a bound of the whole network would be too wide to be useful.
-        That run writes every byte, so its calls differ from those of the run whose outputs the user
-        gets. Its outputs and states must have the same bits as the given outputs, and as one more
-        plain run of a warm program. If they differ, the problem names the operation and its
-        kernels,
-        whatever the bounds are.
+    A second run compares every vertex set with its error bound, given the operands that it really
+    received: a bound of the whole network would be too wide to be useful. That run writes every
+    byte, so its calls differ from those of the run whose outputs the user gets. Its outputs and
+    states must have the same bits as the given outputs, and as one more plain run of a warm
+    program. If they differ, the problem names the operation and its kernels, whatever the bounds
+    are.
 
-        An output may have elements that are not finite although all inputs are finite. They are
-        right
-        where the rounding reference has infinities or NaN, too, whichever of them: after an
-        overflow,
-        the order of operations decides between infinities and NaN. The verdict then names the
-        operation of the model that makes them. Elsewhere they are a problem, and so are finite
-        elements
-        where neither reference is finite. For the machine, the problem names the first operation
-        that
-        made an infinity or NaN from finite operands. If there is no reference, the machine's
-        operations are the model, and each must be within its bound. If some operations get a
-        meaning
-        only from passes, the references run the program after these passes.
+    An output may have elements that are not finite although all inputs are finite. They are right
+    where the rounding reference has infinities or NaN, too, whichever of them: after an overflow,
+    the order of operations decides between infinities and NaN. The verdict then names the operation
+    of the model that makes them. Elsewhere they are a problem, and so are finite elements where
+    neither reference is finite. For the machine, the problem names the first operation that made an
+    infinity or NaN from finite operands. If there is no reference, the machine's operations are the
+    model, and each must be within its bound. If some operations get a meaning only from passes, the
+    references run the program after these passes.
     """
     # Modules are made on first use: two threads must not make them at once.
     for level in {NN.name, MACHINE, at} & {*exe.levels}:

@@ -31,17 +31,13 @@ def bisect_module(
 
     The given module defines the right results: the float64 reference computes them for nn, the
     level's own evaluator for any other level. If some of its operations get a meaning only from
-        passes, the module after these passes defines the right results. A program is wrong if an
-        output
-        or a final state differs by more than `check.tolerance` allows (2e-3 of its largest value);
-        if
-        the strict machine or another evaluator rejects it; if it does not verify; or if the pass
-        raises.
-        All these runs make NumPy's calls. If no pass is wrong and the last module is of the
-        exchange
-    level, it also runs with the kernels of this host, and must give the same bits. If not, the
-        verdict blames a kernel, and no pass.
-        Raises the InputError and DoesNotFit of passes, since they are for the user.
+    passes, the module after these passes defines the right results. A program is wrong if an output
+    or a final state differs by more than `check.tolerance` allows (2e-3 of its largest value); if
+    the strict machine or another evaluator rejects it; if it does not verify; or if the pass
+    raises. All these runs make NumPy's calls. If no pass is wrong and the last module is of the
+    exchange level, it also runs with the kernels of this host, and must give the same bits. If not,
+    the verdict blames a kernel, and no pass.
+    Raises the InputError and DoesNotFit of passes, since they are for the user.
     """
     start = _start(module, context, passes, on_step)
     if isinstance(start, Verdict):

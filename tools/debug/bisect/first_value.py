@@ -66,9 +66,8 @@ class _Expected:
         """Raise _FirstWrong if a value has counterparts and differs from all of them.
 
         If a wrong operation has read a variable with wrong contents, the variable is to blame. An
-            intermediate operation of a replacement has a counterpart only if the replaced
-            operations had
-            intermediate operations, too.
+        intermediate operation of a replacement has a counterpart only if the replaced operations
+        had intermediate operations, too.
         """
         if is_step(value.op) and self._counterpart(value.op) not in self._with_steps:
             return

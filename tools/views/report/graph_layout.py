@@ -35,7 +35,7 @@ def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
     rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
     each pair of groups, the places of its edge in the rows between, unless it goes straight;
     inner_bends: of pairs of operations of a group. Places are in widths of a node. An operation
-        without work and without edges is left out, such as the wait of the program for the host.
+    without work and without edges is left out, such as the wait of the program for the host.
     """
     edges = _edges(links)
     joined = {node for source, destination, _ in edges for node in (source, destination)}

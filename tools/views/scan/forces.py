@@ -57,7 +57,7 @@ class Bodies:
     """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,).
 
     homes: (2, layers), the place to which gravity pulls each layer, from the centre of the picture,
-        as shares of its side.
+    as shares of its side.
     """
 
     x: Floats
