@@ -49,9 +49,8 @@ class Stage:
     function: the name of a function that may be a stage. parameters: its constants. at: the operand
     of the function that is the value of the stage before; its other operands, in order, are further
     operands of the operation. reads: for a function that reads other values, the source of each of
-    its
-    operands: 0 for the value that the stages begin with, i for the value of stage i, counted from
-    1, and FURTHER for the next further operand. element: the type that the identity casts to.
+    its operands: 0 for the value that the stages begin with, i for the value of stage i, counted
+    from 1, and FURTHER for the next further operand. element: the type that the identity casts to.
     Raises ValueError for a function, an operand or constants that no stage can have.
     """
 
