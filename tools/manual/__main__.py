@@ -19,8 +19,8 @@ def write_reference(
 ) -> None:
     """Write all pages to a folder, and operators.md beside it.
 
-    Removes pages that no longer exist. A page that this command has not written, which its first
-    line says, is neither removed nor replaced. Raises InputError.
+    Removes pages that no longer exist. A page whose first line does not say that this command has
+    written it is neither removed nor replaced. Raises InputError.
     """
     made = {folder / path: text for path, text in pages().items()}
     for path in made:
@@ -35,7 +35,7 @@ def write_reference(
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether a file begins as every page of the reference does."""
+    """Whether a file begins like every page of the reference."""
     return path.is_file() and path.read_text("utf-8", errors="replace").startswith(NOTE)
 
 

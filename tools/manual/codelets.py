@@ -1,4 +1,4 @@
-"""The page of codelets: what they compute, with which errors, and at which price."""
+"""The page of codelets: their computations, errors and prices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .documents import document
 from .markdown import code, link, page, plain, prose, table
 
 KINDS: Mapping[str, Kind] = {"float32": "float32", "float16": "float16", "int32": "int"}
-"""The types with prices for scalar functions, and the kind of loop that each of them uses."""
+"""The types with prices for scalar functions, and the kind of loop that each type uses."""
 
 DTYPES = tuple(KINDS)
 
@@ -35,11 +35,14 @@ Price = Callable[[Contraction, Target], object]
 """Cycles of a contraction on a target."""
 
 ELEMENTS = 1 << 14
-"""Elements per worker. The price of one element is measured between this number and its double."""
+"""The number of elements per worker at which the price of one element is measured: the difference
+to
+twice as many.
+"""
 
 
 ROW = 1024
-"""Elements of a row that is scanned or sorted."""
+"""The elements of a scanned or sorted row."""
 
 
 def codelets_page() -> str:
@@ -181,7 +184,7 @@ def _more(cycles: Callable[[int], object], target: Target) -> float:
 
 
 def _rates(rate: Callable[[Target], float]) -> str:
-    """A figure for all presets; one for each preset if they differ."""
+    """A figure of all presets, or one figure for each preset if they differ."""
     found = {name: f"{rate(target):.4g}" for name, target in PRESETS.items()}
     if len(set(found.values())) == 1:
         return next(iter(found.values()))
@@ -211,7 +214,7 @@ def _throughputs(price: Price, operand: str) -> Iterator[tuple[str, ...]]:
 
 
 def _throughput(price: Price, operand: str, partials: str, target: Target) -> str:
-    """The better rate: of a product with many channels, or of many groups with one channel each."""
+    """The higher rate: of a product with many channels, or of many groups with one channel each."""
     best = 0.0
     for channels, groups in ((4096, 1), (1, 4096)):
         sizes = target.workers * ELEMENTS, channels, channels, 1, groups

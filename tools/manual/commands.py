@@ -74,7 +74,7 @@ MLIR = "--mlir-"
 
 
 def _names(option: TyperOption) -> tuple[str, ...]:
-    """The names of an option, without those that only add mlir- to another one."""
+    """The names of an option, without names that only add mlir- to another name."""
     return tuple(
         name
         for name in option.opts

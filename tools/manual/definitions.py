@@ -1,4 +1,4 @@
-"""Describe the definition of an operation: its fields, its syntax, its traits."""
+"""Descriptions of the definition of an operation: its fields, its syntax, its traits."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WORDS: dict[str, str] = {
     "reads state": "It must not move across operations that write the same state.",
     "writes state": "It must not be removed, even if nothing uses its results.",
 }
-"""What the words for traits mean."""
+"""The meanings of the words for traits."""
 
 NOUNS: Mapping[type[Attribute], tuple[str, str]] = {
     DenseArrayBase: ("integers", "lists of integers"),
@@ -126,7 +126,7 @@ FLAG = NOUNS[UnitAttr][0]
 
 
 def _values(definition: OperandDef | ResultDef) -> str:
-    """Operands or results in words: what they are, and how many there may be."""
+    """Operands or results in words: their types and their number."""
     if isinstance(definition, OptOperandDef | OptResultDef):
         return f"{holds(definition.constr, False, True)}, or nothing"
     if isinstance(definition, VarOperandDef | VarResultDef):
@@ -169,7 +169,8 @@ _CONSTRAINTS: dict[type, Callable[[Any, bool, bool], str]] = {
 
 
 def _noun(cls: type[Attribute], several: bool, is_value: bool) -> str:
-    """An attribute or type in words; one of abele's own is a link to its description."""
+    """An attribute or type in words; abele's own attributes and types link to their
+    descriptions."""
     words = NOUNS.get(cls)
     if words is None:
         name = spelled(cls)
@@ -189,7 +190,7 @@ def spelled(cls: type[Attribute]) -> str:
 def syntax(cls: type[Operation]) -> str:
     """The syntax of an operation; "" if its definition does not give it.
 
-    $name is a field, [...]? may be left out, Name($a, $b) is a directive of that name.
+    $name is a field, [...]? is optional, Name($a, $b) is a directive of that name.
     """
     if not issubclass(cls, IRDLOperation):
         return ""
@@ -198,7 +199,7 @@ def syntax(cls: type[Operation]) -> str:
     text = cls.name
     for match in _TOKEN.finditer(definition.assembly_format or ""):
         token = _spelled_out(match)
-        # The word beside a flag shows the flag.
+        # The word beside a flag implies the flag.
         if token not in flags:
             glued = token in (",", ")", "]?", ">") or text.endswith(("(", "[", "<"))
             text += token if glued else f" {token}"
@@ -220,7 +221,7 @@ _TOKEN = re.compile(
 
 
 def _spelled_out(match: re.Match[str]) -> str:
-    """A part of an assembly format, as the page shows it."""
+    """A part of an assembly format, in the notation of the page."""
     part = match.groupdict()
     if part["directive"]:
         several = "," in part["fields"]
@@ -258,7 +259,7 @@ def directives(cls: type[Operation]) -> tuple[Directive, ...]:
 
 
 def marks(cls: type[Operation]) -> tuple[str, ...]:
-    """The kind of an operation and the traits that matter, in words."""
+    """The kind of an operation and its relevant traits, in words."""
     kinds = [kind.__name__.lower() for kind in KINDS if issubclass(cls, kind)]
     traits = list(cls.traits.traits) if issubclass(cls, IRDLOperation) else []
     words = [words for trait, words in TRAITS.items() if any(isinstance(t, trait) for t in traits)]

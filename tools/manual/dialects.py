@@ -21,7 +21,7 @@ from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 
 FAMILY = 2
-"""This many operations with one base class and syntax are described together."""
+"""The smallest number of operations with one base class and syntax that are described together."""
 
 
 def dialect_pages(rules: Mapping[str, Sequence[Law]]) -> dict[str, str]:
@@ -67,7 +67,7 @@ def _page(name: str, dialect: Dialect, rules: Rules) -> str:
 
 
 def _legend(operations: Iterable[type[Operation]]) -> str:
-    """How to read the syntax."""
+    """An explanation of the notation of the syntax."""
     blocks = [
         "In the syntax, `$name` is a field of the operation, `[...]?` is optional, and `{...}` "
         "stands for all other attributes."
@@ -81,13 +81,15 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
 
 
 def _levels(name: str) -> str:
-    """Where the operations are legal."""
+    """The levels at which the operations are legal."""
     found = [level.name for level in LEVELS if name in level.legal]
     return f"Legal at {', '.join(map(code, found))}." if found else ""
 
 
 def families(operations: Iterable[type[Operation]]) -> list[list[type[Operation]]]:
-    """Operations grouped by base class, syntax and fields, in the order of the first of each."""
+    """Operations grouped by base class, syntax and fields, ordered by the first operation of each
+    group.
+    """
 
     def key(op: type[Operation]) -> tuple[object, ...]:
         return op.__bases__, syntax(op).removeprefix(op.name), tuple(_rows(op))
@@ -114,7 +116,7 @@ def _operation(op: type[Operation], rules: Rules) -> str:
 
 
 def _family(family: Sequence[type[Operation]], rules: Rules) -> str:
-    """Operations that differ only in their meaning."""
+    """The description of operations that differ only in their meaning."""
     base = family[0].__mro__[1]
     shared = [mark for mark in marks(family[0]) if all(mark in marks(op) for op in family)]
     blocks = [f"### {plain(document(base).summary)}".rstrip("."), f"*{', '.join(shared)}*"]
@@ -145,7 +147,7 @@ def _marks(op: type[Operation]) -> str:
 
 
 def _form(op: type[Operation], name: str) -> str:
-    """The syntax, and the fields without those that directives describe."""
+    """The syntax, and the fields except those that directives describe."""
     written = syntax(op)
     text = fence(written.replace(op.name, name, 1)) if written else ""
     described = {code(field) for directive in directives(op) for field in directive.fields}
@@ -166,9 +168,9 @@ def _rows(op: type[Operation]) -> list[tuple[str, ...]]:
 
 
 def meanings(op: type[Operation]) -> dict[str, str]:
-    """The meanings of an operation's fields, from its docstring and those of its bases.
+    """The meanings of an operation's fields, from its docstring and its bases' docstrings.
 
-    A result without one says how its type is inferred.
+    A result without a meaning gets a text about the inference of its type.
     """
     names = [each.name for each in fields_of(op)]
     found: dict[str, str] = {}
@@ -211,7 +213,7 @@ def _parts(cls: type[Attribute]) -> Iterator[type]:
 
 
 def _held(cls: type) -> str:
-    """The docstring of a value that an attribute holds, and of its fields."""
+    """The docstring of an attribute's value, and of the value's fields."""
     names = [each.name for each in dataclass_fields(cls)]
     says = document(cls, names)
     meanings = {name: without_errors(text).rstrip(".") for name, text in says.fields.items()}

@@ -30,7 +30,7 @@ class Document:
 
 
 def document(obj: object, names: Collection[str] = ()) -> Document:
-    """The docstring of an object in parts; a class without a meaning of its own takes its base's.
+    """The docstring of an object in parts. A class without a meaning of its own has its base's.
 
     names: the fields whose meanings are wanted.
     """
@@ -62,7 +62,7 @@ def parsed(text: str, names: Collection[str] = ()) -> Document:
 def _docstring(obj: object) -> str:
     own = vars(obj).get("__doc__") if isinstance(obj, type) else obj.__doc__
     text = inspect.cleandoc(own or "")
-    # The docstring of a dataclass without one is its signature.
+    # A dataclass without a docstring has its signature as docstring.
     signature = isinstance(obj, type) and text.startswith(f"{obj.__name__}(")
     return "" if signature else text
 

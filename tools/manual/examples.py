@@ -16,7 +16,7 @@ from .documents import document
 
 
 class _AnyBlob(BlobStore):
-    """Has a blob for every name: the digests of examples belong to no array."""
+    """A store with a blob for every name: the digests of examples belong to no array."""
 
     def get(self, digest: str) -> Blob | None:
         """The number of blobs."""
@@ -50,11 +50,12 @@ def flaw(cls: type[Operation] | type[Attribute]) -> str:
 def flaw_of(text: str, cls: type[Operation] | type[Attribute]) -> str:
     """The flaw in a text as an example of a class; "" if there is none.
 
-    The text must parse, show the class, and be well-formed as far as it shows without a program.
+    The text must parse, show the class, and be well-formed, as far as that is visible without a
+    program.
     """
     context = new_context()
     context.blobs = _AnyBlob()
-    # On bad text, xDSL's parser and the attributes that it builds raise all kinds of errors.
+    # On bad text, xDSL's parser and its attributes raise all kinds of errors.
     try:
         parser = _ExampleParser(context, text, "<example>")
         if issubclass(cls, Operation):

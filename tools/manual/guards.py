@@ -1,4 +1,4 @@
-"""What importers of ONNX operators refuse, read from their source."""
+"""Cases that importers of ONNX operators refuse, read from their source."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from typing import cast
 from ..importers.onnx.node import Importer
 
 IMPORTERS = "abele.tools.importers.onnx"
-"""The package whose functions are followed."""
+"""The package in which calls of functions are followed."""
 
 KNOWN_BY = {"array": 1, "array_integers": 1, "array_scalar": 1, "parameter": 0}
 """The methods of a node that need an operand whose value is known at import, with the position of
-their argument that names the operand."""
+the argument that names the operand.
+"""
 
 GAP = "..."
-"""What stands for a part of a message that depends on the node."""
+"""The placeholder for a part of a message that depends on the node."""
 
 Definition = ast.FunctionDef | ast.Lambda
 
 
 @dataclass(frozen=True)
 class Guards:
-    """What an importer refuses.
+    """The cases that an importer refuses.
 
     unsupported: messages. known: operands whose values it reads when a model is compiled.
     """
@@ -38,7 +39,7 @@ class Guards:
 
 
 def guards_of(importer: Importer) -> Guards:
-    """What an importer, and the functions of importers that it may call, refuse."""
+    """The cases that an importer, and the functions of importers that it may call, refuse."""
     unsupported: dict[str, None] = {}
     known: dict[str, None] = {}
     for definition in _reached(importer):
@@ -55,7 +56,7 @@ def guards_of(importer: Importer) -> Guards:
 
 
 def _text(node: ast.expr) -> str:
-    """A text as far as it does not depend on the node."""
+    """A text, with placeholders for the parts that depend on the node."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -71,7 +72,7 @@ def _reached(importer: Importer) -> Iterator[Definition]:
         function = cast("partial[object]", function).func
     module = import_module(function.__module__)
     pending = [(module, each) for each in _definitions(module, function)]
-    # A closure calls functions that its maker was given.
+    # A closure calls functions that are arguments of its maker.
     for cell in getattr(function, "__closure__", None) or ():
         inner = cell.cell_contents
         if callable(inner) and _is_ours(inner):
@@ -99,7 +100,8 @@ def _is_ours(function: object) -> bool:
 
 
 def _definitions(module: ModuleType, function: object) -> list[Definition]:
-    """The definition of a function; of the function that made it, for one made in a call."""
+    """The definition of a function. If a call made the function, also the definition of its
+    maker."""
     name = getattr(function, "__qualname__", "").split(".")[0]
     functions, lambdas = _parsed(module)
     if name in functions:
@@ -110,7 +112,7 @@ def _definitions(module: ModuleType, function: object) -> list[Definition]:
 
 @lru_cache(maxsize=64)
 def _parsed(module: ModuleType) -> tuple[dict[str, ast.FunctionDef], list[ast.Lambda]]:
-    """The functions at the top of a module by name, and all lambdas."""
+    """The functions at the top level of a module by name, and all lambdas."""
     tree = ast.parse(inspect.getsource(module))
     functions = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef)}
     return functions, [each for each in ast.walk(tree) if isinstance(each, ast.Lambda)]

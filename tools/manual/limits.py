@@ -1,4 +1,4 @@
-"""The page of limits: what they count, how much is allowed, and what changes them."""
+"""The page of limits: the counted things, the allowed numbers, and the ways to change them."""
 
 from __future__ import annotations
 

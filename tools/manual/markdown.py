@@ -65,7 +65,7 @@ def slug(heading: str) -> str:
 
 
 def link(text: str, page: str = "", heading: str = "") -> str:
-    """A link to a page, or to a heading of a page or of this one."""
+    """A link to a page, to a heading of a page, or to a heading of this page."""
     return f"[{text}]({page}{'#' * bool(heading)}{slug(heading)})"
 
 

@@ -1,4 +1,4 @@
-"""The page of ONNX operators: what the importer takes, and how to add an operator."""
+"""The page of ONNX operators: the forms that the importer takes, and how to add an operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _is_other(domain: str) -> bool:
-    """Whether a domain is one of ONNX, but not ai.onnx."""
+    """Whether a domain belongs to ONNX, but is not ai.onnx."""
     return domain.startswith("ai.onnx.")
 
 

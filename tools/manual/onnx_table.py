@@ -1,4 +1,4 @@
-"""The page of all operators of ONNX: which of them abele imports, and what it refuses."""
+"""The page of all operators of ONNX: whether abele imports them, and which cases it refuses."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TYPE_GROUPS = {
     ),
     "integers of 2 and 4 bits": ("int2", "int4", "uint2", "uint4"),
 }
-"""Element types of ONNX that are named together where an operator takes all of them."""
+"""Element types of ONNX that have one name together where an operator takes all of them."""
 
 _VALUES = [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2])]
 
@@ -35,7 +35,7 @@ SOME_VALUES: dict[str, int | onnx.GraphProto] = {
     "INT": 1,
     "GRAPH": helper.make_graph([], "graph", _VALUES, _VALUES),
 }
-"""Values of attributes that operators with a function body need, by kind."""
+"""Values for attributes that operators with a function body need, by kind."""
 
 MAIN = "ai.onnx"
 
@@ -95,7 +95,7 @@ CHOICES = (
         "removes elements first, and repeats the others",
     ),
 )
-"""Cases that the standard leaves open: what abele computes, and what onnxruntime does."""
+"""Cases that the standard leaves open: the results of abele and of onnxruntime."""
 
 
 def _by_domain() -> dict[str, dict[str, list[defs.OpSchema]]]:
@@ -122,7 +122,8 @@ def _row(domain: str, name: str, versions: Sequence[defs.OpSchema]) -> tuple[str
 
 
 def _imported(domain: str, schema: defs.OpSchema) -> tuple[str, str]:
-    """Whether an operator is imported, and what is refused of it, or why it is not imported."""
+    """Whether an operator is imported, and the refused cases or the reason why it is not
+    imported."""
     if schema.name in DOMAINS.get(domain, {}):
         return "yes", _guarded(domain, schema.name)
     if not has_body(schema):
@@ -134,14 +135,14 @@ def _imported(domain: str, schema: defs.OpSchema) -> tuple[str, str]:
 
 
 def _guarded(domain: str, name: str) -> str:
-    """What the importer of an operator refuses."""
+    """The cases that the importer of an operator refuses."""
     guards = guards_of(DOMAINS[domain][name])
     known = [f"known: {', '.join(guards.known)}"] if guards.known else []
     return plain("; ".join([*known, *guards.unsupported]))
 
 
 def _missing(schema: defs.OpSchema) -> set[str]:
-    """The operators of a function body that nobody imports, as far as the body is known."""
+    """The operators in a function body without an importer, as far as the body is known."""
     function = body_of(schema, _some_node(schema), [_some_type(each) for each in schema.inputs])
     return {name for name in _operators(function.node) if not _is_read(name)}
 
@@ -161,7 +162,7 @@ def _is_read(name: str) -> bool:
 
 
 def _some_node(schema: defs.OpSchema) -> onnx.NodeProto:
-    """A node of an operator with all operands and results, and the attributes that it needs."""
+    """A node of an operator with all operands and results, and the necessary attributes."""
     required = [each for each in schema.attributes.values() if each.required]
     node = helper.make_node(
         schema.name,
@@ -177,7 +178,7 @@ def _some_node(schema: defs.OpSchema) -> onnx.NodeProto:
 
 
 def _some_type(parameter: defs.OpSchema.FormalParameter) -> onnx.TypeProto:
-    """A type that an operand may have: a tensor of three sizes, or a sequence of them."""
+    """An allowed type of an operand: a tensor with three sizes, or a sequence of such tensors."""
     known = _codes()
     code_ = next((known[name] for name in sorted(_elements(parameter.types)) if name in known), 1)
     tensor = helper.make_tensor_type_proto(code_, [1, 2, 4])
@@ -188,7 +189,7 @@ def _some_type(parameter: defs.OpSchema.FormalParameter) -> onnx.TypeProto:
 
 
 def _types(schema: defs.OpSchema) -> tuple[list[str], list[str]]:
-    """The types of an operator's operands and results that abele holds, and the others."""
+    """The types of an operator's operands and results: those that abele has, and the others."""
     parameters = (*schema.inputs, *schema.outputs)
     allowed = {each for one in parameters for each in one.types}
     elements = _elements(allowed)
@@ -203,7 +204,7 @@ def _elements(types: object) -> set[str]:
 
 
 def _grouped(names: set[str]) -> list[str]:
-    """Names of element types, with one name for each group that is complete."""
+    """Names of element types, with one name for each complete group."""
     rest, found = set(names), list[str]()
     for group, members in TYPE_GROUPS.items():
         if rest.issuperset(members):
@@ -214,7 +215,7 @@ def _grouped(names: set[str]) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _codes() -> dict[str, int]:
-    """The element types that abele holds, by the names of ONNX's definitions."""
+    """The element types that abele has, by their names in ONNX's definitions."""
     found: dict[str, int] = {}
     for name, number in onnx.TensorProto.DataType.items():
         try:

@@ -1,4 +1,4 @@
-"""The page of passes: what each does, its options, and its place in the default pipeline."""
+"""The page of passes: the effect of each, its options, and its place in the default pipeline."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def rule_files(name: str) -> tuple[str, ...]:
 
 
 def levels(cls: type[ModulePass]) -> tuple[str, str]:
-    """The levels that a pass declares to take and to leave; empty if it declares none."""
+    """The levels before and after a pass, as it declares them; empty if it declares none."""
     declared = declared_levels(cls)
     if declared is None or declared.takes is None:
         return "", ""

@@ -1,4 +1,4 @@
-"""What mkdocs calls while it builds the documentation site: the pages that are not in docs/.
+"""Hooks of mkdocs for the documentation site, which add the pages that are not in docs/.
 
 They are the README, CONTRIBUTING and CHANGELOG, one page of Python reference per module of
 docs/public.md, and one page per source file that another page links to.

@@ -1,4 +1,4 @@
-"""The page of targets: every fact of every preset, how far to trust it, and its source."""
+"""The page of targets: every fact of every preset, its reliability, and its source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .documents import document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 
 BASE = "mk2"
-"""The preset whose facts are listed. For the others, only differences are."""
+"""The preset whose facts are listed. Other presets show only differences from it."""
 
 EXAMPLE = """\
 base = "mk2"
@@ -82,7 +82,7 @@ def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str,
 
 
 def facts(target: Target, sources: Mapping[str, str]) -> dict[str, Fact]:
-    """Every fact of a target by key. sources: "mark: source" where it replaces the field's own."""
+    """Every fact of a target by key. sources: "mark: source", in place of the source of a field."""
     return {fact.key: fact for fact in _facts(target, "", sources)}
 
 
@@ -99,7 +99,7 @@ def _facts(part: object, prefix: str, sources: Mapping[str, str]) -> Iterator[Fa
 
 
 def _number(value: object) -> str:
-    """A number in words."""
+    """A number as text."""
     number = cast("int | float", value)
     return f"{number:,.0f}" if number == int(number) else f"{number:g}"
 
