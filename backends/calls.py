@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block
 
-ENTRY = "main"
+from ..ir.marks import ENTRY
 
 
 @dataclass

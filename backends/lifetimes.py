@@ -11,9 +11,10 @@ from xdsl.ir import Block, Operation
 from ..dialects import control
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
+from ..ir.marks import ENTRY
 from ..ir.support.limits import LISTED_SUPERSTEPS
 from .calls import FirstAndLastCalls
-from .price import ENTRY, callee_of
+from .price import callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)
 """The phases of a superstep.

@@ -19,6 +19,7 @@ from xdsl.ir import Operation
 from ..dialects import exchange, tile
 from ..dialects.control import RepeatOp
 from ..ir.geometry.blocks import Memory
+from ..ir.marks import ENTRY
 from ..ir.provenance import place
 from ..ir.support.errors import InputError
 from ..ir.support.limits import STRICT_TURNS, TURNS
@@ -209,7 +210,7 @@ class Machine:
         self._flipped.clear()
         try:
             with np.errstate(all="ignore"):
-                self._walker.call("main")
+                self._walker.call(ENTRY)
             if self._shadow is not None:
                 self._shadow.check_held()
             return self._outputs

@@ -18,6 +18,7 @@ from ..dialects.variable import Variable
 from ..ir.geometry.fragments import fragments
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
+from ..ir.marks import ENTRY
 from ..ir.provenance import origin, place
 from ..ir.support.errors import InputError
 from ..ir.upstream import ModuleOp
@@ -27,8 +28,6 @@ from .codelets.workload import Workload
 from .target import Target
 
 Integers = NDArray[np.int64]
-
-ENTRY = "main"
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from xdsl.ir import Block, Operation
 
 from ..dialects import control
 from ..dialects.tile import SuperstepOp
+from ..ir.marks import ENTRY
 from ..ir.upstream import ModuleOp
-from .price import ENTRY, Executions, callee_of, functions_of
+from .price import Executions, callee_of, functions_of
 
 
 @dataclass(frozen=True)

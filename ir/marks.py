@@ -1,11 +1,14 @@
-"""Names that a program's users need without loading its dialects: levels, attributes, the largest
-seed.
+"""Names that a program's users need without loading its dialects: levels, the function that a run
+begins in, attributes, the largest seed.
 """
 
 from __future__ import annotations
 
 LEVEL_NAMES = ("nn", "partition", "tile", "exchange")
 """The names of all levels, from the highest down."""
+
+ENTRY = "main"
+"""The symbol of the function that a run begins in."""
 
 UPDATED = "abele.updated"
 """The attribute of a training program's module that lists the states which a step changes, or which

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
 
-from .failed_step import FailedStepNote
 from .pass_options import (
     dashed,
     is_option_type,
@@ -15,6 +14,7 @@ from .pass_options import (
     option_types,
     type_words,
 )
+from .step import FailedStepNote, Step
 from .support.errors import InputError
 from .support.suggestions import suggestion, suggestion_or
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
@@ -24,28 +24,6 @@ PassEntry: TypeAlias = str | type[ModulePass] | Callable[[], type[ModulePass]]
 
 ABELE, XDSL = "abele-", "xdsl-"
 """Prefixes of full names. They choose between a pass of abele and one of xDSL of the same name."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """One pass at its position in a pipeline that is running."""
-
-    index: int
-    pipeline: tuple[ModulePass, ...]
-    context: Context
-
-    @property
-    def current(self) -> ModulePass:
-        """The pass of this step."""
-        return self.pipeline[self.index]
-
-    @property
-    def rest(self) -> tuple[ModulePass, ...]:
-        """This pass and all later ones."""
-        return self.pipeline[self.index :]
-
-    def __str__(self) -> str:
-        return f"pass '{self.current.name}' ({self.index + 1} of {len(self.pipeline)})"
 
 
 class Instrument:

@@ -21,6 +21,7 @@ from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
 from ..ir.geometry.layout import Layout
+from ..ir.marks import ENTRY
 from ..ir.provenance import at, locate, place
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
@@ -102,7 +103,7 @@ class _Conversion:
             if isinstance(op, func.FuncOp) and op.is_declaration:
                 raise InputError(f"@{op.sym_name.data} at {place(op)}: a function without a body")
         for op in ops:
-            if isinstance(op, func.FuncOp) and op.sym_name.data != "main":
+            if isinstance(op, func.FuncOp) and op.sym_name.data != ENTRY:
                 self.functions[op.sym_name.data] = FunctionType.from_lists(
                     [self._linear(t) for t in op.function_type.inputs],
                     [self._linear(t) for t in op.function_type.outputs],

@@ -206,3 +206,42 @@ def test_support_imports_only_itself():
                 )
             if isinstance(node, ast.Import):
                 assert {each.name.split(".")[0] for each in node.names} <= known, path.name
+
+
+# Circles
+
+CIRCLE = {"abele.tools.importers.onnx.batching", "abele.tools.importers.onnx.node"}
+"""The modules that still import each other, for type checkers only."""
+
+
+def imports(name: str) -> set[str]:
+    """The modules that a module imports, those for type checkers among them."""
+    path = MODULES[name]
+    package = name if path.stem == "__init__" else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            home = resolve_name("." * node.level + (node.module or ""), package)
+            found |= {existing(f"{home}.{each.name}") for each in node.names}
+    return found - {name}
+
+
+def in_circles(graph: dict[str, set[str]]) -> set[str]:
+    """The modules in circles of imports, and those on a way from one circle to another."""
+    left = {name: {each for each in to if each in graph} for name, to in graph.items()}
+    while True:
+        reached = set().union(*left.values())
+        ends = {name for name, to in left.items() if not to or name not in reached}
+        if not ends:
+            return set(left)
+        left = {name: to - ends for name, to in left.items() if name not in ends}
+
+
+def test_modules_in_circles_are_found():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b", "d"}, "d": set[str](), "e": {"a"}}
+    assert in_circles(graph) == {"b", "c"}
+
+
+def test_imports_make_no_circles_even_for_type_checkers():
+    graph = {name: imports(name) for name in MODULES if MODULES[name].stem != "__init__"}
+    assert in_circles(graph) == CIRCLE

@@ -16,7 +16,8 @@ from xdsl.ir import Block, Operation
 from ...dialects import control
 from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
-from ..price import ENTRY, callee_of
+from ...ir.marks import ENTRY
+from ..price import callee_of
 
 PHASES = 2
 """Phases per superstep: exchange and compute."""

@@ -16,6 +16,7 @@ from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.variable import ALIGNMENT, bytes_per_tile
 from ...ir.geometry.layout import Layout
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -96,7 +97,7 @@ class _Evaluator:
         self.walker: Walker[Stacked] = Walker(module, self.execute, _truth, number=self.number)
 
     def run(self, inputs: Mapping[str, Array]) -> Run:
-        main = self.walker.functions.get("main")
+        main = self.walker.functions.get(ENTRY)
         if main is None:
             raise InputError("no function @main")
         types = [partition_type(a) for a in main.body.block.args]
@@ -104,7 +105,7 @@ class _Evaluator:
         arguments = [
             _filled(t, host_tensor(inputs, n, t.tensor)) for n, t in zip(names, types, strict=True)
         ]
-        results = self.walker.call("main", arguments)
+        results = self.walker.call(ENTRY, arguments)
         outputs = host_names(main, "result_names", len(results))
         return Run(
             {name: r.values for name, r in zip(outputs, results, strict=True)},

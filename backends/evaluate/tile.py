@@ -9,6 +9,7 @@ from xdsl.ir import Operation
 
 from ...dialects import tile
 from ...dialects.control import RepeatOp
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -69,7 +70,7 @@ class _Evaluator:
         self.walker: Walker[bool] = Walker(module, self.execute, bool, number=self.number)
 
     def run(self) -> Run:
-        self.walker.call("main")
+        self.walker.call(ENTRY)
         state = {n: self.read(n) for n, v in self.variables.items() if v.state is not None}
         return Run(self.outputs, state)
 

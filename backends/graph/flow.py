@@ -11,11 +11,12 @@ from xdsl.ir import Block, Operation
 from ...dialects import control
 from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.limits import NESTED_LOOPS
 from ...ir.upstream import ModuleOp
-from ..price import ENTRY, callee_of, functions_of, operands_of, variables_of
+from ..price import callee_of, functions_of, operands_of, variables_of
 from .contents import NO_PRODUCERS, Content, Contents, Producers
 
 State = dict[str, Content | None]

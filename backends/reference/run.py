@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...dialects import control, nn
 from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating
@@ -74,9 +75,9 @@ def run_reference(
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)
     }
-    if "main" not in functions:
+    if ENTRY not in functions:
         raise InputError("the module has no function @main")
-    main = functions["main"]
+    main = functions[ENTRY]
     names = host_names(main, "arg_names", len(main.body.block.args))
     arguments = _checked(
         "input", inputs, {n: a for n, a in zip(names, main.body.block.args, strict=True)}, wide

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from ..blob import BlobStore
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
+from ..step import Step
 from ..support.whole_file import whole_file
 from ..text import BLOBS, blobs_of, print_module
 from ..upstream import ModuleOp

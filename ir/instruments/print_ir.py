@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
 from ..printer import module_text
+from ..step import Step
 from ..support.whole_file import whole_file
 from ..upstream import ModuleOp
 

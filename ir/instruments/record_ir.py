@@ -12,8 +12,9 @@ from xdsl.ir import Operation, SSAValue
 
 from ..aliases import Aliases
 from ..listing import Line, Listing, ListingPrinter
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
+from ..step import Step
 from ..upstream import ModuleOp
 
 UNREPORTED = Source("changes that the pass does not report")

@@ -8,7 +8,8 @@ from itertools import chain, count
 from pathlib import Path
 from time import monotonic
 
-from ..pass_manager import Instrument, PassManager, Step, pipeline_spec
+from ..pass_manager import Instrument, PassManager, pipeline_spec
+from ..step import Step
 from ..support.errors import DoesNotFit, InputError
 from ..support.whole_file import check_folder
 from ..text import print_module, write_module

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation
 
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
+from ..step import Step
 from ..upstream import ModuleOp
 
 _counts: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)

@@ -3,7 +3,8 @@
 from dataclasses import dataclass
 from time import perf_counter
 
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
+from ..step import Step
 from ..upstream import ModuleOp
 from ..xdsl.walk import operations
 

@@ -5,8 +5,9 @@ from contextlib import ExitStack
 
 from xdsl.ir import Operation
 
-from ..pass_manager import Instrument, Step
+from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
+from ..step import Step
 from ..upstream import ModuleOp, VerifyException
 from ..verify import IllFormed, verify
 

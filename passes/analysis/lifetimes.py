@@ -14,6 +14,7 @@ from xdsl.ir import Block, Operation
 from ...backends.calls import FirstAndLastCalls
 from ...dialects import control, tile
 from ...dialects.variable import Variable
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -161,10 +162,10 @@ def lifetimes(module: ModuleOp, variables: Sequence[Variable]) -> Lifetimes:
     itself, and for operations that are in no superstep.
     """
     functions = {f.sym_name.data: f for f in module.body.block.ops if isinstance(f, func.FuncOp)}
-    if "main" not in functions:
+    if ENTRY not in functions:
         raise InputError("the module has no function @main")
     clock = _Clock(functions)
-    clock.walk(functions["main"].body.block)
+    clock.walk(functions[ENTRY].body.block)
     phases = np.array(
         [
             (0, FOREVER)

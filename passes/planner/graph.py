@@ -32,13 +32,11 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import Home, home_of
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
+from ...ir.marks import ENTRY
 from ...ir.upstream import ModuleOp
 from .keeping import Pins
 from .limits import Limits
 from .problem import Problem, movement_problem
-
-ENTRY = "main"
-"""The function whose arguments are the program's inputs."""
 
 
 @dataclass(frozen=True, eq=False)

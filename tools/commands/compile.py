@@ -12,7 +12,8 @@ from ...ir.support.errors import InputError
 from ..driver.compile import compiled
 from ..driver.executable import Executable, load_executable
 from ..driver.extensions.loaded import Extensions
-from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
+from ..driver.files import PROGRAM_FILE, check_files, write_text
+from ..driver.profile_file import write_profile
 from ..driver.runs_between import RUNS
 from ..views.trace import trace_text
 from ..views.user_errors import text_in, user_errors

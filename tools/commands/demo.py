@@ -12,7 +12,8 @@ from ..debug.check import check_run
 from ..debug.health import health
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
-from ..driver.files import check_files, write_profile
+from ..driver.files import check_files
+from ..driver.profile_file import write_profile
 from ..views.scan.formats import check_format
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console

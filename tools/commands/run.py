@@ -15,10 +15,11 @@ from ...ir.support.deferred import deferred
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
-from ..driver.files import PROGRAM_FILE, check_files, write_profile, write_text
+from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
 from ..driver.overrides import overrides
+from ..driver.profile_file import write_profile
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles

@@ -17,7 +17,8 @@ from ...ir.instruments.print_ir import Chosen, PrintIR, Sink, Style, into_stream
 from ...ir.instruments.reproducer import HEADING, Reproducer
 from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
-from ...ir.pass_manager import Instrument, PassManager, Step
+from ...ir.pass_manager import Instrument, PassManager
+from ...ir.step import Step
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module

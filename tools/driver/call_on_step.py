@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...ir.pass_manager import Instrument, Step
+from ...ir.pass_manager import Instrument
+from ...ir.step import Step
 from ...ir.upstream import ModuleOp
 from .on_step import OnStep
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from ...ir.phases import Phases, several
     from ...ir.upstream import ModuleOp
     from ...passes.planner.relaxed import Relaxed, read_relaxed
-    from .cache.runs import RunFile
     from .context import new_context
     from .keep_plans import KeptPlans
     from .program import check_target, signature, verified_level
@@ -125,6 +124,33 @@ class Ready(Protocol):
 
     def run(self, inputs: Mapping[str, Array]) -> Mapping[str, Array]:
         """Run @main once; outputs by name."""
+        ...
+
+
+class RunFile(Protocol):
+    """A file that may keep a program ready to run, as that of the cache does."""
+
+    @property
+    def digest(self) -> str:
+        """The digest of the program."""
+        ...
+
+    @property
+    def exists(self) -> bool:
+        """Whether the file is there, and may be used."""
+        ...
+
+    @property
+    def signature(self) -> Signature:
+        """The inputs and outputs of the program, if it is ready to run."""
+        ...
+
+    def load(self) -> KeptRun | None:
+        """The program, ready to run; None if it must be bound."""
+        ...
+
+    def save(self, machine: Machine, module: ModuleOp) -> None:
+        """Keep a machine's program ready to run, if that is possible."""
         ...
 
 

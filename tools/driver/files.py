@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_file, whole_file
-
-if TYPE_CHECKING:
-    from .executable import Executable
 
 PROGRAM_FILE = ".abele"
 """How the name of a program file ends."""
@@ -43,15 +37,6 @@ def check_files(read: Mapping[str, Path | None], written: Mapping[str, Path | No
         if key in names:
             raise InputError(f"{path}: both {names[key]} and {name}; need a file for each")
         names[key] = name
-
-
-def write_profile(path: Path, exe: Executable) -> None:
-    """Write the profile of a program as JSON, with the price of each operation.
-
-    Raises InputError.
-    """
-    operations = [asdict(each) for each in exe.operation_prices.values()]
-    write_text(path, json.dumps(exe.profile | {"operations": operations}, indent=2) + "\n")
 
 
 def write_text(path: Path, text: str) -> None:

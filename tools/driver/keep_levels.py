@@ -8,7 +8,8 @@ from ...backends.reference import first_meaningless
 from ...dialects.levels import NN, level_of
 from ...ir.level import Level
 from ...ir.pass_levels import level_after
-from ...ir.pass_manager import Instrument, Step
+from ...ir.pass_manager import Instrument
+from ...ir.step import Step
 from ...ir.upstream import ModuleOp
 
 AFTER = "abele.after"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...ir.pass_manager import Instrument, Step
+from ...ir.pass_manager import Instrument
+from ...ir.step import Step
 from ...ir.upstream import ModuleOp
 from ...passes.plan_splits import PlanSplits
 

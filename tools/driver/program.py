@@ -22,13 +22,13 @@ from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.context import AbeleContext
 from ...ir.level import Level
+from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError, naming_memory_errors
 from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 from ...ir.xdsl.walk import operations
-from ...passes.convert_partition_to_tile import ENTRY
 from ...passes.plans.planned import TARGET
 from ..importers.huge_weights import WeightCheck
 from .arrays import Tensor

@@ -9,8 +9,9 @@ from ...dialects.verify_symbols import verify_symbols
 from ...ir.instruments.verify_each import VerifyEach
 from ...ir.level import Level
 from ...ir.pass_levels import declared_levels
-from ...ir.pass_manager import Instrument, Step
+from ...ir.pass_manager import Instrument
 from ...ir.provenance import place
+from ...ir.step import Step
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.xdsl.walk import operations

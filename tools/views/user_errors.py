@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
-from ...ir.failed_step import FailedStepNote, failed_step
+from ...ir.step import FailedStepNote, failed_step
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import (
     DoesNotFit,

@@ -5,7 +5,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from abele.ir.context import AbeleContext
 from abele.ir.instruments.timing import Timing
-from abele.ir.pass_manager import Instrument, PassManager, Step
+from abele.ir.pass_manager import Instrument, PassManager
+from abele.ir.step import Step
 
 
 class Slow(Instrument):

@@ -9,7 +9,8 @@ from ....backends.target import Target
 from ....ir.instruments.dump_ir import DumpIR
 from ....ir.instruments.record_ir import RecordIR
 from ....ir.instruments.timing import Timing
-from ....ir.pass_manager import Instrument, Step
+from ....ir.pass_manager import Instrument
+from ....ir.step import Step
 from ....ir.support.whole_file import whole_file
 from ....ir.upstream import ModuleOp
 from .folder import PAGE

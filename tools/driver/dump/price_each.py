@@ -13,7 +13,8 @@ from ....backends.price import price, totals
 from ....backends.price_operations import OperationPrice, Priced, price_operations
 from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
-from ....ir.pass_manager import Instrument, PassManager, Step, parse_pipeline
+from ....ir.pass_manager import Instrument, PassManager, parse_pipeline
+from ....ir.step import Step
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import DOWN, PASSES, STAGE, levels_below

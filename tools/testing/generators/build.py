@@ -29,6 +29,7 @@ from ....dialects.structured import (
 )
 from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
+from ....ir.marks import ENTRY
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
@@ -233,7 +234,7 @@ class _Builder:
         block.add_ops([*self.head, *self.ops])
         block.add_op(func.ReturnOp(*results))
         types = ([a.type for a in block.args], [v.type for v in results])
-        main = func.FuncOp("main", types, Region(block))
+        main = func.FuncOp(ENTRY, types, Region(block))
         module = ModuleOp([*self.states, main])
         sketch = self.sketch
         return Program(

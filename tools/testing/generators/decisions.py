@@ -36,6 +36,7 @@ from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
 from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
+from ....ir.marks import ENTRY
 from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.support.errors import InputError
 from ....ir.text import print_inline
@@ -313,7 +314,7 @@ def rehome(module: ModuleOp, target: Target, random: Random) -> None:
     main = next(
         op
         for op in module.body.block.ops
-        if isinstance(op, func.FuncOp) and op.sym_name.data == "main"
+        if isinstance(op, func.FuncOp) and op.sym_name.data == ENTRY
     )
     block = main.body.block
     for argument in block.args:

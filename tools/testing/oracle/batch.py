@@ -23,6 +23,7 @@ from ....dialects.host import host_names
 from ....dialects.nn.base import integers
 from ....dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ....ir.geometry.space import AccessMap
+from ....ir.marks import ENTRY
 from ....ir.rules.build import Infers
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
@@ -61,7 +62,7 @@ class Batch:
 def main_of(module: ModuleOp) -> FuncOp:
     """The function that runs first: main."""
     return next(
-        op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == "main"
+        op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == ENTRY
     )
 
 

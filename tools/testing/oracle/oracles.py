@@ -43,6 +43,7 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
+from ....ir.marks import ENTRY
 from ....ir.support.number_kinds import is_floating
 from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import Value, run_level
@@ -463,7 +464,7 @@ def _bounded_partition(program: Program, adjust: AdjustError) -> Outcome:
         op.sym_name.data: op for op in program.module.body.block.ops if isinstance(op, FuncOp)
     }
     find = _ForwardedErrors(tracker.by_value, functions)
-    main = functions["main"]
+    main = functions[ENTRY]
     last = main.body.block.last_op
     assert isinstance(last, ReturnOp)
     names = host_names(main, "result_names", len(last.operands))

@@ -26,6 +26,7 @@ from ....dialects.structured import Structure
 from ....dialects.variable import Variable
 from ....ir.geometry.layout import Layout
 from ....ir.geometry.space import Space
+from ....ir.marks import ENTRY
 from ....ir.provenance import place
 from ....ir.support.errors import InputError
 from ...driver.arrays import Array
@@ -117,14 +118,14 @@ class _OfValues:
         return found
 
     def run(self) -> Run:
-        main = self.walker.functions["main"]
+        main = self.walker.functions[ENTRY]
         args = main.body.block.args
         names = host_names(main, "arg_names", len(args))
         given = [
             self._of(partition_type(a), self.program.inputs[n])
             for n, a in zip(names, args, strict=True)
         ]
-        results = self.walker.call("main", given)
+        results = self.walker.call(ENTRY, given)
         outputs = host_names(main, "result_names", len(results))
         return Run(
             {name: each.values for name, each in zip(outputs, results, strict=True)},
@@ -185,7 +186,7 @@ class _OfVariables:
             if op.initial is not None:
                 self._begin(name, op.initial.array)
         walker: Walker[bool] = Walker(self.program.module, self.execute, bool, number=self.number)
-        walker.call("main")
+        walker.call(ENTRY)
         states = [name for name, op in variables.items() if op.state is not None]
         return Run(self.outputs, {name: self.held[name].values for name in states})
 

@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.host import DEFAULTS, host_names
 from ....ir.blob import Blob
+from ....ir.marks import ENTRY
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
 from ....passes.plans.planned import TARGET
@@ -378,7 +379,7 @@ def _of_module(search: _Shrinking, fails: Fails, seconds: float) -> bool:
 def _with_names(module: ModuleOp) -> ModuleOp:
     """Name arguments and results for the host, so that they keep their names if others go."""
     for op in module.body.block.ops:
-        if isinstance(op, FuncOp) and op.sym_name.data == "main":
+        if isinstance(op, FuncOp) and op.sym_name.data == ENTRY:
             counts = {"arg_names": len(op.body.block.args)}
             for attribute in DEFAULTS:
                 count = counts.get(attribute, len(op.function_type.outputs.data))

@@ -22,7 +22,6 @@ from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
-from ....backends.calls import ENTRY
 from ....backends.graph.graph import codelet_name
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.levels import EXCHANGE
@@ -30,6 +29,7 @@ from ....dialects.partition import ComputeOp
 from ....dialects.settable import listed_names
 from ....dialects.tile import ComputeSetOp, SuperstepOp, SyncOp, VerticesOp
 from ....dialects.variable import Variable
+from ....ir.marks import ENTRY
 from ....ir.upstream import ModuleOp
 from ...driver.executable import Executable
 from ...driver.shown_text import shown

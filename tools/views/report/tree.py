@@ -9,10 +9,11 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
-from ....backends.price import ENTRY, MOST_TIMES, Executions, callee_of, functions_of
+from ....backends.price import MOST_TIMES, Executions, callee_of, functions_of
 from ....backends.step_charges import StepCharge
 from ....dialects import control
 from ....dialects.tile import CopyOp, SuperstepOp
+from ....ir.marks import ENTRY
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table

@@ -24,6 +24,7 @@ from .....dialects.dtypes import numpy_dtype
 from .....dialects.structured import Structured
 from .....ir.blob import BlobStore
 from .....ir.context import AbeleContext
+from .....ir.marks import ENTRY
 from .....ir.provenance import named
 from .....ir.rules.samples import Sample
 from .....ir.tensor_type import tensor_type
@@ -126,7 +127,7 @@ class _Embedding:
         returned = list(dict.fromkeys(self.results)) or self.leaves[:1]
         self.main.add_op(func.ReturnOp(*returned))
         types = ([a.type for a in self.main.args], [v.type for v in returned])
-        module = ModuleOp([*self.states, func.FuncOp("main", types, Region(self.main))])
+        module = ModuleOp([*self.states, func.FuncOp(ENTRY, types, Region(self.main))])
         try:
             verify(module)
         except VerifyException as error:
