@@ -4,7 +4,7 @@ python -m abele.tools.bench.blame [--mutants 8]
 
 The mistakes are those of `abele mutate`. Each is in one rule of one pass of a pipeline whose other
 passes are right, and the programs contain the left side of that rule. Not every mistake changes a
-result. Where one is found, the message has to name the pass and the rule with the mistake.
+result. If a mistake is found, the message has to name the pass and the rule with the mistake.
 """
 
 from __future__ import annotations
@@ -88,7 +88,8 @@ class Blamed:
 
 
 def blamed(mutant: Mutant, budget: Budget) -> Blamed | None:
-    """Check the passes of nn, one of them with a mistake; None if the rules cannot be read."""
+    """The report on the passes of nn with a mistake in one pass; None if the rules cannot be
+    read."""
     try:
         wrong = mutant.make()
     except InputError:

@@ -110,14 +110,14 @@ def _draws(case: Any) -> bool:
 
 
 def _same_types(found: Sequence[Any], wanted: Sequence[Any]) -> bool:
-    """Whether outputs have the shapes and dtypes of others."""
+    """Whether two lists of outputs have the same shapes and dtypes."""
     pairs = [(np.asarray(a), as_array(b)) for a, b in zip(found, wanted, strict=False)]
     same = all((a.shape, a.dtype) == (b.shape, b.dtype) for a, b in pairs)
     return len(found) == len(wanted) and same
 
 
 def _difference(found: Sequence[Any], wanted: Sequence[Any], rtol: float, atol: float) -> str:
-    """How outputs differ from those of the suite; "" if they do not."""
+    """The differences between outputs and the suite's outputs, in words; "" if there are none."""
     if len(found) != len(wanted):
         return f"{len(found)} outputs; need {len(wanted)}"
     for i, (mine, other) in enumerate(zip(found, wanted, strict=True)):
@@ -172,7 +172,7 @@ def _is_narrow(array: NDArray[Any]) -> bool:
 
 
 def _steps_apart(found: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
-    """How many numbers of their 16-bit type are from one element to the other, per element.
+    """For each element, the number of steps of its 16-bit type between the two arrays.
 
     NaN is far from every number, and 0 steps from NaN.
     """

@@ -1,10 +1,10 @@
-"""Measures what it brings to keep programs that reach new lines of a pass.
+"""Measures the benefit of keeping programs that reach new lines of a pass.
 
 python -m abele.tools.bench.guided [--examples 1000] [--seeds 2]
 
 Each pass below looks for a pattern of several conditions, as users' passes do. Guided and unguided
 checks of it take turns, with the same seeds. The more programs a pass changes, the sooner a check
-finds a mistake in what it does then.
+finds a mistake in its changes.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ PATTERNS: tuple[Pattern, ...] = (
 
 
 class Marks(ModulePass):
-    """Marks operations that a pattern fits, so that the check sees a change."""
+    """A pass that marks operations matched by a pattern, so that the check sees a change."""
 
     name = "marks"
 

@@ -169,7 +169,7 @@ task = {task!r}
 proof = load.proof_of(task)
 print(json.dumps([proof.problem, load.has_kernels(task)]))
 """
-"""What the other process does."""
+"""The program of the other process."""
 
 
 def planted(fault: Fault, folder: Path) -> None:
@@ -187,7 +187,7 @@ def planted(fault: Fault, folder: Path) -> None:
 
 
 def finding(fault: Fault, form: str) -> str:
-    """What the battery finds; "" if it finds nothing."""
+    """The fault that the battery finds; "" if it finds none."""
     with TemporaryDirectory() as name:
         folder = Path(name)
         planted(fault, folder)

@@ -115,7 +115,7 @@ def _rates() -> Table:
 
 
 def _operators() -> Table:
-    """How many programs contain each operator: the rarest operators."""
+    """The rarest operators, with the number of programs that contain each."""
     counts: Counter[str] = Counter(dict.fromkeys((c.name for c in default_operators().classes), 0))
     for number in range(SKETCHES):
         program = build(random_sketch(Random(f"kit {number}")), default_operators())
@@ -130,7 +130,7 @@ def _operators() -> Table:
 
 
 def _rules() -> Table:
-    """How often the rule that fires least fires, for each pass."""
+    """For each pass, the rule that fires least, and how often it fires."""
     table = Table(title=f"rules, {RULES} programs each", title_justify="left")
     for name in ("pass", "rules", "fired least", "times"):
         table.add_column(name, justify="right" if name in ("rules", "times") else "left")

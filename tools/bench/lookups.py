@@ -1,10 +1,11 @@
-"""The host's time of an embedding: rows of a table that indices name, compared with onnxruntime.
+"""The host's time of an embedding, compared with onnxruntime: a lookup of rows of a table by
+indices.
 
 python -m abele.tools.bench.lookups [--target mk2]
 
 The table has the size of BERT's, in float16, and then four times as many rows. Each run looks up
-other rows. Both run on one thread, and CPU time is measured: a run is shorter than the time that
-other processes may interrupt it for.
+other rows. Both run on one thread. CPU time is measured, because a run is shorter than possible
+interruptions by other processes.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ from .own_process import THREAD_VARIABLES
 
 ROWS, WIDTH, LOOKUPS = 30_522, 768, 128
 TIMES = 4
-"""How many times as many rows the second table has."""
+"""The rows of the second table, as a multiple of the first table's rows."""
 DIFFERENT = 16
-"""Sets of indices that runs take turns with."""
+"""The number of sets of indices, which runs use in turn."""
 
 TURNS = 200
-"""Runs of each. They take less than a millisecond."""
+"""Runs of each table. They take less than a millisecond."""
 
 
 def embedding(rows: int) -> onnx.ModelProto:
@@ -56,7 +57,7 @@ def embedding(rows: int) -> onnx.ModelProto:
 def measured(rows: int, target: str) -> tuple[float, float, int]:
     """Median CPU seconds of a run by abele and by onnxruntime, and the cycles on the machine.
 
-    Raises AssertionError if the rows that both give differ.
+    Raises AssertionError if their rows differ.
     """
     model, random = embedding(rows), np.random.default_rng(1)
     exe = compile_model(model, target=target, cache=False)

@@ -169,7 +169,7 @@ def _images(count: int) -> tuple[onnx.ModelProto, dict[str, Array]]:
 
 
 def in_threads(count: int, run: Callable[[], T]) -> T:
-    """The result of a run in so many threads."""
+    """The result of a run in `count` threads."""
     with using(count):
         return run()
 
@@ -190,7 +190,7 @@ def best_calls(run: Callable[[], object]) -> tuple[float, list[TimedCall]]:
 
 @dataclass(frozen=True)
 class Simulated:
-    """Where the seconds of a run with more threads would go.
+    """The seconds of a simulated run with more threads, by cause.
 
     between: outside compiled calls, in Python and in calls of NumPy. small: calls that are not
     shared. shared: the others, divided by the threads. uneven: waiting for the last unit of each.
@@ -205,16 +205,17 @@ class Simulated:
 
     @property
     def seconds(self) -> float:
-        """Of the whole run."""
+        """The seconds of the whole run."""
         return self.between + self.small + self.shared + self.uneven + self.sharing
 
 
 SHARING_SECONDS = 1.5e-6
-"""What it takes to share a call."""
+"""The seconds to share a call."""
 
 
 def simulated(between: float, calls: Sequence[TimedCall], threads: int) -> Simulated:
-    """A run of one thread, shared by more of them that do not slow each other down.
+    """A run of one thread, simulated with its calls shared by threads that do not slow each other
+    down.
 
     between, calls: of the run in one thread. The units of a call take equally long.
     """
@@ -265,7 +266,7 @@ def session(path: Path, threads: int, *, as_written: bool = False) -> tuple[Sess
     library = cast(Any, onnxruntime)
     options = library.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
-    # Only errors: some models make hundreds of warnings.
+    # Only errors are logged: some models make hundreds of warnings.
     options.log_severity_level = 3
     if as_written:
         options.graph_optimization_level = library.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -295,7 +296,7 @@ def _peak_gigabytes() -> float:
 
 
 def _processor() -> str:
-    """The processor's name, family and widest vectors, because several share one name.
+    """The processor's name, family and widest vectors. The name alone is ambiguous.
 
     On other systems than Linux on x86, the name that Python knows.
     """

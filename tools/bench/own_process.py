@@ -13,7 +13,7 @@ from ...backends.host.cores import VARIABLE
 T = TypeVar("T")
 
 THREAD_VARIABLES = (VARIABLE, "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-"""The environment variables that say how many threads abele and libraries use."""
+"""The environment variables that set the number of threads of abele and libraries."""
 
 
 def in_own_process(function: Callable[..., T], *arguments: object) -> T:

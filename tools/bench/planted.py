@@ -2,9 +2,9 @@
 
 python -m abele.tools.bench.planted [--mutants 20] [--seconds 10] [--stop-after 600]
 
-The bugs are those of `abele mutate`. Each is in one pass: of the default pipeline, or of TRIED,
-which run before it. The other passes are right. A reproducer is clean if the passes without the bug
-compile it correctly.
+The bugs are those of `abele mutate`. Each is in one pass of the default pipeline, or in one of
+TRIED, which run before it. The other passes are right. A reproducer is clean if the passes without
+the bug compile it correctly.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ NAMES = (*(each for each in STAGE if each not in UNTESTED), *TRIED)
 
 
 def trouble_on_clean_passes(folder: Path) -> str:
-    """What is wrong with a saved reproducer on the recorded passes without a bug; "" if nothing is.
+    """The problem of a saved reproducer on the recorded passes without a bug; "" if there is none.
 
     The recorded passes are found by name among abele's own.
     """
@@ -142,9 +142,9 @@ def line_of(name: str, done: Sequence[Done]) -> str:
 
 
 def share_of_rest(end: float, passes: int) -> float:
-    """When the first of some passes has had its even share of the time until an end.
+    """The end of the first pass's even share of the time until `end`.
 
-    Both are in seconds of monotonic(). What it does not use is left to the others.
+    Both are in seconds of monotonic(). Time that a pass does not use goes to the others.
     """
     now = monotonic()
     return now + (end - now) / passes

@@ -1,4 +1,5 @@
-"""What a step of a recurrent layer costs, by the length of its sequence, compared with onnxruntime.
+"""The cost of a step of a recurrent layer, by the length of its sequence, compared with
+onnxruntime.
 
 python -m abele.tools.bench.recurrent [--target tiny:16]
 
@@ -36,7 +37,7 @@ LENGTHS = (10, 100, 1000)
 """Steps of the sequences."""
 
 STEPS_RUN = 3000
-"""Steps of all timed runs of one sequence together, about."""
+"""The approximate number of steps of all timed runs of one sequence together."""
 
 
 @dataclass(frozen=True)

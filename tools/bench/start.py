@@ -1,4 +1,4 @@
-"""Cold and warm starts: what commands take before and after the cache has their program.
+"""Cold and warm starts: the time of commands before and after the cache has their program.
 
 python -m abele.tools.bench.start [--networks resnet50,squeezenet] [--target mk2]
 
@@ -55,12 +55,12 @@ from abele.tools.driver.compile import compile_model
 exe = compile_model(sys.argv[1], sys.argv[2])
 exe.prepared()
 """
-"""A program that stops when it could run."""
+"""A program that stops when it is ready to run."""
 
 
 @dataclass(frozen=True)
 class Start:
-    """Seconds of a process: of CPU in all its threads, and of the clock on the wall."""
+    """The seconds of a process: CPU time of all its threads, and wall-clock time."""
 
     cpu: float
     wall: float
@@ -89,7 +89,7 @@ def cold_and_warm(words: Sequence[str], folder: Path) -> tuple[Start, Start]:
 
 
 def lines(model: str, target: str) -> dict[str, list[str]]:
-    """What Python is called with for each row."""
+    """The arguments of Python for each row."""
     own = ["-c", TO_THE_RUN, model, target]
     found = {"to the run": own}
     for name, words in COMMANDS.items():

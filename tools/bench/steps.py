@@ -224,7 +224,7 @@ OPERATORS: dict[str, Callable[[Sequence[Any], Mapping[str, Any]], Any]] = {
 
 
 def chosen_steps(networks: str) -> list[tuple[str, int]]:
-    """The networks and batches of a list. Raises InputError for what is no such list."""
+    """The networks and batches of a list. Raises InputError for a malformed list."""
     form = "NAME:BATCH, such as alexnet:16"
     found: list[tuple[str, int]] = []
     for each in networks.split(","):

@@ -1,4 +1,4 @@
-"""What it costs to change between programs of one network on one machine.
+"""The cost of changing between programs of one network on one machine.
 
 python -m abele.tools.bench.switching [--target mk2] [--runs 10] [--network NAME]
 """
@@ -27,7 +27,7 @@ Programs = Mapping[str, Mapping[str, Any]]
 """Programs of a network, each with its options of compile_model, in the order of compilation."""
 
 USED = Training(update=False, outputs=True, reduction="none")
-"""How a network is used between steps of training."""
+"""The settings of a network between steps of training."""
 
 TOKENS = (128, 64)
 """Tokens of BERT's programs."""

@@ -81,7 +81,7 @@ def measured(
 ) -> dict[str, Any]:
     """The figures of one step, by phase and by layer. Call it in a process of its own.
 
-    picture: where a scan of the step is written, if it is asked for.
+    picture: the file for a scan of the step, if any.
     """
     is_file = name.endswith(".onnx")
     model = name if is_file else model_of(name, batch)

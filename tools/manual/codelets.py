@@ -36,8 +36,7 @@ Price = Callable[[Contraction, Target], object]
 
 ELEMENTS = 1 << 14
 """The number of elements per worker at which the price of one element is measured: the difference
-to
-twice as many.
+to twice as many.
 """
 
 

@@ -44,7 +44,7 @@ LANGUAGES = {".py": "python", ".rw": "rw", ".csv": "text", ".json": "json", ".to
 def on_startup(**_: object) -> None:
     """Link the packages below one folder `abele`, where mkdocstrings reads them.
 
-    This comes first: mkdocstrings looks once whether the folder is there.
+    This hook comes first: mkdocstrings checks once whether the folder exists.
     """
     folder = ROOT / "build" / "api" / "abele"
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,7 +62,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     made = {page: _root_page(name) for name, page in ROOT_PAGES.items()}
     made |= {f"api/{module}.md": _api_page(module, names) for module, names in _public().items()}
     texts = {file.src_uri: file.content_string for file in files.documentation_pages()}
@@ -74,7 +74,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to files of the repository lead to their pages."""
+    """Redirect links to files of the repository to their pages."""
     uri = page.file.src_uri
 
     def target(found: re.Match[str]) -> str:
@@ -92,7 +92,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Let links to lines of source files lead to their lines.
+    """Redirect links to lines of source files to these lines.
 
     mkdocs looks for anchors before the code is highlighted, so until then the title has the line.
     """
@@ -137,7 +137,7 @@ def _list_names(described: griffe.Object, names: list[str]) -> None:
         return
     begins = re.compile(rf"(?:^|(?<=[.;]))\s*({'|'.join(map(re.escape, names))}): ", re.MULTILINE)
     text = begins.sub(r"\n\n- `\1`: ", described.docstring.value)
-    # What follows a list is a paragraph of its own.
+    # The text after a list is a paragraph of its own.
     described.docstring.value = re.sub(r"\s(Raises |Returns )", r"\n\n\1", text)
 
 
@@ -174,7 +174,7 @@ def _sources_in(text: str, uri: str) -> set[str]:
 
 
 def _repository_path(link: str, uri: str) -> str:
-    """The path from the repository's root of what a page of docs/ links to."""
+    """The path from the repository's root to the target of a link in docs/."""
     return normpath(f"docs/{PurePosixPath(uri).parent}/{link}")
 
 

@@ -77,7 +77,7 @@ def read_rows(path: Path) -> tuple[list[Measurement], list[Skipped]]:
     before = ""
     for number, row in enumerate(table, start=1):
         name = row.get("id") or f"row {number}"
-        # "same, per step" means the operation of the row above, counting one step.
+        # "same, per step" means the operation of the previous row, counting one step.
         op = before + row["op"][4:] if re.match(r"same\b", row["op"]) else row["op"]
         before = op
         family = ""

@@ -1,1 +1,1 @@
-"""Training on real data that installed packages hold, and what comes of it."""
+"""Training on real data from installed packages, and its results."""

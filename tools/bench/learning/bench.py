@@ -1,9 +1,9 @@
-"""A table of what networks learn from real data.
+"""A table of the scores of networks trained on real data.
 
 abele bench learning [--networks digits,mnist] [--target tiny:16] [--json learning.json]
 
-python -m abele.tools.bench.learning.bench --choose compares learning rates on a part of the samples
-to learn from, so that nothing is chosen by what is held out.
+python -m abele.tools.bench.learning.bench --choose compares learning rates on a part of the
+training samples, so that no choice depends on the samples that are held out.
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from .data import NotInstalled
 from .tasks import TASKS, learn, score, typical
 
 TIMES = (0.4, 1.0, 2.0)
-"""The learning rates that are compared, in parts of that of the task."""
+"""The learning rates that are compared, as multiples of the task's learning rate."""
 
 SEEDS = (0, 1, 2)
-"""Seeds of weights, of the order of samples and of what is held out. The median counts."""
+"""Seeds of weights, of the order of samples and of the choice of held-out samples. The median
+counts.
+"""
 
 
 def learning(
@@ -87,7 +89,7 @@ def learning(
 
 
 def _choose(names: Sequence[str], target: str | None) -> None:
-    """Print the mean loss and score of some learning rates, on a part of the data to learn from."""
+    """Print the mean loss and score of some learning rates, on a part of the training data."""
     table = figure_table(
         f"learning rates, mean of {len(SEEDS)} seeds", ("data", "rate", "loss", "score"), ("data",)
     )

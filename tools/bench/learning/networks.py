@@ -1,4 +1,4 @@
-"""The networks that learn, as ONNX models with seeded weights."""
+"""The networks that are trained, as ONNX models with seeded weights."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Network:
     def convolution(
         self, channels: int, kernel: int, stride: int = 1, dilation: int = 1, pad: bool = True
     ) -> None:
-        """A convolution; pad: it keeps the size, but for the stride."""
+        """A convolution. pad: it keeps the size, except for the stride."""
         reach = dilation * (kernel - 1)
         before, after = (reach // 2, reach - reach // 2) if pad else (0, 0)
         rank = len(self.axes)
@@ -64,7 +64,7 @@ class Network:
         self._add("Relu", f"relu{len(self.nodes)}", [])
 
     def pool(self, size: int) -> None:
-        """The largest of each block."""
+        """A max pooling over blocks."""
         rank = len(self.axes)
         self._add(
             "MaxPool",
@@ -81,7 +81,7 @@ class Network:
         self.shape = self.shape[0], *[1] * len(self.axes)
 
     def dense(self, count: int) -> None:
-        """A linear layer of all that there is."""
+        """A linear layer of all values."""
         if len(self.shape) > 1:
             self._add("Flatten", f"flat{len(self.nodes)}", [])
         self._weighted("Gemm", (count, prod(self.shape)), transB=1)

@@ -20,31 +20,31 @@ from .data import Data, NotInstalled, folder_of
 Array = NDArray[Any]
 
 RATE = 16384
-"""Samples a second."""
+"""Samples per second."""
 
 WINDOW = 2048
 """Samples of a window: an eighth of a second."""
 
 PIECE = 4096
-"""Samples of the pieces that the density of the noise is found from."""
+"""Samples of each piece from which the density of the noise is estimated."""
 
 TAPER = 1024
-"""Samples at each end of the second that fade, and are left out afterwards."""
+"""Samples at each end of the second that are faded, and left out afterwards."""
 
 EACH = 4
-"""Of so many samples of a window one is kept, which is enough for the band."""
+"""The stride of the samples that are kept of a window: enough for the band."""
 
 TRAINED, HELD = ("H1:LDAS-STRAIN", "L1:LDAS-STRAIN"), "V1:h_16384Hz"
-"""The channels to learn from, and the one of another detector."""
+"""The channels for training, and the held-out channel of another detector."""
 
 SEEN = 0.7
-"""The part of the second to learn from. The rest, and all of Virgo's, is held out."""
+"""The part of the second for training. The rest, and all of Virgo's, is held out."""
 
 CHOSEN = 0.5
-"""The part of the second to learn from while settings are chosen, which the rest of SEEN judges."""
+"""The part of the second for training while settings are chosen; the rest of SEEN judges them."""
 
 BAND = (60.0, 1000.0)
-"""Frequencies in hertz that windows keep. Below, the detectors shake; above, no chirp is."""
+"""Frequencies in hertz that windows keep. Below, the detectors shake; above, there is no chirp."""
 
 SOLAR_SECONDS = 4.925490947e-6
 """The mass of the Sun as a time, G M / c^3."""
@@ -64,13 +64,16 @@ def strain(seed: int) -> Data:
 
 
 def strain_within(seed: int) -> Data:
-    """The same of the time to learn from alone, whose end is held out."""
+    """Like `strain`, with the training time only. Its end is held out."""
     return _strain(seed, TRAINED, (CHOSEN, SEEN))
 
 
 def _strain(seed: int, names: Sequence[str], held: tuple[float, float]) -> Data:
-    """Windows of the channels to learn from before a time, and held out: those until another time,
-    and the whole of other channels."""
+    """Training windows of some channels before a time, and held-out windows.
+
+    held: the times between which windows are held out. All windows of other channels are held out,
+    too.
+    """
     path = folder_of("gwpy") / "testing" / "data" / "HLV-HW100916-968654552-1.hdf"
     if not path.exists():
         raise NotInstalled(f"{path} is not there, which holds the strain")
@@ -86,15 +89,17 @@ def _strain(seed: int, names: Sequence[str], held: tuple[float, float]) -> Data:
 
 @dataclass(frozen=True)
 class _Channel:
-    """Whitened noise, of variance 1, and what each frequency of a window was multiplied by."""
+    """Whitened noise, of variance 1, and the factor of each frequency of a window."""
 
     noise: Array
     whitening: Array
 
     @classmethod
     def of(cls, strain: Array) -> _Channel:
-        """A whole second is whitened at once: the ends of short windows would leak the noise below
-        the band, which is far louder, into it."""
+        """Whiten the whole second at once.
+
+        The ends of short windows would leak the much louder noise below the band into it.
+        """
         length = len(strain)
         pieces = np.lib.stride_tricks.sliding_window_view(strain, PIECE)[:: PIECE // 2]
         tapered = (pieces - pieces.mean(1, keepdims=True)) * np.hanning(PIECE)
@@ -134,7 +139,7 @@ def _windows(
     begin = begins[which] + random.integers(0, lengths[which] - WINDOW + 1)
     step = random.choice([-1, 1], count)
     first = np.where(step > 0, begin, begin + WINDOW - 1)
-    # What is left out below is never gathered.
+    # Samples that are left out below are never gathered.
     places = first[:, None] + step[:, None] * np.arange(0, WINDOW, EACH)
     noise = np.concatenate([each.noise for each in channels])[places]
     noise *= random.choice([-1, 1], (count, 1))
@@ -159,7 +164,7 @@ def _chirps(count: int, random: np.random.Generator) -> Array:
     mass = random.uniform(*MASSES, (count, 1)) * SOLAR_SECONDS
     end = random.uniform(0.5, 0.9, (count, 1)) * WINDOW
     tau = (end - np.arange(WINDOW)) / RATE
-    # It ends at the last stable orbit of equal masses, where the formula does.
+    # It ends at the last stable orbit of equal masses, where the formula stops being valid.
     total = mass * 4**0.6
     last = 5 / 256 * (6**1.5 * total) ** (8 / 3) / mass ** (5 / 3)
     before = np.maximum(tau, last)

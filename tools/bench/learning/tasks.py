@@ -1,4 +1,4 @@
-"""The tasks: which network learns which data, how, and how well it should."""
+"""The tasks: networks, their data and training settings, and the scores that they should reach."""
 
 from __future__ import annotations
 
@@ -25,12 +25,13 @@ from .strain import strain, strain_within
 
 @dataclass(frozen=True)
 class Task:
-    """A network that learns some data.
+    """A network, its data, and the settings of its training.
 
-    source: what is real, and what is not. network: makes the model for a shape of samples, a number
-    of classes and a seed. inner: the data to choose settings by, of which nothing is held out in
-    the end; a part of the samples to learn from by default. bar: the least median of accuracies, or
-    of areas under the curve. baseline: what others have published, and where.
+    source: the real and the computed parts of the data. network: makes the model for a shape of
+    samples, a number of classes and a seed. inner: the data for choosing settings, without the
+    finally held-out samples; by default, a part of the training samples. bar: the least median of
+    accuracies, or of areas under the curve. baseline: the published result of others, and its
+    source.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Task:
     inner: Read | None = None
 
     def within(self, rate: float) -> Task:
-        """The task with another learning rate, on the data to choose it by."""
+        """The task with another learning rate, on the data for choosing it."""
         return replace(self, rate=rate, read=self.inner or within(self.read))
 
 
@@ -134,7 +135,10 @@ TASKS = {
 
 @dataclass(frozen=True)
 class Learned:
-    """What came of a task with one seed. seconds: of the steps, without compiling and judging."""
+    """The result of training a task with one seed.
+
+    seconds: of the steps, without compiling and judging.
+    """
 
     figures: Figures
     steps: int
@@ -170,7 +174,7 @@ def learn(task: Task, seed: int, target: str | None = None, epochs: int | None =
 
 
 def score(task: Task, learned: Learned) -> float:
-    """What the bar of a task is about."""
+    """The figure that a task's bar applies to."""
     found = learned.figures.auc if task.by_area else learned.figures.accuracy
     return found or 0.0
 

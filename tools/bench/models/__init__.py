@@ -1,1 +1,1 @@
-"""Published models with their trained weights, run the whole way and compared with onnxruntime."""
+"""Published models with trained weights, run completely and compared with onnxruntime."""

@@ -34,12 +34,12 @@ AGREES = 2e-3
 
 @dataclass(frozen=True)
 class Result:
-    """What happened to one model.
+    """The result of one model.
 
     nodes: of its main graph. why: the message, if it did not run. error: the largest difference of
     an output from onnxruntime's, relative to that output's largest value; of integers, the largest
-    difference. checked: how many operations were compared with their error bounds, and problem says
-    which is outside. Seconds are of wall-clock time, in one thread.
+    difference. checked: the number of operations compared with their error bounds. problem: the
+    operation outside its bound. Seconds are of wall-clock time, in one thread.
     """
 
     name: str
@@ -154,12 +154,12 @@ def run_model(name: str, path: Path, target: str) -> Result:
 
 
 def is_quantised(model: onnx.ModelProto) -> bool:
-    """Whether a model rounds numbers to quantised ones."""
+    """Whether a model rounds numbers to quantised numbers."""
     return any("Quantize" in node.op_type for node in model.graph.node)
 
 
 def difference(found: Array, wanted: Array) -> float:
-    """How far an output is from onnxruntime's: relative to the largest value, 0 if equal."""
+    """The difference of an output from onnxruntime's, relative to the largest value; 0 if equal."""
     if (found.shape, found.dtype) != (wanted.shape, wanted.dtype):
         return float("inf")
     return 0.0 if np.array_equal(found, wanted) else relative_error(found, wanted)

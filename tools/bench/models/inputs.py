@@ -66,7 +66,7 @@ def tone(*shape: int, scale: float = 1.0) -> Make:
 
 
 def one_hot(classes: int, *shape: int) -> Make:
-    """Vectors of so many classes, of which one is 1."""
+    """Vectors with `classes` elements, one of which is 1."""
     return lambda random: np.eye(classes, dtype=np.float32)[random.integers(0, classes, shape)]
 
 

@@ -78,7 +78,7 @@ class Result:
         return sum(self.macs.values()) / (self.cycles * self.peak_macs)
 
     def part_utilisation(self, part: str) -> float:
-        """As utilisation, for a part and its cycles."""
+        """The utilisation of a part and its cycles."""
         return self.macs.get(part, 0) / (self.parts[part] * self.peak_macs)
 
 
@@ -194,7 +194,7 @@ def cycles_by_part(exe: Executable) -> dict[str, int]:
 
 
 def macs_by_part(shape: Shape, tokens: int, *, is_decoder: bool) -> dict[str, int]:
-    """Multiplications by part of the model. tokens: that are computed in a run."""
+    """Multiplications by part of the model. tokens: the number of tokens computed in a run."""
     square = shape.width * shape.width
     found = {
         "query, key, value": 3 * square,

@@ -232,7 +232,7 @@ def kept_caches(shape: Shape) -> dict[str, str]:
 
 
 def _mask(graph: _Graph, shape: Shape, step: bool) -> str:
-    """What is added to scores so that a token does not see later ones: [tokens, all tokens]."""
+    """The mask that is added to scores to hide later tokens: [tokens, all tokens]."""
     lowest = np.array(np.finfo(graph.dtype).min / 2, graph.dtype)
     if not step:
         later = np.triu(np.ones((shape.tokens, shape.tokens), bool), 1)
