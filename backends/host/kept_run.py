@@ -1,5 +1,4 @@
-"""Programs that are ready to run, from files: bound calls, their tables, and the targets of
-addresses.
+"""Files of programs that are ready to run: bound calls, their tables, and memory addresses.
 
 Binding a program makes a few hundred calls and the tables of kernels. Only the addresses of memory
 and code in them depend on the process. So a file has the tables as they were, and for each address
