@@ -88,8 +88,7 @@ class Candidates:
         return divided(np.array(self.sizes)[:, None], self.parts)
 
     def steps(self) -> Integers:
-        """The number of steps along rows, depth and columns of a part: (3, candidates) or (3,
-        1)."""
+        """Steps along rows, depth and columns of a part: (3, candidates) or (3, 1)."""
         (a, b), (c, d), (e, f) = self.left, self.right, self.result
         return np.stack(np.broadcast_arrays(np.maximum(a, e), np.maximum(b, c), np.maximum(d, f)))
 
