@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dialects.structured import Structure
 from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
@@ -19,6 +18,7 @@ from ..ir.geometry.grid import Run, shape_classes
 from ..ir.geometry.layout import Layout
 from ..ir.geometry.space import Space
 from ..ir.provenance import origin
+from ..ir.support.arrays import Array
 from ..ir.support.number_kinds import is_floating
 from .codelets.conversion import float_limits
 from .codelets.numerics import Placed
@@ -28,7 +28,6 @@ from .reference.compare import Worst, worst_of
 from .reference.moves import evaluate_moves
 from .reference.structure import evaluate_structure
 
-Array = NDArray[Any]
 T = TypeVar("T")
 R = TypeVar("R")
 

@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
-
-Array = NDArray[Any]
 
 
 def host_array(

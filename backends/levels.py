@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
-
-from numpy.typing import NDArray
+from typing import Protocol
 
 from ..dialects import exchange, nn, partition, tile
 from ..dialects.levels import EXCHANGE, NN, PARTITION, TILE
 from ..ir.level import Level
+from ..ir.support.arrays import Array
 from ..ir.upstream import ModuleOp
 from .evaluate.partition import run_partition
 from .evaluate.tile import run_tile
@@ -17,8 +16,6 @@ from .host.binders import best_binder
 from .machine import Machine
 from .reference import run_reference
 from .target import Target
-
-Array = NDArray[Any]
 
 
 class Runner(Protocol):

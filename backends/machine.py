@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import cast
 from weakref import proxy
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ..dialects import exchange, tile
@@ -21,6 +20,7 @@ from ..dialects.control import RepeatOp
 from ..ir.geometry.blocks import Memory
 from ..ir.marks import ENTRY
 from ..ir.provenance import place
+from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
 from ..ir.support.limits import STRICT_TURNS, TURNS
 from ..ir.upstream import ModuleOp
@@ -40,7 +40,6 @@ from .target import Target
 
 __all__ = ["DropMessage", "FlipByte", "Machine", "MachineFault", "Observer", "Price"]
 
-Array = NDArray[Any]
 Price = Callable[[tile.SuperstepOp], int]
 """Cycles that a superstep takes."""
 

@@ -15,9 +15,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.strided import as_strided
 
-Array = NDArray[Any]
 Call = tuple[Callable[..., object], tuple[Any, ...]]
 """A function and its arguments."""
 

@@ -10,9 +10,9 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import WholeLimits, in_whole_bytes, is_floating, whole_limits
 
-Array = NDArray[Any]
 Arrays = tuple[Array, ...]
 Doubles = NDArray[np.float64]
 Parameters = tuple[float, ...]

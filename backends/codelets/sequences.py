@@ -13,14 +13,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from .calls import address, chunks
-
-Array = NDArray[Any]
 
 NUMBER, BITS, MASK = "number", "bits", "mask"
 """The kinds of values: float64, int64, and truth values. A number can be read as bits and back."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import TensorType
 
 from ...dialects.dtypes import numpy_dtype
+from ...ir.support.arrays import Array
 from ..host_arrays import host_array
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

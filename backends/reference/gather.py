@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import is_whole, whole_limits
 
-Array = NDArray[Any]
 Indices = NDArray[np.int64]
 
 Box = tuple[tuple[int, int], ...]

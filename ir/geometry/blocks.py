@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.arrays import Array
 from ..support.number_kinds import is_whole, whole_limits
 from ..support.strided import as_strided
 from .grid import Run, shape_classes
 from .layout import Layout
 from .space import AccessMap, AxisMap, Dim, Space, identity_map
 
-Array = NDArray[Any]
 Memory = NDArray[np.uint8]
 
 SMALL_BYTES = 1 << 20

@@ -5,7 +5,7 @@ The modules are about
 - errors and limits: `errors`, `limits`, `suggestions`, `user_entries`;
 - files: `whole_file`, `whole_folder`, `beside`, `sealed_file`, `private_folder`, `cache_folder`;
 - texts: `json_lines`, `toml_text`, `brackets`, `unused_names`;
-- numbers and arrays: `number_kinds`, `same_number`, `distinct`, `strided`;
+- numbers and arrays: `arrays`, `number_kinds`, `same_number`, `distinct`, `strided`;
 - results that are kept: `hash_once`, `cached_by_identity`;
 - the process: `deferred`, `garbage`, `host_memory`, `turns`.
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from numpy.lib import stride_tricks
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from .arrays import Array
 
 _REGISTERED = 2
 """What NumPy calls the dtypes of other packages."""

@@ -8,7 +8,6 @@ from typing import Any
 from weakref import ref
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...backends.codelets.conversion import float_limits
@@ -17,10 +16,9 @@ from ...backends.reference.operation import Meaningless
 from ...backends.reference.unrounded import unrounded_value
 from ...dialects.nn import ConstantOp
 from ...ir.provenance import place
+from ...ir.support.arrays import Array
 from ...ir.upstream import ModuleOp
 from ..driver.not_finite import all_finite
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,12 @@ from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_whole
 from ...ir.support.whole_file import whole_file
 from .member_names import MEMBER, member_names
-
-Array = NDArray[Any]
 
 SEEDED_INTEGERS = 4
 """Seeded integers are in 0..SEEDED_INTEGERS-1, so that they are valid indices and counts."""

@@ -20,13 +20,11 @@ from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import whole_file
 from .arrays import reading
-
-Array = NDArray[Any]
 
 DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype(np.float64),

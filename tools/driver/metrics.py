@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from .training import Settings
-
-Array = NDArray[Any]
 
 
 def accuracy(outputs: Array, targets: Array, settings: Settings) -> float | None:

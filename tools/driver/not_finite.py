@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...backends.reference import run_reference
 from ...dialects.control import RepeatOp
 from ...ir.provenance import place
+from ...ir.support.arrays import Array
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
-
-Array = NDArray[Any]
 
 
 class _Found(Exception):

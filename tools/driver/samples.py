@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from .arrays import Tensor, listed
 from .training import Settings
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

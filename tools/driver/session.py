@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
 from ...ir.blob import Blob
 from ...ir.marks import TRAINED, UPDATED
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.turns import Turns
 from .argument_kinds import NONE, SIZES, Kind, by_name, check_arguments
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from ...backends.target import Target
     from .program import Model
 
-Array = NDArray[Any]
 
 KINDS: Mapping[str, Kind] = {
     "programs": Kind(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...dialects.levels import NN
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.support.turns import Turns
@@ -20,8 +20,6 @@ from .not_finite import all_finite, first_not_finite
 from .samples import Samples
 from .training import LossIsNotFinite
 from .validation import Figures, Validation
-
-Array = NDArray[Any]
 
 NonFinite = Literal["stop", "skip"]
 """What to do about a step after which the loss, or a weight, is not finite."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.dialects.builtin import DictionaryAttr, FloatAttr, IntegerAttr, StringAttr
 
 from ...dialects.levels import NN
 from ...ir.context import AbeleContext
 from ...ir.pass_manager import parse_pipeline
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import ModuleOp, ModulePass
@@ -26,8 +26,6 @@ Training = Train
 
 ASKED = "abele.train"
 """The attribute of a module that asks for training: options of the pass train, as text."""
-
-Array = NDArray[Any]
 
 
 class LossIsNotFinite(InputError):

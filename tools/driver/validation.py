@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...passes.train import LOSS
 from .executable import Executable
 from .metrics import accuracy, area_under_curve, mean_loss
 from .samples import Samples
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

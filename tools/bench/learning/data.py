@@ -14,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-Array = NDArray[Any]
+from ....ir.support.arrays import Array
 
 
 @dataclass

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ....ir.support.arrays import Array
 from .data import Data, NotInstalled, folder_of
-
-Array = NDArray[Any]
 
 RATE = 16384
 """Samples per second."""

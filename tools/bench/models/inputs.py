@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from ....ir.support.arrays import Array
+
 Make = Callable[[np.random.Generator], Array]
 
 LINE = 32

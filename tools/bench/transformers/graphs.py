@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-Array = NDArray[Any]
+from ....ir.support.arrays import Array
 
 OPSET = 17
 EPSILON = 1e-5

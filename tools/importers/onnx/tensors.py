@@ -9,19 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
 from onnx.helper import tensor_dtype_to_np_dtype
 from xdsl.ir import Attribute
 
 from ....dialects.dtypes import element_type
 from ....dialects.tensor_limits import check_tensor_limits
+from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import bit_width
 from ..errors import UnsupportedError
 from ..external_files import file_inside
-
-Array = NDArray[Any]
 
 MAP_ABOVE_BYTES = 1 << 20
 """External data larger than this is mapped into memory instead of read."""

@@ -5,18 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.whole_file import whole_file
 from .tensors import tensor_array
-
-Array = NDArray[Any]
 
 MOST_BYTES = 2**31 - 1
 """The largest file of protobuf."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
+from ....ir.support.arrays import Array
 from ...driver.arrays import Tensor, seeded
 from ...driver.program import signature
 from .binary import damage_bytes
@@ -20,8 +20,6 @@ from .programs import MODULE, ProgramFiles, any_program
 from .zips import Member, archive_of, damage_zip
 
 INPUTS = "inputs.npz"
-
-Array = NDArray[Any]
 
 
 def damaged_inputs(random: np.random.Generator) -> Case:

@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ....ir.support.arrays import Array
 from .schema import TABLES
 
-Array = NDArray[Any]
 Table = Mapping[str, "Array | list[str]"]
 """The columns of a table by name."""
 
