@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .codelets.scalar import loops_of
 from .dtype_kinds import kind_of, vector_elements
+from .fabrics.traffic import Traffic
 from .loops import ASSUMED_LOOP, Loop
 from .target import Target
 from .whole_numbers import divided_up, integers, together
@@ -23,32 +24,27 @@ from .whole_numbers import divided_up, integers, together
 Cycles = NDArray[np.int64]
 
 
-def exchange_cycles(
+def exchange_cycles(traffic: Traffic, target: Target) -> Cycles:
+    """Cycles of an exchange on each tile, without the sync: (tiles,). The fabric prices it."""
+    return target.exchange.exchange_cycles(traffic)
+
+
+def least_exchange_cycles(
     received_bytes: ArrayLike, sent_bytes: ArrayLike, target: Target, control: ArrayLike = 0
 ) -> Cycles:
-    """Cycles of an exchange on each tile, without the sync.
+    """A lower bound of exchange_cycles, from what each tile receives and sends.
 
-    Words come in, words go out, and the supervisor starts sends and receives: all three at the same
-    time, so that the longest decides. Every exchange waits for the farthest sender; otherwise,
-    distance and congestion cost nothing.
-    control: cycles of the supervisor, as control_cycles counts them. 0 leaves them out, which gives
-    a lower bound.
-    Source: poplibs lib/poplin/ExchangeEstimator.hpp, slowed to the rate that T10 measured; the
-    routes, and that control runs beside the words, are those of ipu-stack.
+    control: cycles of the supervisor, as control_cycles counts them; 0 leaves them out. On a
+    crossbar, this is the price.
     """
-    receiving, sending = _exchange_rates(target)
-    most = np.maximum(integers(received_bytes) / receiving, integers(sent_bytes) / sending)
-    most = np.maximum(np.ceil(most).astype(np.int64), integers(control))
-    return np.where(most > 0, most + target.exchange.route_cycles, 0)
+    return target.exchange.least_cycles(received_bytes, sent_bytes, control)
 
 
-def exchange_cycles_of_one(
+def least_exchange_cycles_of_one(
     received_bytes: float, sent_bytes: float, target: Target, control: int = 0
 ) -> int:
-    """As exchange_cycles, for one tile; ten times as fast as with arrays of one number."""
-    receiving, sending = _exchange_rates(target)
-    most = max(ceil(max(int(received_bytes) / receiving, int(sent_bytes) / sending)), control)
-    return most + target.exchange.route_cycles if most > 0 else 0
+    """As least_exchange_cycles, for one tile; ten times as fast as with arrays of one number."""
+    return target.exchange.least_cycles_of_one(received_bytes, sent_bytes, control)
 
 
 def control_cycles(
@@ -57,23 +53,13 @@ def control_cycles(
     """Cycles in which a tile's supervisor starts sends and receives.
 
     places: receives that do not follow the one before in memory, so that a write pointer moves.
-    Source: ipu-stack ipu21/costs.rs, for the C600. Assumed for other chips.
     """
-    exchange = target.exchange
-    starting = integers(sends) * exchange.send_cycles + integers(receives) * exchange.receive_cycles
-    return starting + integers(places) * exchange.place_cycles
+    return target.exchange.control_cycles(sends, receives, places)
 
 
-def _exchange_rates(target: Target) -> tuple[float, float]:
-    """Bytes per cycle that a tile receives, and that it sends."""
-    exchange = target.exchange
-    receiving = exchange.receive_bytes_per_cycle * exchange.efficiency
-    return receiving, exchange.send_bytes_per_cycle * exchange.efficiency
-
-
-def sync_cycles(target: Target) -> int:
-    """Cycles for all tiles to meet, once per superstep."""
-    return target.exchange.sync_cycles
+def sync_cycles(target: Target, zone: str = "internal") -> int:
+    """Cycles for the tiles of a zone to meet, once per superstep. zone: one of SYNC_ZONES."""
+    return target.exchange.meeting_cycles(zone)
 
 
 def host_cycles(moved_bytes: int, target: Target) -> int:

@@ -13,7 +13,7 @@ The defaults are those of Mk2.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 Number = TypeVar("Number", int, float)
 
@@ -21,7 +21,6 @@ MEASURED, PUBLISHED, ASSUMED, FITTED = "measured", "published", "assumed", "fitt
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
 POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"
-_CONTROL = "published for the C600 alone, ipu-stack ipu21/costs.rs"
 SCALED_ADD = "poplibs lib/popops/codelets, scaledArithmeticSupervisorCycleEstimate"
 
 
@@ -83,39 +82,13 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Exchange:
-    """How fast a tile sends and receives, and what an exchange costs to start."""
+class Unit:
+    """What computes contractions on a tile: a table of facts that prices of methods read.
 
-    send_bytes_per_cycle: float = fact(
-        4.0, PUBLISHED, "Target::getExchangeBytesPerCycle in ipu-stack", (1e-3, 1e6)
-    )
-    receive_bytes_per_cycle: float = fact(
-        4.0, PUBLISHED, "Target::getExchangeBytesPerCycle in ipu-stack", (1e-3, 1e6)
-    )
-    efficiency: float = fact(
-        0.8925, MEASURED, "0.56 cycles per 2 bytes, the T10 and Elk fit on Mk2", (1e-3, 1)
-    )
-    sync_cycles: int = fact(
-        118, MEASURED, "the T10 and Elk fit on Mk2, per phase; 64 to 117 on Mk1", (1, 1e7)
-    )
-    route_cycles: int = fact(
-        190,
-        PUBLISHED,
-        "ipu-stack topology.rs, IPU21: senders are 78 cycles early to 112 cycles late",
-        (0, 1e7),
-    )
-    pair_factor: float = fact(
-        2.0,
-        PUBLISHED,
-        "poplibs tilesPerSharedExchangeBus is 2: speedup if two tiles receive the same",
-        (1, 2),
-    )
-    word_bytes: int = fact(4, PUBLISHED, "poplibs TileMapping.cpp, exchange word", (1, 64))
-    send_cycles: int = fact(2, ASSUMED, f"work of a send; {_CONTROL}", (0, 1e6))
-    receive_cycles: int = fact(2, ASSUMED, f"work of a receive; {_CONTROL}", (0, 1e6))
-    place_cycles: int = fact(
-        1, ASSUMED, f"work of a receive where the write pointer moves; {_CONTROL}", (0, 1e6)
-    )
+    kind: the name of its table, and of the unit in `units`. A subclass sets it.
+    """
+
+    kind: ClassVar[str] = ""
 
 
 @dataclass(frozen=True)
@@ -169,11 +142,13 @@ FLOAT32_UNITS = ConvUnits(
 
 
 @dataclass(frozen=True)
-class Amp:
+class Amp(Unit):
     """The supervisor that feeds the conv units: constants of the 1x1 and nx1 vertices.
 
     The fields `<operand>_<partials>` are the units for those dtypes.
     """
+
+    kind: ClassVar[str] = "amp"
 
     float16_float16: ConvUnits = field(default=ConvUnits())
     float16_float32: ConvUnits = field(default=ConvUnits(units=8))
@@ -212,12 +187,14 @@ class Amp:
 
 
 @dataclass(frozen=True)
-class Slic:
+class Slic(Unit):
     """Constants of the codelet that takes a window of a kernel row at once, for four channels.
 
     poplibs calls it SLIC 1x4. Fields with `small` are of the codelet for half the units and 16-bit
     partials, which computes two results and merges them.
     """
+
+    kind: ClassVar[str] = "slic"
 
     window: int = fact(4, PUBLISHED, POPLIN + ", SLIC", (1, 64))
     channels: int = fact(4, PUBLISHED, POPLIN + ", SLIC, of all groups done together", (1, 64))
@@ -249,12 +226,14 @@ class Slic:
 
 
 @dataclass(frozen=True)
-class Mac:
+class Mac(Unit):
     """Dot products on a worker's vector unit (HMAC), and products across groups (VMAC).
 
     Fields with `flat` are for a kernel of one element; `narrow` and `wide` are for 16-bit and
     32-bit partials.
     """
+
+    kind: ClassVar[str] = "mac"
 
     float32_supervisor_cycles: int = fact(58, PUBLISHED, POPLIN + ", horizontal MAC")
     float16_supervisor_cycles: int = fact(65, PUBLISHED, POPLIN + ", horizontal MAC")
@@ -288,8 +267,10 @@ class Mac:
 
 
 @dataclass(frozen=True)
-class Outer:
+class Outer(Unit):
     """Outer products on the workers. Slow rows are priced in half cycles per element."""
+
+    kind: ClassVar[str] = "outer"
 
     worker_cycles: int = fact(25, PUBLISHED, POPLIN + ", outer product")
     float32_group_cycles: int = fact(11, PUBLISHED, POPLIN + ", outer product")
@@ -298,6 +279,10 @@ class Outer:
     slow_row_cycles: int = fact(10, PUBLISHED, POPLIN + ", outer product")
     float32_slow_half_cycles: int = fact(4, PUBLISHED, POPLIN + ", outer product, 2 per element")
     float16_slow_half_cycles: int = fact(5, PUBLISHED, POPLIN + ", outer product, 2.5 per element")
+
+
+UNITS: dict[str, type[Unit]] = {each.kind: each for each in (Amp, Slic, Mac, Outer)}
+"""The units that `units` may name, by kind. Extensions add theirs."""
 
 
 @dataclass(frozen=True)

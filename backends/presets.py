@@ -13,7 +13,7 @@ _RESERVED = "code, stacks, vertex state, exchange code"
 class Own:
     """A value of a preset. source: "confidence: source", as facts are marked."""
 
-    value: int | float
+    value: int | float | str
     source: str
 
 
@@ -53,10 +53,14 @@ PRESET_VALUES: Mapping[str, Mapping[str, Own]] = {
         "amp.float8_float16.units": Own(16, "published: arithmetic, 560 TFLOP/s, ByteMLPerf"),
         "amp.float8_float16.in_grain": Own(32, "published: 32 weights a unit, poplibs"),
     },
+    # Mk2's tiles on another fabric, to see what distance and busy links cost.
+    "mesh": {
+        "exchange.fabric": Own("mesh", "assumed: Mk2 has no such fabric"),
+    },
 }
 """By preset and dotted key, the values that are its own."""
 
-WITHOUT_CHIP = ("tiny",)
+WITHOUT_CHIP = ("tiny", "mesh")
 """The presets that stand for no chip, and may have any number of tiles. The tiles of every other
 preset are those of one chip."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from math import prod
 
@@ -13,7 +13,7 @@ from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
 from ..dialects import control, exchange
-from ..dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ..dialects.tile import CopyOp, SuperstepOp, SyncOp, VerticesOp
 from ..dialects.variable import Variable
 from ..ir.geometry.fragments import fragments
 from ..ir.geometry.layout import Layout
@@ -25,6 +25,7 @@ from ..ir.upstream import ModuleOp
 from . import cost
 from .codelets.prices import cells_cycles
 from .codelets.workload import Workload
+from .fabrics.traffic import Carried, Traffic
 from .target import Target
 
 Integers = NDArray[np.int64]
@@ -250,10 +251,10 @@ def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> Superste
         name=step.sym_name.data,
         origin=origin(step),
         times=1,
-        sync_cycles=cost.sync_cycles(target),
+        sync_cycles=cost.sync_cycles(target, zone_of_step(step)),
         exchange_cycles=busiest.exchange_cycles,
         compute_cycles=busiest.compute_cycles,
-        exchange_bytes=int(charge.received.sum()),
+        exchange_bytes=int(charge.traffic.received.sum()),
         busiest_tile=busiest.tile,
         worst_compute_cycles=busiest.worst_compute_cycles,
     )
@@ -285,7 +286,14 @@ def busiest_of(charge: Charge, target: Target) -> Busiest:
 
 def charged_exchange(charge: Charge, target: Target) -> Integers:
     """The cycles in which each tile exchanges: (tiles,)."""
-    return cost.exchange_cycles(charge.arriving, charge.sent, target, charge.control)
+    return cost.exchange_cycles(charge.traffic, target)
+
+
+def zone_of_step(step: SuperstepOp) -> str:
+    """The zone of the sync that a superstep begins with."""
+    sync = step.body.block.first_op
+    assert isinstance(sync, SyncOp)
+    return sync.zone.data
 
 
 def last_tile(step: SuperstepOp, variables: Mapping[str, Variable]) -> int:
@@ -310,26 +318,28 @@ def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Charge:
     """What each tile does in a superstep; each array is (tiles,), and operations add to it.
 
-    received, sent: bytes. arriving: received bytes, counted as bytes of the tile's own bus.
-    control: cycles that the supervisor takes to start sends and receives. compute: cycles. crowded:
-    further cycles if all indices of a lookup name rows of the tile.
+    traffic: what tiles send each other. compute: cycles. crowded: further cycles if all indices of
+    a lookup name rows of the tile.
     """
 
-    received: Integers
-    arriving: Integers
-    sent: Integers
-    control: Integers
+    traffic: Traffic
     compute: Integers
     crowded: Integers
+
+    def add(self, other: Charge) -> None:
+        """Add what other operations do in the same superstep."""
+        self.traffic.add(other.traffic)
+        self.compute[:] += other.compute
+        self.crowded[:] += other.crowded
 
 
 def no_charge(tiles: int) -> Charge:
     """The charge of tiles that do nothing yet."""
-    return Charge(*(np.zeros(tiles, np.int64) for _ in fields(Charge)))
+    return Charge(Traffic.none(tiles), np.zeros(tiles, np.int64), np.zeros(tiles, np.int64))
 
 
 def updates_in_place(op: VerticesOp, variables: Mapping[str, Variable]) -> bool:
@@ -379,16 +389,17 @@ def charge_copy(
     destination = variables[op.destination]
     layout, itemsize = destination.placed, destination.dtype.itemsize
     here = slice(layout.first_tile, layout.first_tile + layout.cells)
-    padding = block_sizes(layout)
+    padding, traffic = block_sizes(layout), charge.traffic
     for shared in copy_overlaps(op, variables):
         source, moved = shared.source, fragments(shared)
         there = slice(source.first_tile, source.first_tile + source.cells)
         own = shared.received * itemsize
-        charge.received[here] += own
-        charge.arriving[here] += bus_bytes(layout, own, target)
-        charge.sent[there] += sent_elements(shared) * itemsize
-        charge.control[here] += cost.control_cycles(0, moved.received, moved.places, target)
-        charge.control[there] += cost.control_cycles(moved.sent, 0, 0, target)
+        traffic.received[here] += own
+        traffic.arriving[here] += bus_bytes(layout, own, target)
+        traffic.sent[there] += sent_elements(shared) * itemsize
+        traffic.control[here] += cost.control_cycles(0, moved.received, moved.places, target)
+        traffic.control[there] += cost.control_cycles(moved.sent, 0, 0, target)
+        traffic.carried.append(Carried(shared, itemsize))
         charge.compute[here] += cost.copy_cycles(shared.local * itemsize, target)
         padding = padding - shared.wanted
     charge.compute[here] += cost.fill_cycles(np.maximum(padding, 0) * itemsize, target)

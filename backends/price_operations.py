@@ -90,7 +90,7 @@ def _priced(
             times=times,
             exchange_cycles=busiest.exchange_cycles,
             compute_cycles=busiest.compute_cycles,
-            exchange_bytes=int(charge.received.sum()),
+            exchange_bytes=int(charge.traffic.received.sum()),
             tile_bytes=sum(
                 int(np.max(block_sizes(result.placed), initial=0)) * result.dtype.itemsize
                 for result in results

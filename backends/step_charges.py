@@ -97,8 +97,7 @@ def _charges(module: ModuleOp, target: Target) -> Iterator[StepCharge]:
 def _sum(charges: list[Charge], tiles: int) -> Charge:
     total = no_charge(tiles)
     for each in charges:
-        for name, values in vars(each).items():
-            getattr(total, name).__iadd__(values)
+        total.add(each)
     return total
 
 

@@ -7,26 +7,30 @@ tiles a machine has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from ..ir.support.errors import InputError
 from ..ir.support.hash_once import hash_once
 from ..ir.support.suggestions import suggestion
 from ..ir.support.toml_text import read_toml
 from ..ir.support.user_entries import add_entry
-from .dotted_keys import defaults_by_key, flattened, nested, values_by_key, with_values
+from .chosen_parts import JOIN
+from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
+from .fabrics.crossbar import Crossbar
+from .fabrics.fabric import Fabric
+from .fabrics.table import FABRICS
 from .facts import (
     MEASURED,
     PUBLISHED,
+    UNITS,
     Amp,
     Code,
     ConvUnits,
     Copy,
-    Exchange,
     Fitted,
     Host,
     Lookup,
@@ -37,6 +41,7 @@ from .facts import (
     Reduction,
     Slic,
     Sorting,
+    Unit,
     Vector,
     fact,
 )
@@ -51,12 +56,17 @@ MOST_DIGITS = 100
 """Digits of a number of tiles that is read at all."""
 
 
+U = TypeVar("U", bound=Unit)
+
+
 @hash_once
 @dataclass(frozen=True)
 class Target:
     """A tile machine.
 
     base: the preset it started from. name: what reports call it (letters, digits, `_.-`).
+    exchange: the fabric, which prices exchanges and syncs. units: what computes contractions; they
+    decide which methods the machine has.
     Raises InputError when a value is outside what its field allows.
     """
 
@@ -67,11 +77,8 @@ class Target:
     clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
     memory: Memory = field(default=Memory())
     code: Code = field(default=Code())
-    exchange: Exchange = field(default=Exchange())
-    amp: Amp = field(default=Amp())
-    slic: Slic = field(default=Slic())
-    mac: Mac = field(default=Mac())
-    outer: Outer = field(default=Outer())
+    exchange: Fabric = field(default=Crossbar())
+    units: tuple[Unit, ...] = (Amp(), Slic(), Mac(), Outer())
     vector: Vector = field(default=Vector())
     reduction: Reduction = field(default=Reduction())
     lookup: Lookup = field(default=Lookup())
@@ -82,8 +89,9 @@ class Target:
     fitted: Fitted = field(default=Fitted())
 
     def __post_init__(self) -> None:
+        known = _facts(self)
         for path, value in _flat(self):
-            problem = _problem(path, value)
+            problem = "" if path in _CHOICES else _problem(path, value, known)
             if problem:
                 raise InputError(f"target {self.name!r}: {problem}")
         if self.memory.reserved_bytes >= self.memory.bytes_per_tile:
@@ -102,11 +110,47 @@ class Target:
         """The bytes of a tile that variables may occupy."""
         return self.memory.bytes_per_tile - self.memory.reserved_bytes
 
+    def unit(self, kind: type[U]) -> U:
+        """One of the units. Raises InputError if the machine has none of this kind."""
+        for each in self.units:
+            if isinstance(each, kind):
+                return each
+        raise InputError(
+            f"target {self.name!r}: no unit {kind.kind!r}; it has "
+            f"{', '.join(each.kind for each in self.units)}"
+        )
+
+    def has_unit(self, kind: type[Unit]) -> bool:
+        """Whether the machine has a unit of this kind."""
+        return any(isinstance(each, kind) for each in self.units)
+
+    @cached_property
+    def amp(self) -> Amp:
+        """The conv units. Raises InputError if the machine has none."""
+        return self.unit(Amp)
+
+    @cached_property
+    def slic(self) -> Slic:
+        """The window mode of the conv units. Raises InputError if the machine has none."""
+        return self.unit(Slic)
+
+    @cached_property
+    def mac(self) -> Mac:
+        """Dot products on the workers. Raises InputError if the machine has none."""
+        return self.unit(Mac)
+
+    @cached_property
+    def outer(self) -> Outer:
+        """Outer products on the workers. Raises InputError if the machine has none."""
+        return self.unit(Outer)
+
     def conv_units(self, dtype_name: str, partials_name: str) -> ConvUnits | None:
         """The conv units for these dtypes, or None if the machine has none.
 
         Assumed: bfloat16 costs what float16 costs, and all 8-bit floats cost the same.
         """
+        if not self.has_unit(Amp):
+            return None
         table = {
             ("float16", "float16"): self.amp.float16_float16,
             ("float16", "float32"): self.amp.float16_float32,
@@ -143,8 +187,10 @@ class Target:
 
     def overrides(self) -> dict[str, object]:
         """The values that differ from the preset, by dotted key, sorted."""
-        preset = dict(_flat(_preset(self.base)))
-        return {key: value for key, value in sorted(_flat(self)) if value != preset[key]}
+        preset = _preset(self.base)
+        usual = dict(_flat(_with_classes(preset, type(self.exchange), _classes(self.units))))
+        usual |= {key: value for key, value in _flat(preset) if key in _CHOICES}
+        return {key: value for key, value in sorted(_flat(self)) if value != usual[key]}
 
     def spelling(self) -> str:
         """The shortest text that `resolve_target` reads back as an equal target.
@@ -188,9 +234,10 @@ class Target:
         """Every value with its confidence and source, as a file that `from_toml` reads."""
         sources = {
             key: f"{metadata['confidence']}: {metadata['source']}"
-            for key, (_, metadata) in _facts().items()
+            for key, (_, metadata) in _facts(self).items()
         }
-        sources |= PRESET_SOURCES.get(self.base, {})
+        own = PRESET_SOURCES.get(self.base, {})
+        sources |= {key: source for key, source in own.items() if key in sources}
         sources |= dict.fromkeys(self.overrides(), f"given, not the preset's of {self.base}")
         return written(self, sources)
 
@@ -210,16 +257,14 @@ class Target:
             line = line_of(text, "base")
             where = f"{file}:{line}" if line else file
             raise InputError(f"{where}: base: {base!r}; need one of {_preset_names()}")
-        overrides: dict[str, object] = {}
-        preset = _preset(base)
-        known = dict(_flat(preset))
-        for key, value in flattened(values):
-            problem = _unknown(key, known) or _problem(key, value)
-            if problem:
-                raise InputError(f"{file}:{line_of(text, key)}: {problem}")
-            overrides[key] = value
+        overrides = dict(flattened(values))
+
+        def refuse(key: str, problem: str) -> InputError:
+            return InputError(f"{file}:{line_of(text, key)}: {problem}")
+
+        target, numbers = _checked(_preset(base), overrides, refuse)
         try:
-            return with_values(preset, overrides)
+            return with_values(target, numbers)
         except InputError as error:
             # Values that are allowed one by one may contradict each other.
             lines = (line_of(text, key) for key in overrides if f"{key}:" in str(error))
@@ -229,16 +274,87 @@ class Target:
 
 # Which keys and values a target has.
 
+_FABRIC, _UNITS = "exchange.fabric", "units"
+_CHOICES = (_FABRIC, _UNITS)
+"""The keys that name classes of parts. The other keys of such a part follow from its class."""
+
+Facts = Mapping[str, tuple[type, Mapping[str, Any]]]
+
 
 def _flat(target: Target) -> Iterator[tuple[str, object]]:
     """Every value by dotted key, without `base`."""
     return (pair for pair in values_by_key(target) if pair[0] != "base")
 
 
-@lru_cache(maxsize=1)
-def _facts() -> dict[str, tuple[type, Mapping[str, Any]]]:
+_FACTS: dict[tuple[type, ...], Facts] = {}
+
+
+def _facts(target: Target) -> Facts:
     """The type and metadata of every number, by dotted key."""
-    return dict(defaults_by_key(Target))
+    classes = type(target.exchange), *_classes(target.units)
+    if classes not in _FACTS:
+        _FACTS[classes] = dict(facts_by_key(target))
+    return _FACTS[classes]
+
+
+def _classes(units: tuple[Unit, ...]) -> tuple[type[Unit], ...]:
+    return tuple(type(each) for each in units)
+
+
+Refuse = Callable[[str, str], InputError]
+"""The error for a key, or the text of a key, and its problem."""
+
+
+def _with(target: Target, values: Mapping[str, object], refuse: Refuse) -> Target:
+    """A target with other values, by dotted key. Raises InputError."""
+    return with_values(*_checked(target, values, refuse))
+
+
+def _checked(
+    target: Target, values: Mapping[str, object], refuse: Refuse
+) -> tuple[Target, dict[str, object]]:
+    """A target with the fabric and the units that values name, and the other values, all allowed.
+
+    A fabric or a unit that the target does not have yet begins with the defaults of its class.
+    """
+    for key in _CHOICES:
+        if key in values and (problem := _no_choice(key, values[key])):
+            raise refuse(key, problem)
+    fabric = FABRICS[str(values[_FABRIC])] if _FABRIC in values else type(target.exchange)
+    units = _classes(target.units)
+    if _UNITS in values:
+        units = tuple(UNITS[kind] for kind in str(values[_UNITS]).split(JOIN))
+    target = _with_classes(target, fabric, units)
+    known, facts = dict(_flat(target)), _facts(target)
+    numbers = {key: value for key, value in values.items() if key not in _CHOICES}
+    for key, value in numbers.items():
+        problem = _unknown(key, known) or _problem(key, value, facts)
+        if problem:
+            raise refuse(key, problem)
+    return target, numbers
+
+
+def _with_classes(target: Target, fabric: type[Fabric], units: tuple[type[Unit], ...]) -> Target:
+    """A target whose parts are of these classes. A part that it has stays as it is."""
+    changes: dict[str, Any] = {}
+    if type(target.exchange) is not fabric:
+        changes["exchange"] = fabric()
+    if _classes(target.units) != units:
+        have = {type(each): each for each in target.units}
+        changes["units"] = tuple(have.get(each) or each() for each in units)
+    return replace(target, **changes) if changes else target
+
+
+def _no_choice(key: str, value: object) -> str:
+    """Why a value names no fabric, or no units; or ''."""
+    several = key == _UNITS
+    table: Mapping[str, object] = UNITS if several else FABRICS
+    names = str(value).split(JOIN) if several else [str(value)]
+    if isinstance(value, str) and len(set(names)) == len(names) and table.keys() >= set(names):
+        return ""
+    joined = f", or several, joined by {JOIN!r}" if several else ""
+    need = f"need one of {', '.join(table)}{joined}, or --load the file that defines it"
+    return f"{key}: {_shown(value)}; {need}"
 
 
 def _unknown(key: str, known: Mapping[str, object]) -> str:
@@ -253,12 +369,12 @@ def _unknown(key: str, known: Mapping[str, object]) -> str:
     return f"{key}: no such key; need one of {', '.join(near)}{suggestion(key, list(known))}"
 
 
-def _problem(key: str, value: object) -> str:
+def _problem(key: str, value: object, facts: Facts) -> str:
     """Why a value is not allowed for a key, or ''."""
     if key == "name":
         good = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w.-]*", value, re.ASCII)
         return "" if good else f"name: {value!r}; need a letter, then letters, digits, '_.-'"
-    kind, metadata = _facts()[key]
+    kind, metadata = facts[key]
     low, high = cast(tuple[float, float], metadata["allowed"])
     needed = f"need {'an integer' if kind is int else 'a number'} in {low:g}..{high:g}"
     if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
@@ -275,9 +391,8 @@ def _shown(value: object) -> str:
 
 
 def _of_preset(name: str) -> Target:
-    return with_values(
-        Target(base=name, name=name), {key: own.value for key, own in PRESET_VALUES[name].items()}
-    )
+    values = {key: own.value for key, own in PRESET_VALUES[name].items()}
+    return _with(Target(base=name, name=name), values, lambda _, problem: InputError(problem))
 
 
 PRESETS: Mapping[str, Target] = {name: _of_preset(name) for name in PRESET_VALUES}
@@ -350,18 +465,18 @@ def _changed(start: Target, text: str) -> Target:
     if colon:
         # Python reads no integer of thousands of digits.
         if not tiles.isascii() or not tiles.isdigit() or len(tiles) > MOST_DIGITS:
-            raise InputError(f"target {text!r}: {_problem('tiles', tiles)}")
+            raise InputError(f"target {text!r}: {_problem('tiles', tiles, _facts(start))}")
         overrides["tiles"] = int(tiles)
-    known = dict(_flat(start)) if settings else {}
+
+    def refuse(_: str, problem: str) -> InputError:
+        return InputError(f"target {text!r}: {problem}")
+
     for setting in settings:
         key, equals, value = setting.partition("=")
-        problem = "" if equals else f"{setting!r}: need KEY=VALUE"
-        parsed = _value_of(value)
-        problem = problem or _unknown(key, known) or _problem(key, parsed)
-        if problem:
-            raise InputError(f"target {text!r}: {problem}")
-        overrides[key] = parsed
-    return with_values(start, overrides)
+        if not equals:
+            raise refuse(key, f"{setting!r}: need KEY=VALUE")
+        overrides[key] = _value_of(value)
+    return _with(start, overrides, refuse)
 
 
 def _reason(error: OSError | UnicodeDecodeError) -> str:

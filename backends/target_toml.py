@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, cast
+from dataclasses import is_dataclass
+
+from .dotted_keys import members
 
 
 def written(target: object, sources: Mapping[str, str]) -> str:
@@ -16,14 +17,13 @@ def written(target: object, sources: Mapping[str, str]) -> str:
 
 def _write(part: object, prefix: str, sources: Mapping[str, str], lines: list[str]) -> None:
     tables: list[tuple[str, object]] = []
-    for each in fields(cast(Any, part)):
-        value = cast(object, getattr(part, each.name))
+    for name, value in ((each.name, each.value) for each in members(part)):
         if is_dataclass(value):
-            tables.append((prefix + each.name, value))
+            tables.append((prefix + name, value))
         elif isinstance(value, str):
-            lines.append(f'{each.name} = "{value}"')
+            lines.append(f'{name} = "{value}"')
         else:
-            lines.append(f"{each.name} = {value!r}  # {sources[prefix + each.name]}")
+            lines.append(f"{name} = {value!r}  # {sources[prefix + name]}")
     for name, value in tables:
         lines.extend(["", f"[{name}]"])
         _write(value, name + ".", sources, lines)

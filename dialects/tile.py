@@ -291,12 +291,12 @@ class OutputOp(IRDLOperation):
         )
 
 
-SYNC_ZONES = ("internal", "external")
-"""internal: the tiles of one chip; external: the host takes part."""
+SYNC_ZONES = ("internal", "external", "all")
+"""internal: the tiles of each chip; external: the host takes part; all: the tiles of all chips."""
 
 
 def zone_of(*, host: bool) -> str:
-    """The zone of a superstep's sync. host: whether it takes part."""
+    """The zone of a superstep's sync within a chip. host: whether it takes part."""
     return SYNC_ZONES[host]
 
 
@@ -304,7 +304,8 @@ def zone_of(*, host: bool) -> str:
 class SyncOp(IRDLOperation):
     """All tiles of a zone wait for each other.
 
-    zone: internal, the tiles alone, or external, the host too.
+    zone: internal, the tiles of each chip alone; external, the host too; all, the tiles of all
+    chips.
 
     Example: tile.sync "internal".
     """
@@ -378,7 +379,8 @@ class SuperstepOp(IRDLOperation):
             )
         sync = self.body.block.first_op
         host = any(isinstance(op, InputOp | OutputOp) for op in self.body.block.ops)
-        if isinstance(sync, SyncOp) and sync.zone.data != zone_of(host=host):
+        allowed = (zone_of(host=host),) if host else (zone_of(host=host), "all")
+        if isinstance(sync, SyncOp) and sync.zone.data not in allowed:
             takes = "takes part" if host else "takes no part"
             raise VerifyException(
                 f'sync zone "{sync.zone.data}", but the host {takes}; need "{zone_of(host=host)}"'

@@ -169,7 +169,7 @@ def _scan_price(
         cost.scan_cycles(blocks, each, target)
         + cost.scan_cycles(own, parts, target)
         + cost.elementwise_cycles(blocks * each, 2, "add", dtype.name, target)
-        + 2 * cost.exchange_cycles(totals, totals, target)
+        + 2 * cost.least_exchange_cycles(totals, totals, target)
         + STEPS * cost.sync_cycles(target)
     )
 
@@ -242,7 +242,7 @@ def _counting_pays(
     row_bytes = own * length * (dtype.itemsize + np.dtype(np.int32).itemsize)
     placed = cost.lookup_cycles(own * length, elements, 1, True, dtype.name, target)
     counted = cost.reduce_cycles(elements, length, "int32", target)
-    moved = 3 * cost.exchange_cycles(row_bytes, row_bytes, target)
+    moved = 3 * cost.least_exchange_cycles(row_bytes, row_bytes, target)
     total = compared + float(placed + counted + moved) + STEPS * cost.sync_cycles(target)
     return MARGIN * total < plain
 

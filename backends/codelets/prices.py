@@ -19,7 +19,7 @@ from ...ir.geometry.grid import Cut
 from ...ir.support.number_kinds import is_floating
 from .. import cost
 from ..contractions.contraction import Contraction
-from ..contractions.methods import METHODS, contraction_cycles
+from ..contractions.methods import contraction_cycles, methods_of
 from ..target import Target
 from .combiners import NUMERICS
 from .workload import Workload, partials_dtype, roles
@@ -80,13 +80,13 @@ def compute_cycles(
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
     """The cycles of a tile to compute one cell with its workers, and the method that takes them.
 
-    cells: sizes of the cells, (candidates, dimensions). method: of a contraction, one of METHODS;
-    "" for the cheapest. workers: parts of a cell's dimensions over the workers, for all cells or
-    for each, so that the busiest worker decides; () shares the work evenly. If there are more parts
-    than workers, the workers take turns, and each turn is priced as a new start. The chain is
-    included. A method that the machine lacks costs infinitely much. The returned methods are "" if
-    the codelet has only one.
-    Raises ValueError for a method that no contraction has.
+    cells: sizes of the cells, (candidates, dimensions). method: of a contraction, one of the
+    target's; "" for the cheapest. workers: parts of a cell's dimensions over the workers, for all
+    cells or for each, so that the busiest worker decides; () shares the work evenly. If there are
+    more parts than workers, the workers take turns, and each turn is priced as a new start. The
+    chain is included. A method that the machine lacks costs infinitely much. The returned methods
+    are "" if the codelet has only one.
+    Raises ValueError for a method that the target does not have.
     """
     shares, threads, turns = _shares(cells, workers, work.target)
     cycles, methods = _turn_cycles(work, shares, threads, method)
@@ -113,10 +113,11 @@ def _turn_cycles(
     if body.member_kinds:
         return _combining_cycles(work, shares, threads), np.full(len(shares), "")
     if work.roles is not None:
-        if method not in ("", *METHODS):
-            raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
-        methods = (method,) if method else METHODS
-        prices = _contraction_prices(work, shares, threads, methods)
+        known = tuple(methods_of(target))
+        if method not in ("", *known):
+            raise ValueError(f"method {method!r}; need one of {', '.join(known)}")
+        methods = (method,) if method else known
+        prices = contraction_prices(work, shares, threads, methods)
         return prices.min(axis=0), np.array(methods)[prices.argmin(axis=0)]
     function = body.function
     if function == "identity" and operand != work.result:
@@ -246,7 +247,7 @@ def _is_scaled_add(work: Workload) -> bool:
 
 
 def method_cycles(work: Workload, cells: Integers, parts: Integers) -> FloatCycles:
-    """The cycles of a contraction by every method of METHODS: (2, methods, candidates).
+    """The cycles of a contraction by every method of the target: (2, methods, candidates).
 
     The first axis is the sharing of the work: evenly among the workers, or with these parts of each
     cell. Otherwise as compute_cycles. Infinite for a method that the machine lacks.
@@ -254,7 +255,7 @@ def method_cycles(work: Workload, cells: Integers, parts: Integers) -> FloatCycl
     both = (_shares(cells, workers, work.target) for workers in ((), parts))
     shares, threads, turns = (np.concatenate(each) for each in zip(*both, strict=True))
     outputs = elements(shares, work.structure.space.of_kind("parallel")) * threads
-    core = _contraction_prices(work.unchained, shares, threads, METHODS)
+    core = contraction_prices(work.unchained, shares, threads)
     cycles = (core + chain_cycles(work, outputs)) * turns
     return cycles.reshape(len(core), 2, len(cells)).swapaxes(0, 1)
 
@@ -294,10 +295,11 @@ def whole_cycles(work: Workload, cells: Integers, method: str, workers: Sequence
     return np.ceil(cycles).astype(np.int64)
 
 
-def _contraction_prices(
-    work: Workload, cells: Integers, threads: Integers, methods: Sequence[str]
+def contraction_prices(
+    work: Workload, cells: Integers, threads: Integers, methods: Sequence[str] = ()
 ) -> FloatCycles:
-    """The cycles by some methods of METHODS, in their order: (methods, candidates)."""
+    """The cycles of a contraction by some methods of the target, in their order: (methods,
+    candidates). methods: () for all."""
     parts = work.roles
     assert parts is not None
     contraction = Contraction(

@@ -268,10 +268,15 @@ def at_first_replicas(shared: Overlap, values: Counts) -> Counts:
     """
     source = shared.source
     to, of = tiles_in_common(shared)
-    first = np.arange(source.cells)
-    for d in source.replica_dims:
-        first -= parts_of_cells(source.parts, (d,)) * source.weights[d]
-    return np.bincount(first[of], values[to], source.cells).astype(np.int64)
+    return np.bincount(first_replicas(source)[of], values[to], source.cells).astype(np.int64)
+
+
+def first_replicas(layout: Layout) -> Counts:
+    """The first cell that holds the same block as each cell: (cells,)."""
+    first = np.arange(layout.cells)
+    for d in layout.replica_dims:
+        first -= parts_of_cells(layout.parts, (d,)) * layout.weights[d]
+    return first
 
 
 def _copies(shared: Overlap) -> int:

@@ -92,7 +92,7 @@ class _Arriving:
         self.copying = _added(
             [(one.first_wanted, _copying(one, target)) for one in each], self.first
         )
-        self.exchange = cost.exchange_cycles(self.received, 0, target)
+        self.exchange = cost.least_exchange_cycles(self.received, 0, target)
         self.least = _longest(self.exchange, self.copying, 0)
 
     def whole(self) -> Arrival:
@@ -100,7 +100,7 @@ class _Arriving:
         each, target, first = self.each, self.target, self.first
         found, copying = self.least, self.copying
         # Often, on every tile, sending and starting messages takes less than receiving.
-        most = cost.exchange_cycles_of_one(
+        most = cost.least_exchange_cycles_of_one(
             *(0, sum(one.sent_at_most for one in each), target),
             sum(one.control_at_most(target) for one in each),
         )
@@ -127,7 +127,7 @@ class _Arriving:
         )
         received = _added([(first, self.received), (begin, np.zeros_like(control))], begin)
         sent = _added([(begin, sent), (begin, np.zeros_like(control))], begin)
-        exchange = cost.exchange_cycles(received, sent, target, control)
+        exchange = cost.least_exchange_cycles(received, sent, target, control)
         apart = max(
             int(some.max(initial=0)) for some in (exchange[: here.start], exchange[here.stop :])
         )

@@ -70,7 +70,7 @@ def _multiply_cycles(
 
 
 def _receive_cycles(target: Target, received_bytes: ArrayLike) -> Cycles:
-    return cost.exchange_cycles(received_bytes, 0, target).astype(np.float64)
+    return cost.least_exchange_cycles(received_bytes, 0, target).astype(np.float64)
 
 
 def _reduce_cycles(between: str, target: Target, elements: ArrayLike, copies: ArrayLike) -> Cycles:

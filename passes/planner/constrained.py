@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from ...backends.codelets.prices import compute_cycles
 from ...backends.codelets.workload import roles
-from ...backends.contractions.methods import METHODS
+from ...backends.contractions.methods import methods_of
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype
@@ -328,8 +328,12 @@ class _Operator:
         structure = problem.structure
         if problem.moves or roles(structure) is None:
             raise self.fail(f"{operator_name(self.op)} sums no products; leave the method out", key)
-        if method not in METHODS:
-            raise self.fail(f"no method {method!r}{suggestion(method, METHODS)}", key)
+        known = tuple(methods_of(self.target))
+        if method not in known:
+            raise self.fail(
+                f"target {self.target.name} has no method {method!r}{suggestion(method, known)}",
+                key,
+            )
         parts = splits(problem, self.target.tiles)
         cells = largest_cells(structure, parts)
         dtype = problem.number_dtype

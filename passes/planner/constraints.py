@@ -113,7 +113,7 @@ def _texts(json: JsonText, way: tuple[str, ...], value: object) -> dict[str, str
 def _method(json: JsonText, way: tuple[str, ...], value: object) -> str:
     name = _text(json, way, value)
     if name not in METHODS:
-        raise _fail(json, way, f"no method {name!r}{suggestion(name, METHODS)}")
+        raise _fail(json, way, f"no method {name!r}{suggestion(name, tuple(METHODS))}")
     return name
 
 

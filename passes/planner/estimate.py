@@ -117,7 +117,7 @@ def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool)
                 fragments += block_runs(access, cells)
     moved -= last_dims(problem, parts, cells, target)[1]
     control = cost.control_cycles(0, fragments, fragments, target)
-    cycles += cost.exchange_cycles(moved, 0, target, control)
+    cycles += cost.least_exchange_cycles(moved, 0, target, control)
     copies = np.zeros_like(moved) if problem.moves else copied
     between, width = problem.left_itemsize, problem.result_itemsize
     left = points * np.where(merged, between, width)
@@ -155,7 +155,7 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
         merging = cost.reduce_cycles(share, depth, between.name, target)
     found[merged] = (
         cost.sync_cycles(target)
-        + cost.exchange_cycles((depth - 1) * share * problem.left_itemsize, 0, target)
+        + cost.least_exchange_cycles((depth - 1) * share * problem.left_itemsize, 0, target)
         + merging
         + chain_cycles(problem.workload(target), share)
     )

@@ -325,7 +325,7 @@ class Chooser:
             mine, its = layout.block_elements * size, other.block_elements * size
             most = max(layout.block_elements, other.block_elements)
             control = int(cost.control_cycles(most, most, most, self.target))
-            each = cost.exchange_cycles_of_one(max(mine, its), 0, self.target, control)
+            each = cost.least_exchange_cycles_of_one(max(mine, its), 0, self.target, control)
             each = each + cost.copy_cycles(its, self.target) + cost.sync_cycles(self.target)
             reach += float(each) * sum(self._times(u) for u in self.uses[slot] if u > node)
         return reach

@@ -12,10 +12,16 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.codelets.prices import compute_cycles, elements, method_cycles
+from ...backends.codelets.prices import (
+    compute_cycles,
+    contraction_prices,
+    elements,
+    method_cycles,
+)
 from ...backends.codelets.workload import Workload
 from ...backends.contractions.amp import amp_pass_cycles
-from ...backends.contractions.methods import METHODS, SUPERVISED
+from ...backends.contractions.methods import methods_of
+from ...backends.facts import Mac
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
 
@@ -31,11 +37,13 @@ def cell_cycles(work: Workload, cells: Integers) -> Cycles:
     best = compute_cycles(work, cells)[0]
     if work.roles is None:
         return best
-    for d in work.structure.space.of_kind("parallel"):
+    methods = methods_of(work.target).values()
+    shared = next((each.name for each in methods if not each.supervised), "")
+    for d in work.structure.space.of_kind("parallel") if shared else ():
         workers = [1] * cells.shape[1]
         workers[d] = work.target.workers
         if (cells[:, d] > 1).any():
-            best = np.minimum(best, compute_cycles(work, cells, "mac", workers)[0])
+            best = np.minimum(best, compute_cycles(work, cells, shared, workers)[0])
     return best
 
 
@@ -76,8 +84,10 @@ def _priced(
 ) -> tuple[Codelet, ...]:
     sizes = np.array(cells, np.int64).reshape(len(cells), len(cells[0]))
     kept = work.structure.space.of_kind("parallel")
+    methods = methods_of(work.target)
+    supervised = {name for name, each in methods.items() if each.supervised}
     shared = [
-        workers or (() if method in SUPERVISED else worker_parts(cell, kept, work.target.workers))
+        workers or (() if method in supervised else worker_parts(cell, kept, work.target.workers))
         for cell, (method, workers) in zip(cells, decided, strict=True)
     ]
     parts = np.array([s or (1,) * len(cells[0]) for s in shared], np.int64)
@@ -91,13 +101,13 @@ def _priced(
     for i, (method, workers) in enumerate(decided):
         choices = [
             (float(alone[k, i]), name, ())
-            if name in SUPERVISED and not workers
+            if name in supervised and not workers
             else (float(together[k, i]), name, shared[i])
-            for k, name in enumerate(METHODS)
+            for k, name in enumerate(methods)
             if name == method or not method
         ]
         if not choices:
-            raise ValueError(f"method {method!r}; need one of {', '.join(METHODS)}")
+            raise ValueError(f"method {method!r}; need one of {', '.join(methods)}")
         found.append(min(choices, key=lambda choice: choice[0]))
     return tuple(found)
 
@@ -120,6 +130,12 @@ def least_compute_cycles(work: Workload, cells: Integers) -> Cycles:
     in_, out = elements(cells, parts.in_channels), elements(cells, parts.out_channels)
     width = max(target.vector.vector_bytes // operand.itemsize, 1)
     dots = np.asarray(fixed * out * np.ceil(in_ / width), np.float64)
+    if not target.has_unit(Mac):
+        dots = np.full(len(cells), np.inf)
+    others = [name for name, each in methods_of(target).items() if each.estimated]
+    if others:
+        threads = np.ones(len(cells), np.int64)
+        dots = np.minimum(dots, contraction_prices(work, cells, threads, others).min(axis=0))
     if units is None:
         return dots
     if parts.kernel:

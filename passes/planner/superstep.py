@@ -226,7 +226,7 @@ def _least_arrival(question: Question, plan: Plan) -> _LeastArrival:
             missing *= dtype.itemsize
             shared = missing and first_shares_bus(wanted)
             received += missing / target.exchange.pair_factor if shared else missing
-    exchange = cost.exchange_cycles_of_one(received, 0, target)
+    exchange = cost.least_exchange_cycles_of_one(received, 0, target)
     return _LeastArrival(resident, copied, exchange, holds_result)
 
 

@@ -1,9 +1,10 @@
 """Values of nested dataclasses by dotted key."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from abele.backends.dotted_keys import (
-    defaults_by_key,
+    facts_by_key,
     flattened,
     nested,
     values_by_key,
@@ -23,6 +24,28 @@ class Bicycle:
     front: Wheel = field(default=Wheel())
 
 
+@dataclass(frozen=True)
+class Bell:
+    kind: ClassVar[str] = "bell"
+    kind_key: ClassVar[str] = "make"
+
+    volume: int = field(default=3, metadata={"unit": "dB"})
+
+
+@dataclass(frozen=True)
+class Tandem:
+    parts: tuple[Wheel | Bell, ...] = (Bell(),)
+
+
+def test_parts_of_a_tuple_are_named_by_their_kinds():
+    found = {"parts": "bell", "bell.make": "bell", "bell.volume": 3}
+    assert dict(values_by_key(Tandem())) == found
+    assert nested(Tandem()) == {"parts": "bell", "bell": {"make": "bell", "volume": 3}}
+    assert with_values(Tandem(), {"bell.volume": 7}) == Tandem((Bell(7),))
+    assert with_values(same := Tandem(), {"volume": 7}) is same
+    assert dict(facts_by_key(Tandem())) == {"bell.volume": (int, {"unit": "dB"})}
+
+
 def test_values_are_listed_by_key():
     assert dict(values_by_key(Bicycle())) == {"name": "b", "front.spokes": 32, "front.size": 28.0}
     assert nested(Bicycle()) == {"name": "b", "front": {"spokes": 32, "size": 28.0}}
@@ -37,4 +60,4 @@ def test_other_values_are_put_in_by_key():
 
 
 def test_only_fields_with_metadata_are_described():
-    assert dict(defaults_by_key(Bicycle)) == {"front.spokes": (int, {"unit": "one"})}
+    assert dict(facts_by_key(Bicycle())) == {"front.spokes": (int, {"unit": "one"})}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from some_prices import busiest_tile_cycles
 
 from abele.backends import cost
+from abele.backends.fabrics.crossbar import Crossbar
 from abele.backends.price import (
     bus_bytes,
     copy_overlaps,
@@ -42,7 +44,7 @@ def test_a_shift_sends_one_block_from_tile_to_tile():
     (found,) = price(module, TINY)
     assert (found.name, found.origin, found.times) == ("s", "s", 1)
     assert found.exchange_bytes == 3 * 24
-    assert found.exchange_cycles == cost.exchange_cycles(24, 24, TINY)
+    assert found.exchange_cycles == cost.least_exchange_cycles(24, 24, TINY)
     assert found.sync_cycles == 118
     # Tile 0 gets no element but six of padding.
     assert found.compute_cycles == cost.fill_cycles(24, TINY)
@@ -61,7 +63,7 @@ def test_a_halo_exchanges_only_the_halo():
     # The first tile has padding to fill as well. It sends one element and receives one.
     assert found.busiest_tile == 0
     control = cost.control_cycles(1, 1, 1, TINY)
-    assert found.exchange_cycles == cost.exchange_cycles(4, 4, TINY, control)
+    assert found.exchange_cycles == cost.least_exchange_cycles(4, 4, TINY, control)
 
 
 def test_a_tile_computes_while_another_one_exchanges():
@@ -71,7 +73,7 @@ def test_a_tile_computes_while_another_one_exchanges():
     assert exchange.busiest_tile == 4
     # Tile 1 sends 24 bytes, and need not wait until tile 4 has received all 96.
     (both,) = price(exchange_module(step("s", bring, compute), here), TINY)
-    sending = int(cost.exchange_cycles(0, 24, TINY, cost.control_cycles(1, 0, 0, TINY)))
+    sending = int(cost.least_exchange_cycles(0, 24, TINY, cost.control_cycles(1, 0, 0, TINY)))
     assert both.busiest_tile == 1
     assert both.exchange_cycles == sending < exchange.exchange_cycles
     computing = int(cost.elementwise_cycles(24, 1, "relu", "float32", TINY))
@@ -105,10 +107,10 @@ def test_an_element_that_all_tiles_need_is_sent_once():
     (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), TINY)
     assert found.exchange_bytes == 4 * 18 * 4
     # Both tiles of a pair want it: their two buses bring it in half the time.
-    assert found.exchange_cycles == cost.exchange_cycles(18 * 4 // 2, 6 * 4, TINY)
+    assert found.exchange_cycles == cost.least_exchange_cycles(18 * 4 // 2, 6 * 4, TINY)
     alone = resolve_target("tiny,exchange.pair_factor=1")
     (found,) = price(exchange_module(step("s", "tile.copy [@w] -> @r"), copies), alone)
-    assert found.exchange_cycles == cost.exchange_cycles(18 * 4, 6 * 4, alone)
+    assert found.exchange_cycles == cost.least_exchange_cycles(18 * 4, 6 * 4, alone)
 
 
 @pytest.mark.parametrize(
@@ -128,6 +130,20 @@ def test_paired_tiles_share_their_buses_for_the_same_block(parts, first, shares)
     halved = bus_bytes(layout, np.full(6, 30), TINY) == 15
     assert "".join("ny"[each] for each in halved.astype(int)) == shares
     assert first_shares_bus(layout) == (shares[0] == "y")
+
+
+def test_the_fabric_prices_a_sync_by_its_zone():
+    class Slow(Crossbar):
+        """A crossbar on which all chips take 1,000 cycles more to meet than one."""
+
+        def meeting_cycles(self, zone: str) -> int:
+            return self.sync_cycles + 1000 * (zone == "all")
+
+    chips = replace(TINY, exchange=Slow())
+    for zone in ("internal", "all"):
+        module = exchange_module(step("s", "tile.copy [@w] -> @a", zone=zone))
+        assert price(module, TINY)[0].sync_cycles == 118
+        assert price(module, chips)[0].sync_cycles == 118 + 1000 * (zone == "all")
 
 
 def test_vertex_sets_of_a_superstep_add_up_on_each_tile():

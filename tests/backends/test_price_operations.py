@@ -22,7 +22,7 @@ def test_each_operation_has_its_own_cycles_and_bytes():
     copy, vertices = price_operations(module, TINY).values()
     assert (copy.operation, copy.writes, copy.superstep, copy.times) == ("tile.copy", "a", "s", 3)
     assert copy.exchange_bytes == 3 * 24
-    assert copy.exchange_cycles == cost.exchange_cycles(24, 24, TINY)
+    assert copy.exchange_cycles == cost.least_exchange_cycles(24, 24, TINY)
     # Tile 0 gets no element but six of padding.
     assert copy.compute_cycles == cost.fill_cycles(24, TINY)
     assert (vertices.operation, vertices.node) == ("tile.vertices", "b/relu")

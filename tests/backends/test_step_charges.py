@@ -38,8 +38,9 @@ def test_tiles_do_together_what_operations_do_alone(exe: Executable):
         for each in step.operations:
             assert each.alone_compute == alone[each.op].compute_cycles
             assert each.alone_exchange == alone[each.op].exchange_cycles
-        received = sum((each.charge.received for each in step.operations), np.zeros(8, np.int64))
-        assert np.array_equal(step.charge.received, received)
+        parts = [each.charge.traffic.received for each in step.operations]
+        received = sum(parts, np.zeros(8, np.int64))
+        assert np.array_equal(step.charge.traffic.received, received)
         assert step.exchange[step.price.busiest_tile] == step.price.exchange_cycles
         whole = step.exchange + step.charge.compute
         assert whole.max() == step.price.exchange_cycles + step.price.compute_cycles

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from abele.backends.fabrics.crossbar import Crossbar
+from abele.backends.fabrics.mesh import Mesh
 from abele.backends.target import PRESETS, Target, named_target, resolve_target
 from abele.ir.errors import InputError
 
@@ -128,6 +130,57 @@ def test_only_the_user_may_name_a_file(tmp_path, monkeypatch):
     for text in ("own", "/etc/hostname", "./own"):
         with pytest.raises(InputError, match="is not a preset; need one of .* NAME:TILES$"):
             named_target(text)
+
+
+def test_a_target_names_its_fabric_and_its_units():
+    text = "mk2:64,exchange.fabric=mesh,exchange.hop_cycles=5,units=outer+mac,mac.worker_cycles=9"
+    target = resolve_target(text)
+    assert target.exchange == Mesh(hop_cycles=5)
+    assert [each.kind for each in target.units] == ["outer", "mac"]
+    assert target.mac.worker_cycles == 9
+    assert resolve_target(target.spelling()) == target
+    assert Target.from_toml(target.to_toml()) == target
+    assert target.conv_units("float16", "float32") is None
+    with pytest.raises(InputError, match="no unit 'amp'; it has outer, mac"):
+        _ = target.amp
+    back = resolve_target("mesh,exchange.fabric=crossbar")
+    assert back.exchange == Crossbar()
+    assert back.spelling() == "mesh,exchange.fabric=crossbar"
+    # The order of units does not say which class each of them has.
+    assert resolve_target("mk2,units=outer+mac+slic+amp").spelling() != "mk2"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            "mk2,exchange.fabric=cube",
+            "exchange.fabric: 'cube'; need one of crossbar, mesh, or --",
+        ),
+        ("mk2,exchange.fabric=3", "exchange.fabric: 3; need one of crossbar, mesh"),
+        ("mk2,exchange.hop_cycles=3", "exchange.hop_cycles: no such key"),
+        ("mesh,exchange.route_cycles=3", "exchange.route_cycles: no such key"),
+        ("mk2,exchange.fabric=mesh,exchange.rows=0", "exchange.rows: 0; need an integer in 1"),
+        (
+            "mk2,units=mac+mac",
+            r"units: 'mac\+mac'; need one of amp, slic, mac, outer, or several",
+        ),
+        ("mk2,units=", "units: ''; need one of amp, slic, mac, outer"),
+        ("mk2,units=mac,amp.pass_cycles=2", "amp.pass_cycles: no such key"),
+    ],
+)
+def test_a_wrong_fabric_or_unit_is_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        resolve_target(text)
+
+
+def test_a_file_that_names_no_fabric_of_abeles_is_refused_with_its_line():
+    text = 'base = "mk2"\n\n[exchange]\nsync_cycles = 6\nfabric = "cube"\n'
+    with pytest.raises(InputError, match=r"f.toml:5: exchange.fabric: 'cube'; need one of"):
+        Target.from_toml(text, "f.toml")
+    text = 'base = "mk2"\nunits = ["mac"]\n'
+    with pytest.raises(InputError, match=r"f.toml:2: units: \['mac'\]; need one of"):
+        Target.from_toml(text, "f.toml")
 
 
 def test_to_dict_has_every_value():

@@ -60,6 +60,7 @@ def test_transfers_happen_at_once_and_before_the_compute(ops: list[str]):
     [
         ("internal", 'tile.input "x" -> @a : tensor<4xf32>', "but the host takes part"),
         ("external", copied("a", "b"), "but the host takes no part"),
+        ("all", 'tile.input "x" -> @a : tensor<4xf32>', "but the host takes part"),
     ],
 )
 def test_the_sync_of_a_superstep_includes_the_host_only_for_host_traffic(
@@ -68,6 +69,12 @@ def test_the_sync_of_a_superstep_includes_the_host_only_for_host_traffic(
     (step,) = operations([f'tile.superstep @s {{ tile.sync "{zone}" {ops} }}'])
     with pytest.raises(VerifyException, match=problem):
         step.verify()
+
+
+@pytest.mark.parametrize("zone", ["internal", "all"])
+def test_the_tiles_of_a_chip_or_of_all_chips_meet_without_the_host(zone: str):
+    (step,) = operations([f'tile.superstep @s {{ tile.sync "{zone}" {copied("a", "b")} }}'])
+    step.verify()
 
 
 def operations(texts: list[str]):

@@ -12,7 +12,7 @@ from ...backends import cost
 from ...backends.codelets.reduction import MERGE
 from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
 from ...backends.contractions.contraction import Contraction
-from ...backends.contractions.methods import PRICES
+from ...backends.contractions.methods import OWN_METHODS, Method
 from ...backends.dtype_kinds import Kind
 from ...backends.loops import ASSUMED_LOOP
 from ...backends.target import PRESETS, Target
@@ -93,7 +93,7 @@ def codelets_page() -> str:
         "## Methods",
         "How a contraction, a sum of products, is computed: a plan's `method`. Rates are "
         "multiply-accumulates per cycle of a tile, on a very large cell.",
-        *(f"### {name}\n\n{_method(name)}" for name in PRICES),
+        *(f"### {each.name}\n\n{_method(each)}" for each in OWN_METHODS),
     )
 
 
@@ -190,8 +190,8 @@ def _rates(rate: Callable[[Target], float]) -> str:
     return ", ".join(f"{name} {text}" for name, text in found.items())
 
 
-def _method(name: str) -> str:
-    price = PRICES[name]
+def _method(method: Method) -> str:
+    price = method.price
     says = document(price, [*inspect.signature(price).parameters, "Source"])
     source = f"Source: {plain(says.fields['Source'])}." if "Source" in says.fields else ""
     rows = [(operand, *rates) for operand in OPERANDS for rates in _throughputs(price, operand)]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any, cast
+from dataclasses import dataclass, is_dataclass
+from typing import cast
 
 from ...backends import facts as definitions
+from ...backends.dotted_keys import members
+from ...backends.fabrics.table import OWN_FABRICS
 from ...backends.presets import PRESET_SOURCES
 from ...backends.target import PRESETS, Target, resolve_target
 from .documents import document, without_errors
@@ -56,6 +58,14 @@ def targets_page() -> str:
         ),
         f"## Facts of {BASE}",
         *(_section(title, kind, facts) for title, kind, facts in _sections(base)),
+        "## Fabrics",
+        "The fabric prices exchanges and syncs. `exchange.fabric` names it, and decides which "
+        "other facts `exchange` has. "
+        f"{link('A chapter of the tutorial', '../tutorial/9-change-the-machine.md')} adds one.",
+        *(
+            f"### {code(kind)}\n\n{prose(document(each).text)}"
+            for kind, each in OWN_FABRICS.items()
+        ),
         "## What differs in the other presets",
         table(
             ("preset", "fact", "value", BASE, "mark", "source"),
@@ -76,8 +86,8 @@ def _size(target: Target) -> tuple[int, int, int]:
 def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str, ...]]:
     own, others = facts(target, PRESET_SOURCES.get(name, {})), facts(base, {})
     for key, fact in own.items():
-        if fact.value != others[key].value:
-            was = others[key].value
+        was = others[key].value if key in others else ""
+        if fact.value != was:
             yield code(name), code(key), fact.value, was, fact.mark, plain(fact.source)
 
 
@@ -87,10 +97,14 @@ def facts(target: Target, sources: Mapping[str, str]) -> dict[str, Fact]:
 
 
 def _facts(part: object, prefix: str, sources: Mapping[str, str]) -> Iterator[Fact]:
-    for each in fields(cast(Any, part)):
-        key, value = prefix + each.name, cast(object, getattr(part, each.name))
+    for each in members(part):
+        key, value = prefix + each.name, each.value
         if is_dataclass(value):
             yield from _facts(value, f"{key}.", sources)
+        elif isinstance(value, str):
+            if key in sources:
+                mark, _, source = sources[key].partition(": ")
+                yield Fact(key, value, mark, source)
         elif "source" in each.metadata:
             mark, source = str(each.metadata["confidence"]), str(each.metadata["source"])
             if key in sources:
@@ -112,10 +126,9 @@ def _sections(target: Target) -> Iterator[Section]:
     every = facts(target, {})
     own = {key: fact for key, fact in every.items() if "." not in key}
     yield "", target, own
-    for each in fields(target):
-        part = cast(object, getattr(target, each.name))
+    for name, part in ((each.name, each.value) for each in members(target)):
         if is_dataclass(part):
-            yield each.name, part, {k: f for k, f in every.items() if k.startswith(f"{each.name}.")}
+            yield name, part, {k: f for k, f in every.items() if k.startswith(f"{name}.")}
 
 
 def _section(title: str, part: object, found: Mapping[str, Fact]) -> str:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from abele.backends.contractions.contraction import Contraction
-from abele.backends.contractions.methods import METHODS, contraction_cycles
+from abele.backends.contractions.methods import contraction_cycles, methods_of
 from abele.backends.target import resolve_target
 
 MK2 = resolve_target("mk2")
@@ -11,4 +11,6 @@ MK2 = resolve_target("mk2")
 
 def method_of(*sizes: Any, **options: Any) -> str:
     """The cheapest method of a contraction on Mk2. Arguments are those of Contraction.of."""
-    return METHODS[int(contraction_cycles(Contraction.of(*sizes, **options), MK2).argmin())]
+    return tuple(methods_of(MK2))[
+        int(contraction_cycles(Contraction.of(*sizes, **options), MK2).argmin())
+    ]

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from abele.backends.contractions.amp import amp_cycles, swapped_cycles
 from abele.backends.contractions.contraction import Contraction
-from abele.backends.contractions.methods import METHODS, PRICES, contraction_cycles
+from abele.backends.contractions.methods import METHODS, contraction_cycles, methods_of
 from abele.backends.contractions.slic import slic_cycles
 from abele.backends.contractions.workers import mac_cycles, outer_cycles, vmac_cycles
 from abele.backends.target import resolve_target
@@ -35,9 +35,17 @@ def test_contractions_are_priced_by_every_method_in_order(field, inputs, outputs
         prices = contraction_cycles(contraction, MK2)
         assert len(prices) == len(METHODS)
         for name, price in zip(METHODS, prices, strict=True):
-            assert price == PRICES[name](contraction, MK2)
+            assert price == METHODS[name].price(contraction, MK2)
             assert price == contraction_cycles(contraction, MK2, methods=[name])
         assert np.isfinite(prices).any()
+
+
+def test_a_target_has_the_methods_of_its_units():
+    assert list(methods_of(MK2)) == ["amp", "slic", "mac", "vmac", "outer", "swapped"]
+    some = resolve_target("mk2,units=outer+amp")
+    assert list(methods_of(some)) == ["amp", "outer", "swapped"]
+    sizes = Contraction.of(9, 16, 16, 1, 1, "float16", "float16")
+    assert len(contraction_cycles(sizes, some)) == 3
 
 
 def test_slic_is_for_16_bit_floats_and_short_strides():

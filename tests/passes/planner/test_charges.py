@@ -19,5 +19,5 @@ def test_a_targets_charges_are_its_prices(name: str):
     product = Contraction.of(40, 64, 32, 1, 1, "float16", "float32")
     methods = contraction_cycles(product, target)
     assert charges.multiply_cycles(40, 64, 32) == methods.min()
-    assert charges.receive_cycles(1000) == cost.exchange_cycles(1000, 0, target)
+    assert charges.receive_cycles(1000) == cost.least_exchange_cycles(1000, 0, target)
     assert charges.reduce_cycles(99.5, 7) == cost.reduce_cycles(100, 7, "float32", target)

@@ -50,7 +50,7 @@ def product(case: Product, target: Target) -> dict[str, float]:
     each = np.dtype(case.operand).itemsize
     share = -(-sum(prod(access.shape) for access in tensors) * each // prod(plan.split))
     found["compute"] += share * REARRANGING / min(target.copy.memcpy_bytes_per_cycle, each)
-    found["exchange"] += float(cost.exchange_cycles(share, share, target))
+    found["exchange"] += float(cost.least_exchange_cycles(share, share, target))
     found["sync"] += len(tensors) * cost.sync_cycles(target)
     native = replace(problem, terms=replace(problem.terms, method="swapped"))
     return min(found, predicted_cycles(native, target), key=lambda phases: sum(phases.values()))

@@ -65,7 +65,7 @@ def phases(case: Stencil, target: Target) -> dict[str, float]:
     received, sent = int(shared.received.max()) * each, int(sent_elements(shared).max()) * each
     return {
         "sync": float(cost.sync_cycles(target)),
-        "exchange": float(cost.exchange_cycles(received, sent, target)),
+        "exchange": float(cost.least_exchange_cycles(received, sent, target)),
         "pre": staging,
         "post": staging,
         "copy": float(cost.copy_cycles(int(shared.local.max()) * each, target)),

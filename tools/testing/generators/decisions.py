@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from ....backends.codelets.prices import compute_cycles
 from ....backends.codelets.workload import Workload, number_dtype, roles
-from ....backends.contractions.methods import METHODS
+from ....backends.contractions.methods import methods_of
 from ....backends.target import Target, named_target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr
@@ -162,8 +162,9 @@ def _methods(work: Workload, split: tuple[int, ...]) -> list[str]:
     """The methods that the target has for the cells of a contraction; [""] if it has none."""
     dims = work.structure.space.dims
     cells = np.array([[-(-d.size // n) for d, n in zip(dims, split, strict=True)]])
-    cycles = (compute_cycles(work, cells, method)[0] for method in METHODS)
-    fit = [m for m, each in zip(METHODS, cycles, strict=True) if np.isfinite(each).all()]
+    methods = tuple(methods_of(work.target))
+    cycles = (compute_cycles(work, cells, method)[0] for method in methods)
+    fit = [m for m, each in zip(methods, cycles, strict=True) if np.isfinite(each).all()]
     return fit or [""]
 
 

@@ -96,7 +96,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
     tables |= {
         "superstep_tiles": superstep_tile_table(of_steps),
         "executions": execution_table(module, steps),
-        "exchanges": exchange_table(steps, variables, memory.tiles),
+        "exchanges": exchange_table(steps, memory.tiles),
         "tree": tree_table(module, steps, nodes),
         "passes": _pass_table(exe),
         "links": _link_table(steps, nodes, placed),

@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ....backends.fabrics.traffic import Carried
 from ....backends.graph.graph import codelet_name
 from ....backends.graph.parts import vertex_count
-from ....backends.price import copy_overlaps
 from ....backends.step_charges import Charged, StepCharge
 from ....backends.timeline import Skipped, timeline
-from ....dialects.tile import CopyOp, VerticesOp
+from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable
-from ....ir.geometry.overlap import Overlap
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table, table
@@ -72,8 +71,8 @@ def tiles_of_steps(steps: Sequence[StepCharge]) -> dict[str, Integers]:
     found = {
         "compute_cycles": [each.charge.compute for each in steps],
         "exchange_cycles": [each.exchange for each in steps],
-        "received_bytes": [each.charge.received for each in steps],
-        "sent_bytes": [each.charge.sent for each in steps],
+        "received_bytes": [each.charge.traffic.received for each in steps],
+        "sent_bytes": [each.charge.traffic.sent for each in steps],
     }
     width = max((len(each.exchange) for each in steps), default=0)
     return {
@@ -125,7 +124,7 @@ def _parts(
                 else vertex_count(vertices.space.data, vertices.plan.data),
                 "compute_cycles": each.alone_compute,
                 "exchange_cycles": each.alone_exchange,
-                "exchange_bytes": int(each.charge.received.sum()),
+                "exchange_bytes": int(each.charge.traffic.received.sum()),
                 "charged_compute": each.compute_cycles,
                 "charged_exchange": each.exchange_cycles,
             }
@@ -162,23 +161,17 @@ def group_size(tiles: int) -> int:
     return max(-(-tiles // GROUPS), 1)
 
 
-def exchange_table(
-    steps: Sequence[StepCharge], variables: Mapping[str, Variable], tiles: int
-) -> Table:
+def exchange_table(steps: Sequence[StepCharge], tiles: int) -> Table:
     """The bytes between groups of tiles, by superstep."""
     size = group_size(tiles)
     found: list[NDArray[np.int64]] = []
     exact: list[bool] = []
     for step in steps:
         sums = np.zeros((-(-tiles // size),) * 2, np.float64)
-        whole = True
-        for op in step.step.body.block.ops:
-            if isinstance(op, CopyOp):
-                itemsize = variables[op.destination].dtype.itemsize
-                for shared in copy_overlaps(op, variables):
-                    whole &= _add_traffic(sums, shared, itemsize, size)
+        # Every copy is counted, also those behind one that is not exact.
+        each = [_add_traffic(sums, carried, size) for carried in step.charge.traffic.carried]
         found.append(np.rint(sums).astype(np.int64))
-        exact.append(whole)
+        exact.append(all(each))
     stacked = np.array(found).reshape(len(found), *(found[0].shape if found else (0, 0)))
     step, source, destination = np.nonzero(stacked)
     return table(
@@ -193,17 +186,15 @@ def exchange_table(
     )
 
 
-def _add_traffic(sums: NDArray[np.float64], shared: Overlap, itemsize: int, size: int) -> bool:
+def _add_traffic(sums: NDArray[np.float64], carried: Carried, size: int) -> bool:
     """Add the bytes of one copy between pairs of groups. Returns whether they are exact."""
+    shared, itemsize = carried
     received = shared.received
     if not received.any():
         return True
     groups = len(sums)
-    first, of_first = shared.destination.first_tile, shared.source.first_tile
-    replicas = shared.destination.cells // max(
-        prod(shared.destination.parts[d] for g in shared.groups for d in g.destination_dims), 1
-    )
-    if prod(len(g.shared.count) for g in shared.groups) * replicas > MOST_PAIRS:
+    if carried.pairs > MOST_PAIRS:
+        first, of_first = shared.destination.first_tile, shared.source.first_tile
         sent = shared.sent.astype(np.float64)
         senders = np.bincount(
             (np.arange(len(sent)) + of_first) // size, sent / max(sent.sum(), 1), groups
@@ -211,14 +202,7 @@ def _add_traffic(sums: NDArray[np.float64], shared: Overlap, itemsize: int, size
         receivers = np.bincount((np.arange(len(received)) + first) // size, received, groups)
         sums += np.outer(senders, receivers) * itemsize
         return False
-    source, destination, elements = shared.pairs()
-    # Bytes that a tile already holds do not travel, even if another replica is the first.
-    wanted = np.maximum(shared.wanted, 1)[destination]
-    away = (
-        elements * (received[destination] / wanted)
-        if shared.source.replica_dims
-        else elements * (source + of_first != destination + first)
-    )
-    pair = (source + of_first) // size * groups + (destination + first) // size
-    sums += np.bincount(pair, away, groups * groups).reshape(groups, groups) * itemsize
+    flows = carried.flows()
+    pair = flows.source // size * groups + flows.destination // size
+    sums += np.bincount(pair, flows.bytes, groups * groups).reshape(groups, groups)
     return True

@@ -1,0 +1,1 @@
+"""What carries words between tiles, and what an exchange over it costs."""
