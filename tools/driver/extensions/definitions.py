@@ -8,6 +8,8 @@ from types import ModuleType
 from xdsl.ir import Dialect, Operation
 
 from ....backends.codelets.scalar import ScalarFunction
+from ....backends.contractions.methods import Method
+from ....backends.fabrics.fabric import Fabric
 from ....backends.target import Target
 from ....ir.rules import PythonRule, library
 from ....ir.support.errors import InputError
@@ -15,8 +17,9 @@ from ....ir.upstream import ModulePass
 from .extension import Extension, OnnxOperator
 
 SOUGHT = (
-    "subclasses of ModulePass with a name, values of Dialect, ScalarFunction, Target and "
-    "Extension, and functions with @rewrite, @onnx_operator, @guard, @function and @op_class"
+    "subclasses of ModulePass with a name and of Fabric with a kind, values of Dialect, "
+    "ScalarFunction, Method, Target and Extension, and functions with @rewrite, @onnx_operator, "
+    "@guard, @function and @op_class"
 )
 """The definitions that abele looks for in a module."""
 
@@ -41,6 +44,8 @@ def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, Target)],
         [value for value in here if isinstance(value, OnnxOperator)],
         [value for value in here if isinstance(value, PythonRule)],
+        [c for c in classes if issubclass(c, Fabric) and vars(c).get("kind")],
+        [value for value in here if isinstance(value, Method)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):

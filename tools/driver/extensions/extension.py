@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
 
     from ....backends.codelets.scalar import ScalarFunction
+    from ....backends.contractions.methods import Method
+    from ....backends.fabrics.fabric import Fabric
     from ....backends.target import Target
     from ....ir.rules import PythonRule
     from ....ir.upstream import ModulePass
@@ -59,6 +61,8 @@ class Extension:
     targets: Sequence[Target] = ()
     operators: Sequence[OnnxOperator] = ()
     rules: Sequence[PythonRule] = ()
+    fabrics: Sequence[type[Fabric]] = ()
+    methods: Sequence[Method] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """The definitions of both, each of them once."""
@@ -69,6 +73,8 @@ class Extension:
             _once(*self.targets, *other.targets),
             _once(*self.operators, *other.operators),
             _once(*self.rules, *other.rules),
+            _once(*self.fabrics, *other.fabrics),
+            _once(*self.methods, *other.methods),
         )
 
 

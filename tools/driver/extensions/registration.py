@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ....backends.codelets.scalar import register_scalar_function
+from ....backends.contractions.methods import register_method
+from ....backends.fabrics.table import register_fabric
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
 from ....ir.support.user_entries import remove_entries
@@ -47,6 +49,10 @@ def _register(extension: Extension, owner: str) -> None:
     for dialect in extension.dialects:
         register_dialect(dialect, owner)
         check_operations(dialect, owner)
+    for fabric in extension.fabrics:
+        register_fabric(fabric, owner)
+    for method in extension.methods:
+        register_method(method, owner)
     for target in extension.targets:
         register_target(target, owner)
     for each in extension.passes:
