@@ -36,5 +36,12 @@ def test_every_folder_of_modules_is_a_package():
     assert bare == set()
 
 
+def test_the_folders_of_tests_are_those_of_abele():
+    tests = ROOT / "tests"
+    folders = {path.parent.relative_to(tests) for path in tests.glob("*/**/test_*.py")}
+    assert len(folders) > 40
+    assert {str(each) for each in folders if not (ROOT / each / "__init__.py").exists()} == set()
+
+
 def test_no_folder_shadows_the_installed_namespace():
     assert not (ROOT / "abele").exists()

@@ -18,6 +18,7 @@ from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from ...ir.marks import ENTRY
 from ..price import callee_of
+from .in_place import is_in_place
 
 PHASES = 2
 """Phases per superstep: exchange and compute."""
@@ -202,7 +203,7 @@ class _Walk:
         destinations: Sequence[str],
     ) -> None:
         for index, name in enumerate(sources):
-            harmless = isinstance(op, VerticesOp) and self._is_in_place(op, index)
+            harmless = isinstance(op, VerticesOp) and is_in_place(op, index, self.flow.variables)
             read = Access(self._number[name], phase.phase, op, step, harmless)
             phase.reads.append(self._read(read))
         for destination in destinations:
@@ -216,16 +217,6 @@ class _Walk:
     def _write(self, access: Access) -> int:
         self.flow.writes.append(access)
         return len(self.flow.writes) - 1
-
-    def _is_in_place(self, op: VerticesOp, operand: int) -> bool:
-        """Whether each point reads exactly the bytes of an operand that it writes itself."""
-        variables = self.flow.variables
-        source, target = variables[op.sources[operand]], variables[op.destination]
-        return (
-            source.start == target.start
-            and source.dtype.itemsize == target.dtype.itemsize
-            and op.structure().reads_in_place(operand)
-        )
 
     def _call(self, op: func.CallOp, calling: tuple[str, ...]) -> _Region:
         callee = callee_of(op, self.flow.functions, calling)

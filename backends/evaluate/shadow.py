@@ -22,6 +22,7 @@ from ...ir.geometry.blocks import block_view, owner_classes
 from ...ir.geometry.grid import Run, shape_classes
 from ...ir.geometry.layout import Layout
 from ...ir.provenance import origin, place
+from ..addresses.in_place import is_in_place
 from ..faults import MachineFault
 
 Marks = NDArray[np.uint16]
@@ -88,7 +89,12 @@ class Shadow:
         base = self._tick(len(ops))
         writes = [(number, op, name) for number, op in enumerate(ops) for name in written_by(op)]
         reads = [
-            (number, op, name, _is_in_place(op, index, self._variables))
+            (
+                number,
+                op,
+                name,
+                isinstance(op, VerticesOp) and is_in_place(op, index, self._variables),
+            )
             for number, op in enumerate(ops)
             for index, name in enumerate(_read(op))
         ]
@@ -256,11 +262,3 @@ def _read(op: Operation) -> list[str]:
     if isinstance(op, CopyOp | VerticesOp):
         return op.sources
     return [op.reads.string_value()] if isinstance(op, OutputOp) else []
-
-
-def _is_in_place(op: Operation, operand: int, variables: Mapping[str, VariableOp]) -> bool:
-    """Whether each point reads exactly the bytes of an operand that it writes itself."""
-    if not isinstance(op, VerticesOp) or not op.structure().reads_in_place(operand):
-        return False
-    source, target = variables[op.sources[operand]], variables[op.destination]
-    return source.start == target.start and source.dtype.itemsize == target.dtype.itemsize
