@@ -120,7 +120,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """A name of the kit."""
+    """Load a name of the kit on first use. Raises AttributeError for an unknown name."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HOME[name]}", __name__), name)

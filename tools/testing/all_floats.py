@@ -1,10 +1,11 @@
-"""Every float32 through every function that has a sequence of its own.
+"""Tests each function that abele computes by its own instruction sequence on every float32.
 
     python -m abele.tools.testing.all_floats --seconds 300 [NAME ...]
 
-A result must be within ULPS of that of float64, and kernels must give the bytes of NumPy. Blocks of
-floats come in a random order, so that many short runs see as much as a long one. A function of two
-operands gets random second ones. Exits with 1 if something is wrong.
+A result must be within ULPS units in the last place of the float64 result, and compiled kernels
+must give the bytes that NumPy gives. Blocks of floats come in random order, so many short runs
+cover as much as a long run. A function with two operands gets random values for the second operand.
+Exits with status 1 if a result is wrong.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ BLOCK = 1 << 20
 
 
 def wrong(name: str, x: Floats, y: Floats) -> Floats:
-    """The operands, a row each, whose result is too far from that of float64.
+    """The operands whose result is too far from the float64 result: [wrong results, operands].
 
-    y: the second operands of a function that has two.
+    y: the second operands, for a function that has two.
     """
     function = SCALAR_FUNCTIONS[name]
     operands = (x, y)[: SEQUENCES[name].operands]
@@ -58,7 +59,7 @@ def wrong(name: str, x: Floats, y: Floats) -> Floats:
 
 
 def differing(name: str, x: Floats, y: Floats) -> Floats:
-    """The operands, a row each, for which a kernel gives other bytes than NumPy."""
+    """The operands for which a kernel gives other bytes than NumPy: [results, operands]."""
     operands = (x, y)[: SEQUENCES[name].operands]
     arity = SCALAR_FUNCTIONS[name].arity
     parameters = tuple(float(each.flat[0]) for each in operands[arity:])
@@ -76,7 +77,7 @@ def differing(name: str, x: Floats, y: Floats) -> Floats:
 
 
 def block(first: int, rng: np.random.Generator, step: int = 1) -> tuple[Floats, Floats]:
-    """The floats whose bits are `first` and what follows, and random ones."""
+    """BLOCK floats whose bits count up from `first` in steps of `step`, and BLOCK random floats."""
     bits = first + step * np.arange(BLOCK, dtype=np.int64)
     return (
         bits.astype(np.uint32).view(np.float32),
@@ -89,8 +90,8 @@ def all_floats(
     seconds: Annotated[float, typer.Option(min=0, help="When to stop.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="The order of the blocks.")] = 0,
 ) -> None:
-    """Try floats until the time is over, or all have been tried. Exit with status 1 if something
-    is wrong."""
+    """Test floats until the time is over or none is left. Exit with status 1 after a wrong
+    result."""
     names = names or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
     for name in names:
         if name not in SEQUENCES:

@@ -1,7 +1,7 @@
-"""Time limits: work that does not end is interrupted.
+"""Time limits: interrupts work that does not end.
 
-Limits count CPU time, so that a busy machine does not look like a hang. A longer limit on the wall
-clock ends work that sleeps or waits.
+Limits count CPU time, so that a busy machine does not look like a hang. A longer limit on
+wall-clock time ends work that sleeps or waits.
 """
 
 from __future__ import annotations
@@ -29,13 +29,14 @@ MOMENT = 0.001
 
 
 class TooLong(BaseException):
-    """The time is over. Not an Exception, so that no pass catches it with its own errors."""
+    """Raised when a time limit is over. It is not an Exception, so no pass catches it by
+    mistake."""
 
 
 class _OuterTooLong(BaseException):
-    """The time of a block around is over, which no handler inside it may take for its own.
+    """Raised when the time limit of an enclosing block is over. Inner handlers must not catch it.
 
-    limit: of the block around.
+    limit: the limit of the enclosing block.
     """
 
     def __init__(self, limit: _Limit) -> None:
@@ -52,8 +53,8 @@ has swallowed the exception. After so many seconds it is raised wherever the pro
 class _Timer:
     """A timer of the process.
 
-    signal: its number. clock: returns the seconds that it counts. patience: how many times the
-    limit it waits.
+    signal: its signal number. clock: returns the seconds that it counts. patience: the factor by
+    which its limit is longer than the block's.
     """
 
     timer: int
@@ -81,11 +82,11 @@ by the timer's clock, or 0."""
 
 
 def at_most(seconds: float) -> AbstractContextManager[None]:
-    """A block that is ended by TooLong after so many seconds of CPU time.
+    """A context manager whose block is ended by TooLong after this many seconds of CPU time.
 
-    This uses the timers of the process: in other threads than the main one, and on systems without
-    timers, there is no limit. Limits nest: time in an inner block counts for the outer limit too,
-    and what ends with it is the outer block.
+    It uses the timers of the process: outside of the main thread, and on systems without timers,
+    there is no limit. Limits nest: time in an inner block counts for the outer limit too. When the
+    outer limit is over, the whole outer block ends.
     """
     if threading.current_thread() is not threading.main_thread() or not _TIMERS:
         return nullcontext()
@@ -93,7 +94,7 @@ def at_most(seconds: float) -> AbstractContextManager[None]:
 
 
 class _Limit:
-    """The limit of one block."""
+    """The time limit of one block."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -120,7 +121,7 @@ class _Limit:
 
 
 def _set_timers() -> None:
-    """Let each timer ring when the first of the limits is over."""
+    """Set each timer to the earliest end among all limits."""
     for at, each in enumerate(_TIMERS):
         if each.signal not in _previous:
             left, _ = signal.getitimer(each.timer)
@@ -139,7 +140,7 @@ def _set_timers() -> None:
 
 
 def _ring(number: int, frame: FrameType | None) -> None:
-    """Raise the exception of the limit that is over, once it can be raised."""
+    """Raise the exception of the limit that is over, as soon as raising is safe."""
     at = [each.signal for each in _TIMERS].index(number)
     if not _limits:
         return
@@ -153,7 +154,7 @@ def _ring(number: int, frame: FrameType | None) -> None:
 
 
 def _is_at_an_end(frame: FrameType | None) -> bool:
-    """Whether a block is being entered or left, and an exception would stop that halfway."""
+    """Whether a block is being entered or left, which an exception would leave half done."""
     if frame is not None and frame.f_code.co_filename == contextlib.__file__:
         return True
     while frame is not None:
@@ -164,11 +165,11 @@ def _is_at_an_end(frame: FrameType | None) -> bool:
 
 
 def _would_be_lost(frame: FrameType | None) -> bool:
-    """Whether an exception raised here would be lost, or would switch something off.
+    """Whether an exception raised here would be lost, or would switch off tracing.
 
-    Python prints one and continues in destructors, in callbacks of weak references and of the
+    Python prints and drops exceptions in destructors, in callbacks of weak references and of the
     garbage collector, and where a function of `sys.settrace` runs because a generator is destroyed.
-    One in such a function also ends the tracing.
+    An exception in such a function also ends the tracing.
     """
     called = (*gc.callbacks, sys.gettrace(), sys.getprofile())
     watchers = {getattr(each, "__code__", None) for each in called}
@@ -187,7 +188,7 @@ POLL = 1.0
 
 
 class _Guarded:
-    """A block that the guard thread watches. late: whether it was late at the latest check."""
+    """A block that the guard thread watches. late: whether the latest check found it late."""
 
     def __init__(self, seconds: float, message: Callable[[], str]) -> None:
         self._seconds = seconds
@@ -217,13 +218,12 @@ _guarded: set[int] = set()
 
 
 def guarded(seconds: float, message: Callable[[], str]) -> AbstractContextManager[None]:
-    """A block, in the main thread, whose process ends if it takes too long and cannot be
-    interrupted.
+    """A context manager that ends the process if its block takes too long, even in C code.
 
-    seconds: as for `at_most`, which cannot interrupt C code. If C code never returns but has
-    released the interpreter lock, as NumPy's loops do, another thread writes the message to
-    standard error and ends the process with status 1. Code that keeps the lock cannot be ended from
-    within the process; pytest's faulthandler_timeout shows where it is.
+    For the main thread. seconds: as for `at_most`, which cannot interrupt C code. If C code never
+    returns but has released the interpreter lock, as NumPy's loops do, another thread writes the
+    message to standard error and ends the process with status 1. Code that keeps the lock cannot be
+    ended from within the process; pytest's faulthandler_timeout shows its place.
     """
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()

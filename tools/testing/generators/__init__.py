@@ -1,1 +1,1 @@
-"""Generated programs: sketches, the modules built from them, random decisions, strategies."""
+"""Generates programs: sketches, modules built from sketches, random decisions, strategies."""

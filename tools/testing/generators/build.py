@@ -1,4 +1,4 @@
-"""Building a module of nn from a sketch: well-typed by construction, for any set of operators."""
+"""Builds modules of nn from sketches. Modules are well typed by construction, for any operators."""
 
 from __future__ import annotations
 
@@ -125,10 +125,11 @@ def is_users(name: str) -> bool:
 
 
 class Operators:
-    """The operators that programs of nn are built from: all of a context that can be run.
+    """The operators that programs of nn are built from: all runnable operators of a context.
 
     only: restrict them to these classes or names. An operator of a user's dialect that is named
-    here need not run by itself: a pass may lower it. Raises ValueError if none is left.
+    here need not be runnable, because a pass may lower it. Raises ValueError if no operator is
+    left.
     """
 
     def __init__(
@@ -157,17 +158,17 @@ class Operators:
 
 @lru_cache(maxsize=8)
 def default_operators(only: tuple[str, ...] | None = None) -> Operators:
-    """Abele's own operators, or those with these names."""
+    """Abele's own operators. only: restrict them to these names."""
     return Operators(new_context(), only)
 
 
 def build(
     sketch: Sketch, operators: Operators, elements: Sequence[Attribute] = ELEMENTS
 ) -> Program:
-    """The program of a sketch; the same sketch always gives the same program.
+    """The program that a sketch describes. The same sketch always gives the same program.
 
-    Its results are the last 16 values outside of control flow, or only those of them that no
-    operation reads; those of a step of training are its loss and perhaps these.
+    The program returns its last 16 values outside of control flow, or only the unread values among
+    them. A training step returns its loss, and sometimes these values too.
     """
     if elements is ELEMENTS and sketch.element >= len(ELEMENTS):
         elements = (*ELEMENTS, RARE[sketch.element % len(RARE)])
@@ -247,14 +248,17 @@ class _Builder:
         )
 
     def _has_runs(self) -> bool:
-        """Whether the program becomes the turns of a loop of runs."""
+        """Whether to put the program into a loop that runs it several times (`runs=True`)."""
         stores = any(isinstance(op, nn.StoreOp) for op in self.ops)
         random = Random(f"{self.sketch.seed} runs")
         may = self.sketch.loops and not self.sketch.training
         return stores and may and random.random() < RUNS
 
     def _in_runs(self, results: Sequence[SSAValue], random: Random) -> list[SSAValue]:
-        """Make all operations the body of a loop, of which each turn is a run for the states."""
+        """Move all operations into a loop whose iterations are runs of the program.
+
+        States keep their values from run to run. Returns the results of the loop.
+        """
         body = Block(arg_types=[*(v.type for v in results), control.TURN])
         inside = [op for op in self.head if not isinstance(op, nn.ConstantOp)] + self.ops
         self.head = [op for op in self.head if isinstance(op, nn.ConstantOp)]
@@ -266,7 +270,10 @@ class _Builder:
         return list(loop.outputs)
 
     def _store(self, value: SSAValue, random: Random) -> None:
-        """Store a value, and read its state after that, which still gives the value before."""
+        """Store a value in a state, and sometimes load the state afterwards.
+
+        The load gives the state's value from the start of the run, not the stored value.
+        """
         alike = [s for s in self.states if s.elements == value.type]
         state = random.choice(alike) if alike and random.random() < 0.7 else None
         name = state.sym_name.data if state else self._state(value.type, random)
@@ -279,7 +286,7 @@ class _Builder:
             self.values.append(load.result)
 
     def _view_of(self, state: str, type_: TensorType[Attribute], random: Random) -> None:
-        """Begin the program with a reshape of what a state holds, for operations to read later."""
+        """Load and reshape a state at the start of the program, for later operations to read."""
         old, shape = nn.LoadOp(state, type_), list(type_.get_shape())
         at = random.randint(0, len(shape))
         flat = [*shape[:at], prod(shape[at:])] if random.random() < 0.5 else [1, *shape]
@@ -309,7 +316,7 @@ class _Builder:
         return self._leaf(tensor_type(element, shape), random)
 
     def _sum_of_long(self, random: Random) -> None:
-        """Often add the sum, along the last axis, of a new leaf whose last axis is long."""
+        """Often add a leaf with a long last axis, and a sum along this axis."""
         allowed = nn.ReduceOp in self.operators.classes and not self.sketch.kinds
         element = self.elements[self.sketch.element % len(self.elements)]
         if not allowed or element not in (f32, f16, i32) or random.random() >= WHOLE_SUMS:
@@ -342,8 +349,10 @@ class _Builder:
         return op.result
 
     def _number(self, array: Array) -> object:
-        """The number of a uniform constant: the first of an array, or now and then one of the
-        sketch that its dtype holds."""
+        """The value of a uniform constant: the array's first element, or sometimes a literal.
+
+        Literals come from the sketch. Only literals that the dtype represents exactly are used.
+        """
         asked = Random(f"{self.sketch.seed} {len(self.head)} number")
         literals, dtype = self.sketch.literals, array.dtype
         some = (*literals.ints, *literals.floats) if dtype.kind == "f" else literals.ints
@@ -356,7 +365,7 @@ class _Builder:
         return name
 
     def _value(self, type_: Attribute, random: Random) -> SSAValue:
-        """A value of a type: an existing one, or a new leaf."""
+        """A value of the given type: an existing value or a new leaf."""
         alike = [v for v in self.values if v.type == type_]
         if alike and random.random() < SHARED:
             return random.choice(alike)
@@ -388,8 +397,11 @@ class _Builder:
         return last.results[0]
 
     def _class(self, step: Step) -> type[Operation]:
-        """The class of a step. In programs with random plans or long axes, it often has much to
-        plan, or sums along the axis."""
+        """The class of the operation that a step adds.
+
+        In programs with random plans, classes with many legal plans are more likely. In programs
+        with a long axis, classes that sum along it are more likely.
+        """
         operators = self.operators
         drawn = operators.classes[step.kind % len(operators.classes)]
         if self.sketch.kinds or not operators.mapped:
@@ -405,7 +417,7 @@ class _Builder:
         return random.choice(operators.mapped)
 
     def _followed(self, op: Operation, random: Random) -> Operation:
-        """Add functions that may be computed in an operation, and return the last of them."""
+        """Append one to three functions that can be fused with an operation. Returns the last."""
         for _ in range(random.choice((1, 1, 2, 3))):
             following = self._follow(op, random)
             if following is not None:
@@ -427,7 +439,7 @@ class _Builder:
         self.ops.append(op)
 
     def _name_elements(self, op: Operation) -> None:
-        """Give an operation indices that its axes have, but a few as they are, which may not be."""
+        """Replace an operation's index operands by indices in range, except for a random few."""
         assert isinstance(op, Structured)
         random = Random(f"{self.sketch.seed} {self.made} indices")
         for relation in op.structure().space.relations:
@@ -451,7 +463,7 @@ class _Builder:
             op.operands[relation.operand] = new
 
     def _index_type(self, op: Operation, number: int, random: Random) -> TensorType[Attribute]:
-        """The type of an operand that holds indices, now and then of integers of another width."""
+        """The type of an index operand: its present type, or sometimes another integer width."""
         old = op.operands[number]
         type_ = cast("TensorType[Attribute]", old.type)
         if random.random() >= OTHER_INDICES:
@@ -489,7 +501,10 @@ class _Builder:
         random: Random,
         first: TensorType[Attribute] | None = None,
     ) -> Operation | None:
-        """A random operation; now and then, one of its attributes is a number of the sketch."""
+        """A random operation of a class; None if none is found.
+
+        Sometimes an attribute is set to a literal of the sketch.
+        """
         instances, sketch = self.operators.instances, self.sketch
         op = instances.make(cls, random, sketch.sizes, first, self.elements, _is_cheap)
         if op is None or sketch.literals == NO_LITERALS:
@@ -507,7 +522,7 @@ class _Builder:
         return op
 
     def _twin(self, op: Operation, random: Random) -> Operation | None:
-        """An operation on the same operands in another order, or with other attributes."""
+        """A variant of an operation: swapped operands or other attributes; None if none fits."""
         pairs = [
             (i, j)
             for i, j in combinations(range(len(op.operands)), 2)
@@ -535,7 +550,7 @@ class _Builder:
         return None
 
     def _on_result(self, op: Operation, random: Random) -> Operation | None:
-        """Another operation of the class of an operation, on its result."""
+        """A second operation of the class that reads the first one's result; None if none fits."""
         value = op.results[0]
         if not self.operators.instances.takes(type(op), value.type):
             return None
@@ -546,7 +561,10 @@ class _Builder:
         return again
 
     def _connect(self, op: Operation, first: SSAValue | None, random: Random) -> None:
-        """Give an operation operands of its types, among them `first` if its type fits."""
+        """Give an operation existing values or new leaves as operands, of its operands' types.
+
+        first: becomes one of the operands if its type fits.
+        """
         places = [i for i, v in enumerate(op.operands) if first and v.type == first.type]
         at = random.choice(places) if places else -1
         op.operands = [
@@ -555,7 +573,10 @@ class _Builder:
         ]
 
     def _follow(self, op: Operation, random: Random) -> Operation | None:
-        """A function of an operation's result, which may be computed in the operation."""
+        """A function of an operation's result that can be fused with the operation.
+
+        Returns None if none is found.
+        """
         value = op.results[0]
         if not nn.can_begin(op) or not self.operators.functions:
             return None
@@ -588,10 +609,11 @@ class _Builder:
         *,
         numbered: bool = False,
     ) -> tuple[Block, list[SSAValue]]:
-        """A block of a few operations that takes the carried values, and the values to yield.
+        """A block of a few operations on the carried values, and the values that it is to yield.
 
-        wanted: the type of the values to yield. count: their number. numbered: the block takes the
-        number of a turn too, and computes with it. The block has no terminator.
+        wanted: the type of the yielded values. count: number of yielded values. numbered: the block
+        has the iteration number as a further argument and computes with it. The block has no
+        terminator.
         """
         turn = [control.TURN] if numbered else []
         block = Block(arg_types=[*(v.type for v in carried), *turn])
@@ -624,7 +646,7 @@ class _Builder:
     def _with_outside(
         self, yielded: list[SSAValue], outside: Sequence[SSAValue], step: Step
     ) -> list[SSAValue]:
-        """The values to yield, at times with one from outside of the body in the place of one."""
+        """The yielded values, sometimes with one replaced by a value from outside of the body."""
         random = Random(f"{step.seed} {step.kind} outside")
         if random.random() < OUTSIDE:
             value = self._leaf(yielded[0].type, random) if not outside else random.choice(outside)
@@ -632,7 +654,10 @@ class _Builder:
         return yielded
 
     def _with_turn(self, turn: SSAValue, value: SSAValue) -> list[SSAValue]:
-        """The number of a turn plus a value, or as it is if the value is no number."""
+        """The iteration number, for a body to compute with: added to a value, or as it is.
+
+        The number is not added to booleans, to stored-only types, or to values of its own type.
+        """
         element = nn.element_of(value)
         if element in (i1, nn.element_of(turn)) or element in ONLY_STORED:
             return [turn]
@@ -642,9 +667,9 @@ class _Builder:
         return [added.result]
 
     def _changed(self, value: SSAValue, step: Step) -> SSAValue:
-        """The result of some operation on a value, of the same type; the value if none is found.
+        """A value of the same type, computed from a value; the value if no operation fits.
 
-        A body that passes its value on unchanged does nothing, and two such branches are equal.
+        A body that yields its argument unchanged does nothing, and two such branches are equal.
         """
         random = Random(f"{step.seed} {step.kind} changed")
         classes, instances = self.operators.classes, self.operators.instances
@@ -662,12 +687,12 @@ class _Builder:
         return value
 
     def _kind(self, random: Random) -> int:
-        """The kind of an operation that the sketch does not determine."""
+        """The class number of an operation in a body, from the numbers that the sketch allows."""
         kinds = self.sketch.kinds
         return random.choice(kinds) if kinds else random.randrange(1 << 16)
 
     def _carried(self, step: Step, random: Random) -> list[SSAValue]:
-        """One to three values of one type, different ones where there are so many."""
+        """One to three values of one type for a loop to carry, all different where possible."""
         value = self.values[-1 - step.operand % len(self.values)]
         count = random.choice(CARRIED)
         alike = [v for v in self.values if v.type == value.type and v is not value]
@@ -716,7 +741,7 @@ class _Builder:
         self._flow(op, op.results[1:], random)
 
     def _flow(self, op: Operation, outputs: Sequence[SSAValue], random: Random) -> None:
-        """Add a loop or branch, of which the program may use all outputs or only one."""
+        """Add a loop or a branch. The rest of the program may use all of its outputs or one."""
         self._add(op)
         self.values += outputs if random.random() < ALL_OUTPUTS else [random.choice(outputs)]
 

@@ -1,8 +1,8 @@
-"""Lowering by random legal decisions, including those that the planner never makes.
+"""Lowers programs by random legal decisions, including decisions that the planner never makes.
 
-The planner chooses the same few splits, homes and orders again and again, but a conversion has to
-apply any legal decision. So this file draws splits (of reductions too, with any plan for combining
-partials), orders, first tiles, methods, workers, homes, supersteps and addresses.
+The planner chooses the same few splits, homes and orders again and again, but a conversion must
+handle every legal decision. This module draws splits (of reductions too, with any plan for
+combining partials), orders, first tiles, methods, workers, homes, supersteps and addresses.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ ADDRESSED = 0.3
 
 
 def decide_groups(module: ModuleOp, random: Random) -> None:
-    """Group some operations with what they read, as far as that is legal."""
+    """Group random operations with the operations that they read, where that is legal."""
     number = free_number(module.walk())
     order = {op: i for i, op in enumerate(module.walk())}
     members: dict[Operation, tuple[Operation, ...]] = {}
@@ -99,9 +99,9 @@ def decide_groups(module: ModuleOp, random: Random) -> None:
 
 
 def decide_plans(module: ModuleOp, target: Target, random: Random) -> None:
-    """Write a legal plan on each operation that can have one, and the target on the module.
+    """Write a random legal plan on each operation that can have one, and the target on the module.
 
-    Some operations are computed together.
+    Some operations are grouped and planned together.
     """
     decide_groups(module, random)
     with FusedGroups(module):
@@ -135,8 +135,8 @@ def random_plan(
 ) -> Plan:
     """A random legal plan of a structure.
 
-    operand: the dtype that it computes with. element: the dtype of its result. in_one_step: whether
-    the plan, and each plan to combine its partials, takes one step.
+    operand: the dtype of the computation. element: the dtype of the result. in_one_step: whether
+    the plan, and each plan that combines its partials, has a single step.
     """
     dims = structure.space.dims
     if not in_one_step and random.random() < RINGED:
@@ -159,7 +159,7 @@ def random_plan(
 
 
 def _methods(work: Workload, split: tuple[int, ...]) -> list[str]:
-    """The methods that the target has for the cells of a contraction; [""] if it has none."""
+    """The target's methods for the cells of a contraction; [""] if it has none."""
     dims = work.structure.space.dims
     cells = np.array([[-(-d.size // n) for d, n in zip(dims, split, strict=True)]])
     methods = tuple(methods_of(work.target))
@@ -193,7 +193,7 @@ def _with_combine(
 
 
 def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: Random) -> Plan:
-    """The plan, sometimes in several steps, some of which pass operands round a ring of tiles."""
+    """The plan, sometimes divided into steps. Some steps pass operands round a ring of tiles."""
     if random.random() >= STEPPED:
         return plan
     dims = structure.space.dims
@@ -218,8 +218,11 @@ def _in_steps(structure: Structure, plan: Plan, element: np.dtype[Any], random: 
 def _in_a_ring(
     structure: Structure, element: np.dtype[Any], target: Target, random: Random
 ) -> Plan | None:
-    """A plan whose operands go round a ring of tiles, often in several rounds; None if none is
-    found. The parts of a random split seldom are a multiple of the steps."""
+    """A plan whose operands go round a ring of tiles, often several times; None if none is found.
+
+    Random splits seldom find such a plan, because the number of parts must be a multiple of the
+    number of steps.
+    """
     dims = structure.space.dims
     one, none = (1,) * len(dims), (-1,) * len(dims)
     ways = [
@@ -308,7 +311,7 @@ def _workers(
 
 
 def rehome(module: ModuleOp, target: Target, random: Random) -> None:
-    """Give some states, arguments and results random homes, with relayouts to their old layouts."""
+    """Give random homes to some states, arguments and results, and add relayouts for their uses."""
     for op in tuple(module.body.block.ops):
         if isinstance(op, partition.StateOp) and random.random() < REHOMED:
             _rehome_state(module, op, _home(op.type, target, random))
@@ -372,7 +375,7 @@ def _insert(
 
 
 def _home(type_: PartitionTensor, target: Target, random: Random) -> PartitionTensor:
-    """The type with a random layout in which each element has one owner."""
+    """The tensor type with a random layout in which each element has one owner."""
     return laid_out(type_.tensor, random_layout(type_.tensor.get_shape(), target, random))
 
 
@@ -389,7 +392,7 @@ def random_layout(shape: Sequence[int], target: Target, random: Random) -> Layou
 
 
 def decide_supersteps(module: ModuleOp, random: Random) -> None:
-    """Number supersteps, with some supersteps split in two and some numbers skipped."""
+    """Number the supersteps. Random supersteps are split in two, and random numbers are skipped."""
     ScheduleSupersteps().apply(AbeleContext(), module)
     for block in {op.parent: None for op in module.walk() if SUPERSTEP in op.attributes}:
         assert block is not None
@@ -402,9 +405,9 @@ def decide_supersteps(module: ModuleOp, random: Random) -> None:
 
 
 def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> None:
-    """Give some variables random addresses at which they do not overlap.
+    """Give random addresses without overlaps to random variables.
 
-    Gives none at all if the other variables would then not fit.
+    Assigns no address at all if the other variables would then not fit.
     """
     variables = [op for op in module.body.block.ops if isinstance(op, tile.VariableOp)]
     lives = lifetimes(module, variables)
@@ -433,8 +436,9 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """Lower a module of nn to a level, in place, by random decisions.
 
-    level: a level, or one of its decisions. "tile" leaves it to chance how far tile is decided.
-    Raises DoesNotFit if a program of tile or exchange does not fit the target's memory.
+    level: a level, or a stage in which only some of its decisions are made. "tile" picks a random
+    stage of tile. Raises DoesNotFit if a program of tile or exchange does not fit the target's
+    memory.
     """
     Decompose().apply(AbeleContext(), module)
     decide_plans(module, target, random)
@@ -465,10 +469,10 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
 
 @dataclass(frozen=True)
 class PlanAtRandom(ModulePass):
-    """Write random groups, and a random legal plan on every operation that computes or moves.
+    """Write random groups, and a random legal plan on every operation that computes or moves data.
 
-    nn -> nn, in place of plan-splits. target: a spelling of the target. seed: with the name of an
-    operation's node, it determines the plan, so that other operations do not change it.
+    nn -> nn, in place of plan-splits. target: a spelling of the target. seed: determines the plan
+    of an operation together with the name of its node, so other operations do not affect the plan.
     """
 
     name = "plan-at-random"
@@ -489,9 +493,9 @@ class PlanAtRandom(ModulePass):
 
 @dataclass(frozen=True)
 class LowerAtRandom(ModulePass):
-    """Lower a module of nn whose operations have plans, by random decisions.
+    """Lower a planned module of nn by random decisions.
 
-    to: the level, as `lower` takes it. The same module and seed give the same decisions.
+    to: the level, in the form that `lower` takes. The same module and seed give the same decisions.
     """
 
     name = "lower-at-random"
@@ -500,7 +504,7 @@ class LowerAtRandom(ModulePass):
     seed: int = 0
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        """Lower a module in place. Raises InputError if it has no plans, and DoesNotFit."""
+        """Lower a module in place. Raises InputError for a module without plans, and DoesNotFit."""
         target = op.attributes.get(TARGET)
         if not isinstance(target, StringAttr):
             raise InputError(f"the module has no {TARGET}; plan it first")

@@ -66,7 +66,7 @@ _EXPLORED: WeakKeyDictionary[type[Operation], Recipes] = WeakKeyDictionary()
 
 
 def _stands_for(element: Attribute) -> Attribute:
-    """The element type whose recipes are used for the given one. Only a few types are explored."""
+    """The explored element type whose recipes also serve the given element type."""
     return f16 if isinstance(element, AnyFloat) else i32
 
 
@@ -87,7 +87,7 @@ def _signed(choices: Choices, shape: Shape) -> Shape:
 
 
 def _backwards(choices: Choices) -> Sequence[bool]:
-    """For each axis, whether the lists of this operation run backwards along it."""
+    """For each axis, whether lists of the operation, such as strides, run backwards along it."""
     assert isinstance(choices, _Draws)
     return choices.backwards
 
@@ -122,10 +122,10 @@ _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
 
 @dataclass
 class _Draws(Choices):
-    """Choices for one operation.
+    """The choices for one operation.
 
-    sizes: the sizes that axes may have; primes if empty. rare: element types without recipes of
-    their own; each replaces the type whose recipes it uses.
+    sizes: candidate sizes of axes; primes if empty. rare: element types without recipes of their
+    own; each replaces the type whose recipes it uses.
     """
 
     sizes: Sequence[int] = ()
@@ -134,7 +134,7 @@ class _Draws(Choices):
 
     @property
     def backwards(self) -> Sequence[bool]:
-        """For each axis, whether the lists of this operation run backwards along it."""
+        """For each axis, whether lists of the operation, such as strides, run backwards."""
         while len(self._backwards) < 8:
             self._backwards.append(self.random.random() < 0.5)
         return self._backwards
@@ -167,7 +167,7 @@ class _Found(Recipes):
 class Instances:
     """Generates operations of the classes in a vocabulary.
 
-    The result of make depends on its arguments and the definition of the class, not on earlier
+    The result of `make` depends on its arguments and on the definition of the class, not on earlier
     calls: the same seed gives the same operation in every process.
     """
 
@@ -194,9 +194,9 @@ class Instances:
         """A random operation that verifies and is in no block; None if TRIES tries find none.
 
         Its operands are arguments of a detached block; replace them by values of the same types.
-        sizes: the sizes that axes may have. first: the type that one of the operands must have.
-        elements: the element types that operands may have, besides i1; any if empty. accepts:
-        whether the caller can use an operation that verifies.
+        sizes: candidate sizes of axes. first: the type of one of the operands. elements: the
+        element types that operands may have, besides i1; any if empty. accepts: whether the caller
+        can use an operation that verifies.
         """
         sample = _samples(cls)
         if sample is not None:
@@ -238,9 +238,9 @@ class Instances:
         elements: Sequence[Attribute] = (),
         accepts: Callable[[Operation], bool] = lambda _: True,
     ) -> Operation:
-        """An operation that make has made, with a literal as one of its attributes.
+        """An operation returned by `make`, with one attribute replaced by a literal.
 
-        Returns the operation as it is if no literal fits. elements, accepts: as for make.
+        Returns the operation unchanged if no literal fits. elements, accepts: as for `make`.
         """
         known = [
             each
@@ -297,7 +297,7 @@ class Instances:
         )
 
     def _floats(self, found: _Found, random: Random) -> None:
-        """Search for operations whose first operand has floats, but drop recipes for integers."""
+        """Look for recipes with a float first operand, for a class with none so far."""
         climb = Climb()
         for _ in range(FLOAT_TRIES):
             kind = int(random.choice(_LIKELY_RANKS)), f16
@@ -321,9 +321,9 @@ class Instances:
     def _explore(
         self, found: _Found, kind: Kind | None, ways: Ways, random: Random, climb: Climb
     ) -> bool:
-        """Try one operation and learn from the outcome; returns whether it verified.
+        """Try one operation and learn from the outcome. Returns whether it verified.
 
-        kind: the kind of the operand with which it begins; chosen at random if None.
+        kind: the rank and element type of the first operand to be chosen; random if None.
         """
         uniform = random.choice(_WAYS_OF_LISTS) if random.random() < 0.5 else ""
         draws = _Draws(random, Hints(), dict(ways), uniform=uniform)
@@ -354,7 +354,7 @@ def _has_literal(
     literals: Hints,
     random: Random,
 ) -> bool:
-    """Make an attribute a literal, or put one into its list; returns whether there was one.
+    """Set an attribute to a literal, or put a literal into its list. Returns False if none fits.
 
     known: all attributes of the operation that hold numbers.
     """
@@ -384,7 +384,7 @@ def _has_literal(
 
 
 def _list_of(op: Operation, known: Attributed) -> tuple[int, ...]:
-    """The list that an attribute holds; () if it is absent or holds none."""
+    """The elements of an attribute that is a list of integers; () for any other attribute."""
     table = op.properties if known.is_property else op.attributes
     value = plain(table.get(known.name))
     return cast("tuple[int, ...]", value) if isinstance(value, tuple) else ()
@@ -395,7 +395,7 @@ def _replaced(values: tuple[int, ...], at: int, value: int) -> tuple[int, ...]:
 
 
 def _set(op: Operation, known: Attributed, value: Plain) -> bool:
-    """Set an attribute, if its definition allows the value; returns whether it does."""
+    """Set an attribute if its definition allows the value. Returns whether it was set."""
     attribute = attribute_of(value, known.definition.constr)
     if attribute is None:
         return False
@@ -410,7 +410,7 @@ _Sample = Callable[
 
 
 def _samples(cls: type[Operation]) -> _Sample | None:
-    """The function of a class that draws an operation; None if there is none."""
+    """The class method `sample` of a class, which draws an operation; None if it has none."""
     return getattr(cls, "sample", None)
 
 
@@ -422,7 +422,7 @@ def _sampled(
     elements: Sequence[Attribute],
     accepts: Callable[[Operation], bool],
 ) -> Operation | None:
-    """An operation that its class draws by itself, because its choices only fit together.
+    """An operation drawn by its class's own `sample`, for attributes that must fit each other.
 
     Returns None if TRIES tries find none.
     """
@@ -456,7 +456,7 @@ def _free_shape(rank: int, sizes: Sequence[int], random: Random) -> list[int]:
 
 
 def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
-    """Whether all tensors of an operation are small, and its operands have these element types."""
+    """Whether all tensors of an operation are small and its operands have these element types."""
     for value in (*op.operands, *op.results):
         if isinstance(value.type, TensorType):
             shape = cast("TensorType[Attribute]", value.type).get_shape()
@@ -473,9 +473,9 @@ def _is_small(op: Operation, elements: Sequence[Attribute]) -> bool:
 def _attempt(
     info: OpInfo, draws: _Draws, begin: TensorType[Attribute], texts: Sequence[str]
 ) -> Operation | Failure:
-    """Build one operation and verify it; returns the failure if it does not verify.
+    """Build and verify one operation. Returns a Failure if it does not verify.
 
-    begin: the type of the operand with which it begins. texts: candidates for string attributes.
+    begin: the type of the first operand to be chosen. texts: candidates for string attributes.
     """
     counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n)]
     if not counts:
@@ -530,7 +530,7 @@ def _attempt(
 def _element(draws: _Draws, what: str, known: Sequence[TensorType[Attribute]]) -> Attribute:
     """A random element type.
 
-    If it is that of the first tensor, the recipe records "same", so that it works for other types.
+    If it equals that of the first tensor, the recipe records "same" and so works for other types.
     """
     found = draws.element(what, known)
     if found == known[0].element_type:

@@ -1,4 +1,4 @@
-"""Generated programs of the lower levels, and the level or stage to test a pass on."""
+"""Generated programs of lower levels, and the level or stage for testing a pass."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def lowered(program: Program, level: str, random: Random) -> Program:
 
 
 def level_before(tested: type[ModulePass]) -> str:
-    """The level, or decision of a level, of the programs to test a pass on.
+    """The level, or stage of a level, of the programs for testing a pass.
 
-    It is what the pass declares to take, or else nn.
+    It is the level that the pass declares to take, or nn if it declares none.
     """
     declared = declared_levels(tested)
     if declared is None:

@@ -82,7 +82,7 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The module as people read it, without locations."""
+        """The module in readable text, without locations."""
         return print_module(self.module, locations=False, numbers=SHOWN)
 
     def source_program(self) -> Program:
@@ -92,9 +92,9 @@ class Program:
         return Program(self.source, self.context, self.inputs, self.target)
 
     def with_module(self, module: ModuleOp) -> Program:
-        """Another module with the same context and target, without source and sketch.
+        """A program with another module and the same context and target, without source and sketch.
 
-        Inputs of the same name and type keep their values; new ones get seeded values.
+        Inputs of the same name and type keep their values; new inputs get seeded values.
         """
         wanted = signature(module).inputs
         kept = {
@@ -120,10 +120,10 @@ class Program:
         )
 
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
-        """Write module, blobs, inputs and target to a folder.
+        """Write the module, blobs, inputs and target to a folder.
 
-        about: more entries for the record, replay.json. The folder takes the place of another one
-        only if that holds a saved program that nobody has changed. Raises InputError.
+        about: more entries for the record, replay.json. An existing folder is replaced only if it
+        holds a saved program that nobody has changed. Raises InputError.
         """
         record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
         with whole_folder(folder, KIND) as made:
@@ -153,7 +153,7 @@ class Program:
 
 
 def invalidity(module: ModuleOp) -> str | None:
-    """Why a module does not verify; None if it does."""
+    """The error of the verifier for a module; None if the module is valid."""
     try:
         verify(module)
         verify_symbols(module)

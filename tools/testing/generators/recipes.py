@@ -44,7 +44,7 @@ _NAMES = {element: name for name, element in ELEMENTS.items()}
 class Recipes:
     """The result of exploring a class.
 
-    by_kind: its recipes, by the kind of the first operand. texts: strings that its verifier has
+    by_kind: its recipes, by the kind of the first operand. texts: the strings that its verifier has
     listed as allowed.
     """
 
@@ -57,7 +57,7 @@ class Recipes:
         return [each for some in self.by_kind.values() for each in some]
 
     def line(self, name: str) -> bytes:
-        """The line that keeps the recipes of the class with a name."""
+        """The line of the file for a class with this name."""
         kinds = [(rank, _NAMES[element], some) for (rank, element), some in self.by_kind.items()]
         return json.dumps([name, self.texts, kinds]).encode() + b"\n"
 

@@ -1,4 +1,4 @@
-"""Sketches: a few numbers that a program is built from.
+"""Sketches: short records of numbers from which programs are built.
 
 Sketches, not operations, are drawn, printed and shrunk.
 """
@@ -38,11 +38,11 @@ PRIMES = (3, 5, 7)
 
 @dataclass(frozen=True)
 class Step:
-    """One operation.
+    """One operation of a sketch.
 
     kind: number of its class, modulo the number of classes. operand: its first operand, counted
-    back from the latest value, modulo the number of values. seed: decides everything else about it.
-    within: the control flow around it.
+    back from the latest value, modulo the number of values. seed: decides everything else about the
+    operation. within: the control flow around it.
     """
 
     kind: int
@@ -95,12 +95,12 @@ class Sketch:
 
 @lru_cache(maxsize=256)
 def machine_of(spelling: str) -> Target:
-    """The target with a spelling. Cached: parsing one takes as long as building a program."""
+    """The target with a spelling. Cached, because parsing takes as long as building a program."""
     return resolve_target(spelling)
 
 
 def edges(tiles: int) -> Sequence[int]:
-    """Sizes of axes at which compilers make mistakes, the simplest first.
+    """Axis sizes at which compilers make mistakes, the simplest first.
 
     They are near the lengths of vectors and grains and near the number of tiles.
     """
@@ -143,7 +143,7 @@ MOST_KINDS = 1 << 10
 
 
 def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
-    """A sketch of a program of up to max_ops steps. All operators are equally likely."""
+    """A sketch of a program with up to max_ops operations. All operators are equally likely."""
     tiles = random.randint(1, MOST_TILES)
     spelling = ",".join(filter(None, (f"tiny:{tiles}", random.choice(MACHINES))))
     some = edges(tiles)
@@ -169,7 +169,7 @@ def random_sketch(random: Random, max_ops: int = 5) -> Sketch:
 
 
 def _with_a_long_axis(sketch: Sketch, random: Random) -> Sketch:
-    """The sketch with thin tensors: one long axis, and short ones beside it."""
+    """The sketch with thin tensors: one long axis and short other axes."""
     tiles = random.choice(FEW_TILES)
     short = [n for n in edges(tiles) if n <= SHORT_BESIDE]
     long = random.choice(LENGTHS)
@@ -184,7 +184,10 @@ def is_long(sketch: Sketch) -> bool:
 
 
 def about_literals(sketch: Sketch, literals: Hints, random: Random) -> Sketch:
-    """The sketch of a program that some of the numbers in the code of a pass occur in."""
+    """The sketch, changed to use some numbers from the code of the passes under test.
+
+    literals: these numbers.
+    """
     if literals in (NO_LITERALS, sketch.literals):
         return sketch
     around = (length for n in literals.ints for length in (n, n + 1, 2 * n, 3 * n + 1))

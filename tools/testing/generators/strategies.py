@@ -1,10 +1,10 @@
-"""Programs and machines as Hypothesis strategies.
+"""Hypothesis strategies of programs and machines.
 
     @given(programs("nn"))
     def test_mine(program):
         ...
 
-Hypothesis draws a sketch, which is a few numbers, and the program is built from that. So failures
+Hypothesis draws a sketch of a few numbers, and the program is built from the sketch. So failures
 print short and shrink fast.
 """
 
@@ -45,8 +45,10 @@ OperatorNames: TypeAlias = "Sequence[type[Operation] | str] | Operators | None"
 
 
 def machines(most_tiles: int = MOST_TILES) -> SearchStrategy[Target]:
-    """Small machines: 1 to 16 tiles, odd numbers too, few or many workers, and sometimes little
-    memory. The simplest has one tile."""
+    """Small machines: 1 to 16 tiles, few or many workers, and sometimes little memory.
+
+    The number of tiles may be odd. The simplest machine has one tile.
+    """
     return _spellings(most_tiles).map(machine_of)
 
 
@@ -67,7 +69,7 @@ def _sizes(tiles: int) -> SearchStrategy[list[int]]:
 
 @lru_cache
 def _steps(controlled: float, most: int) -> SearchStrategy[list[Step]]:
-    """Lists of at most `most` steps. controlled: the share of them inside a loop or a branch."""
+    """Lists of at most `most` steps. controlled: the share of steps inside a loop or a branch."""
     plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
     within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
     numbers = st.integers(0, MOST_KINDS - 1)
@@ -96,7 +98,7 @@ def sketches(
     control_flow: bool = True,
     training: bool = False,
 ) -> Sketch:
-    """Sketches of programs of up to max_ops operations, or of steps of training of them."""
+    """Sketches of programs of up to max_ops operations. training: of training steps instead."""
     if target is None:
         spelling = draw(_spellings())
     else:

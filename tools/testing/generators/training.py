@@ -1,7 +1,7 @@
-"""Generated programs that are steps of training: a random program, with a loss and an optimiser.
+"""Turns generated programs into training steps: a random program, a loss and an optimiser.
 
-A step of training has what other programs rarely have: backward operators, weights that are read
-forward and backward and then replaced, and updates that may move between these reads.
+Training steps contain backward operators, weights that are read forward and backward and then
+replaced, and updates that may move between these reads. Other programs rarely do.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ NUMBERS: Mapping[str, Sequence[Any]] = {
 
 
 def is_step(module: ModuleOp) -> bool:
-    """Whether a module is a step of training."""
+    """Whether a module is a training step."""
     return TRAINED in module.attributes
 
 
 def as_step(program: Program, seed: int, data: Data) -> Program:
-    """A step of training of a program of nn; the program itself if it has no gradient.
+    """A training step made from a program of nn; the program itself if it has no gradient.
 
-    seed: decides the output that the loss reads, the options of `train`, and which inputs become
+    seed: decides the output that the loss reads, the options of `train`, and the inputs that become
     weights. data: the kind of values of new inputs.
     """
     random = Random(f"{seed} training")
@@ -97,7 +97,7 @@ def as_step(program: Program, seed: int, data: Data) -> Program:
 
 
 def _with_more_weights(program: Program, random: Random) -> Program:
-    """The program with some inputs of floats as weights."""
+    """The program with some of its float inputs turned into weights."""
     module, inputs = program.module.clone(), dict(program.inputs)
     main = entry_of(module)
     assert main is not None
@@ -126,7 +126,7 @@ def _plain(output: str) -> Train:
 
 
 def _options(module: ModuleOp, output: str, random: Random) -> Train:
-    """Options of `train` for a program, at random."""
+    """Random options of `train` for a program."""
     main = entry_of(module)
     assert main is not None
     shape = nn.shape_of(outputs_of(main)[output])
@@ -165,7 +165,7 @@ def _options(module: ModuleOp, output: str, random: Random) -> Train:
 def _inputs(
     module: ModuleOp, given: Mapping[str, Array], random: Random, data: Data
 ) -> dict[str, Array]:
-    """Inputs of steps: those of the program, once for each part of a batch, and more."""
+    """Inputs of a training step: the program's inputs for each part of a batch, and new inputs."""
     settings = module.attributes[SETTINGS]
     assert isinstance(settings, DictionaryAttr)
     classes, steps = settings.data.get("classes"), settings.data["steps"]

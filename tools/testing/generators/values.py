@@ -44,7 +44,7 @@ _RANGES = {0: (-3, 4), -1: (-4, 0), 1: (1, 5)}
 
 
 def _with_zeros(values: Array, random: np.random.Generator, data: Data) -> Array:
-    """The values; for "zeros", half of them are 0, and half of those -0 if the dtype has it."""
+    """The values. For data "zeros", half of them are replaced by 0 or, if the dtype has it, -0."""
     if data != "zeros":
         return values
     zeros = np.where(random.random(values.shape) < 0.5, -0.0, 0.0).astype(values.dtype)

@@ -1,4 +1,4 @@
-"""Damaged and absurd inputs: generating them, giving them to commands, and judging what happens.
+"""Generates damaged and absurd inputs, gives them to commands, and judges the outcomes.
 
 `abele fuzz --hostile` runs them. Each file here makes one kind of input; `kinds` lists them.
 """

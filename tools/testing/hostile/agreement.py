@@ -1,4 +1,4 @@
-"""Whether an accepted model computes the same at all levels, and on the strict machine."""
+"""Compares the runs of an accepted model at all levels and on the strict machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ NOTHING = "nothing to compare"
 
 
 def disagreement(model: str, target: str | None) -> str:
-    """How the runs of a model differ, or "". Raises what running it raises."""
+    """The difference between the runs of a model, in words; "" if all agree.
+
+    Raises any error that running the model raises.
+    """
     exe = compile_model(model, target, cache=False)
     inputs = seeded(exe.inputs)
     results = exe.run(inputs)

@@ -1,4 +1,4 @@
-"""Damaged program files (.abele): their bytes, their members, and what their meta.json says."""
+"""Damaged program files (.abele): damaged bytes, members, and entries of meta.json."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ META, ARCHIVE = "meta.json", "model.abele"
 
 @lru_cache(maxsize=POOL)
 def program_archive(number: int) -> bytes:
-    """One of the undamaged program files, by its number."""
+    """The undamaged program file with this number."""
     for attempt in range(100):
         files = program_files("nn", number + POOL * attempt)
         with TemporaryDirectory() as folder:
@@ -57,14 +57,14 @@ def archive(random: np.random.Generator) -> Case:
 
 
 def _meta(whole: bytes, random: np.random.Generator) -> Damaged:
-    """A file whose meta.json says something else."""
+    """A program file with changed values in its meta.json."""
     members = members_of(whole)
     meta, done = damage_tree(_meta_of(members), random)
     return Damaged(_with(members, META, json_text(meta)), f"meta.json: {done}")
 
 
 def _text(whole: bytes, random: np.random.Generator) -> Damaged:
-    """A file with a damaged text, whose digest is right."""
+    """A program file with a damaged program text and the correct digest of that text."""
     members = members_of(whole)
     names = [each.name for each in members if each.name.endswith(".mlir")]
     name = names[int(random.integers(len(names)))]

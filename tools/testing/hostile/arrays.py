@@ -1,4 +1,4 @@
-"""Inputs of programs (.npz): damaged files, and arrays of wrong shapes, dtypes and names."""
+"""Inputs of programs (.npz): damaged files, and arrays with wrong shapes, dtypes and names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INPUTS = "inputs.npz"
 
 
 def damaged_inputs(random: np.random.Generator) -> Case:
-    """A damaged file of inputs, or one whose headers promise something absurd."""
+    """A damaged file of inputs, or a file whose headers declare absurd arrays."""
     files = any_program("nn", random)
     arrays = seeded(signature(files.program.module).inputs)
     edit = (_whole, _headers)[int(random.integers(2))]
@@ -31,7 +31,7 @@ def damaged_inputs(random: np.random.Generator) -> Case:
 
 
 def wrong_inputs(random: np.random.Generator) -> Case:
-    """Inputs of a wrong shape, dtype or name, missing ones, and objects."""
+    """Inputs with a wrong shape, dtype or name, missing inputs, and pickled objects."""
     files = any_program("nn", random)
     tensors = list(signature(files.program.module).inputs)
     arrays = dict(seeded(tensors))
@@ -108,7 +108,7 @@ def _headers(arrays: dict[str, Array], random: np.random.Generator) -> Damaged:
 
 
 class _Runs:
-    """An object whose pickle makes a folder."""
+    """An object that makes a folder when it is unpickled."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return os.mkdir, ("/abele-hostile-ran",)

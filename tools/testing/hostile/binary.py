@@ -1,4 +1,4 @@
-"""Damage of bytes, whatever they mean: flipped bits, missing and repeated pieces."""
+"""Damages bytes regardless of their format: flips bits, removes and repeats pieces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged arrays beside a text: the files of blobs/."""
+"""Damages the arrays beside a program's text: the files of blobs/."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ LINK = "/etc/passwd"
 
 
 def blobs(random: np.random.Generator) -> Case:
-    """A program with a damaged, missing, swapped or further array, or with a link in its place."""
+    """A program with a damaged, missing, swapped or surplus array, or a link instead of an
+    array."""
     files = _with_blobs(random)
     contents = dict(files.blobs)
     names = sorted(contents)

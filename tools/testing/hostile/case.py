@@ -43,7 +43,7 @@ class Case:
     is_source: bool = False
 
     def write(self, folder: Path) -> None:
-        """Write the files and links into a folder."""
+        """Write the files and links to a folder."""
         for name, data in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -55,7 +55,7 @@ class Case:
 
     @property
     def command(self) -> str:
-        """The command line for a shell. Bytes that are not UTF-8 are shown as escapes."""
+        """The command line as a shell takes it. Bytes that are not UTF-8 appear as escapes."""
         words = ("abele", *self.arguments)
         return " ".join(_quoted(word) for word in words)
 
@@ -73,7 +73,7 @@ class Case:
 
     @staticmethod
     def read(folder: Path, record: Mapping[str, Any]) -> Case:
-        """The case with these files, from its record."""
+        """The case with the files of a folder and the settings of its record."""
         files = {
             str(path.relative_to(folder)): path.read_bytes()
             for path in sorted(folder.rglob("*"))

@@ -1,4 +1,4 @@
-"""Running one case in a forked process, with limits on time, memory and files.
+"""Runs each case in a forked process, with limits on time, memory and files.
 
 The process has abele loaded already, so a case takes as long as the command's own work.
 """
@@ -68,7 +68,7 @@ TOO_LITTLE_MEMORY = "this host has not enough memory for"
 
 @dataclass
 class Running:
-    """A case that a child process runs. end: the time at which the child is killed."""
+    """A case that runs in a child process. end: the time at which the child is killed."""
 
     case: Case
     scratch: Path
@@ -76,7 +76,8 @@ class Running:
     end: float = field(default_factory=lambda: monotonic() + PATIENCE * CPU_SECONDS)
 
     def poll(self) -> Outcome | None:
-        """The outcome if the child has ended; kills it if it is late."""
+        """The outcome if the child has ended, else None. A child that is past its time is
+        killed."""
         process, status, usage = os.wait4(self.process, os.WNOHANG)
         if process == 0:
             if monotonic() > self.end:
@@ -94,7 +95,7 @@ class Running:
             os.kill(self.process, signal.SIGKILL)
 
     def kill_group(self) -> None:
-        """End the processes that the child has started."""
+        """End the processes started by the child."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.process, signal.SIGKILL)
 
@@ -106,7 +107,7 @@ class Running:
 
 
 def start(case: Case, commands: TyperGroup) -> Running:
-    """Start a case in a folder of its own below the system's folder for temporary files."""
+    """Start a case in a new folder inside the system's folder for temporary files."""
     scratch = Path(tempfile.mkdtemp(prefix="abele-hostile-"))
     for name in (WORK, HOME, TEMPORARY):
         (scratch / name).mkdir()
@@ -125,7 +126,7 @@ def start(case: Case, commands: TyperGroup) -> Running:
 
 
 def _child(case: Case, scratch: Path, commands: TyperGroup) -> NoReturn:
-    """Run the command, write what happened to a file, and exit."""
+    """Run the command, write its outcome to a file, and exit."""
     try:
         os.setsid()
         _redirect(scratch)
@@ -179,7 +180,7 @@ def _limit(scratch: Path) -> None:
 
 
 def _address_space() -> int:
-    """Bytes that this process has mapped; 0 if the system does not tell."""
+    """The number of bytes that this process has mapped; 0 if the system does not report it."""
     try:
         pages = Path("/proc/self/statm").read_text().split()[0]
     except OSError:
@@ -217,7 +218,7 @@ def _raised(error: BaseException) -> dict[str, Any]:
 
 
 def _cause(ended: BaseException) -> BaseException | None:
-    """The error that a command has turned into a message and this exit."""
+    """The error behind the exit of a command that has reported it; None if there is none."""
     error = ended.__context__
     while error is not None and type(error).__name__ == "Exit":
         error = error.__context__
@@ -225,7 +226,7 @@ def _cause(ended: BaseException) -> BaseException | None:
 
 
 def site_of(error: BaseException) -> str:
-    """Where an error was raised: the last frame in abele's code, and the type of the error."""
+    """The place of an error: the innermost frame in abele's code, and the type of the error."""
     where = "?"
     for frame, line in _frames(error):
         path = Path(frame.f_code.co_filename)
@@ -247,7 +248,7 @@ _FRAME = re.compile(r'File "(?P<path>[^"]*)", line (?P<line>\d+)')
 
 
 def _stack_site(stack: str) -> str:
-    """The innermost frame of abele in a stack that faulthandler has written, innermost first."""
+    """The innermost frame of abele in a stack written by faulthandler, which lists it first."""
     for found in _FRAME.finditer(stack):
         path = Path(found["path"])
         if path.is_relative_to(ROOT) and not path.is_relative_to(ROOT / ".venv"):
@@ -325,12 +326,12 @@ _DIGITS = re.compile(r"[\d.]+(?:e[-+]?\d+)?|'[^']*'|@[\w.]+|%[\w.]+")
 
 
 def _class_of(message: str) -> str:
-    """A message without the names and numbers that differ between inputs."""
+    """A message with the names and numbers removed that differ between inputs."""
     return _DIGITS.sub("_", message.partition("\n")[0])[:100]
 
 
 def _lost(case: Case, folder: Path, succeeded: bool) -> str:
-    """Which file that existed before is gone or changed; "" if none is."""
+    """The first file of the case that the command removed or changed; "" if there is none."""
     for name, data in case.files.items():
         try:
             if (folder / name).read_bytes() == data:

@@ -1,4 +1,4 @@
-"""Damaged constraints for the planner (JSON), and constraints that no plan can keep."""
+"""Damaged constraint files for the planner (JSON), and constraints that no plan can satisfy."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PLANS = (
 
 
 def constraints(random: np.random.Generator) -> Case:
-    """A file of constraints that says something absurd, or is damaged."""
+    """A damaged file of constraints, or one with absurd constraints."""
     files = any_program("nn", random)
     tree = _tree(files, random)
     edit = int(random.integers(4))
@@ -63,7 +63,7 @@ LIKELY = 0.7
 
 
 def _tree(files: ProgramFiles, random: np.random.Generator) -> dict[str, Any]:
-    """Constraints on operators that the program has, and on others."""
+    """Constraints on operators of the program, and on operators that it does not have."""
     operators = [op for op in files.program.module.walk() if isinstance(op, Structured)]
     if operators and random.random() < LIKELY:
         op = operators[int(random.integers(len(operators)))]
@@ -79,7 +79,7 @@ def _tree(files: ProgramFiles, random: np.random.Generator) -> dict[str, Any]:
 
 
 def _likely(dimensions: list[str], random: np.random.Generator) -> dict[str, Any]:
-    """One to three requirements of an operator, each of which some plan may keep."""
+    """One to three requirements on an operator. Each alone can be satisfied by some plan."""
 
     def dimension() -> str:
         return dimensions[int(random.integers(len(dimensions)))] if dimensions else "d0"

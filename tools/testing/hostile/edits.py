@@ -1,6 +1,6 @@
-"""Programs of every level after edits of their operations, as a hand or a wrong pass makes them.
+"""Programs of every level with edited operations, as a person or a wrong pass leaves them.
 
-The text parses, and most of it is right, so the damage reaches verifiers, passes and machines.
+The text parses and is mostly right, so the damage reaches verifiers, passes and machines.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _swap_operands(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _attribute(module: ModuleOp, random: np.random.Generator) -> str:
-    """Give an operation the attribute of another one, under the same name."""
+    """Give an operation the value of an attribute of the same name of another operation."""
     owners = [op for op in _operations(module) if op.properties]
     if not owners:
         return ""
@@ -85,7 +85,7 @@ def _attribute(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _foreign_attribute(module: ModuleOp, random: np.random.Generator) -> str:
-    """Give an operation an attribute of another name."""
+    """Replace the value of an attribute by the value of any attribute of any operation."""
     owners = [op for op in _operations(module) if op.properties]
     if not owners:
         return ""
@@ -107,7 +107,7 @@ def _no_attribute(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _number(module: ModuleOp, random: np.random.Generator) -> str:
-    """Change a number in an attribute, however deep."""
+    """Change a number in an attribute, at any depth."""
     owners = [op for op in _operations(module) if op.properties]
     for _ in range(10):
         if not owners:
@@ -122,7 +122,7 @@ def _number(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _changed(attribute: Attribute, random: np.random.Generator) -> Attribute | None:
-    """An attribute with another number or name inside; None if it has none."""
+    """A copy of an attribute with a changed number or name inside; None if it contains none."""
     # Numbers inside attributes have many types, which the checks below find out.
     whole: Any = attribute
     if isinstance(attribute, IntAttr):
@@ -172,7 +172,7 @@ def _list(numbers: list[int], random: np.random.Generator) -> list[int]:
 
 
 def _symbol(module: ModuleOp, random: np.random.Generator) -> str:
-    """Let an operation refer to another symbol."""
+    """Make an operation refer to another symbol."""
     names = [
         name.data
         for op in _operations(module)
@@ -192,7 +192,7 @@ def _symbol(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _type(module: ModuleOp, random: np.random.Generator) -> str:
-    """Give a value the type of another one."""
+    """Give a value the type of another value."""
     values = _values(module)
     if not values:
         return ""
@@ -207,7 +207,7 @@ def _type(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def _delete(module: ModuleOp, random: np.random.Generator) -> str:
-    """Delete an operation whose results nobody uses, or replace its results by other values."""
+    """Delete an operation whose results are unused or can be replaced by other values."""
     operations = [op for op in _operations(module) if op.name != "func.func"]
     if not operations:
         return ""
@@ -283,7 +283,7 @@ EDIT_COUNTS = (1, 1, 1, 2, 3)
 
 
 def edit_module(module: ModuleOp, random: np.random.Generator) -> str:
-    """Edit a module in place, and say how."""
+    """Edit a module in place. Returns a description of the edit."""
     weights = np.array([weight for weight, _ in EDITS], float)
     done: list[str] = []
     for _ in range(_one(EDIT_COUNTS, random)):
@@ -293,7 +293,7 @@ def edit_module(module: ModuleOp, random: np.random.Generator) -> str:
 
 
 def edited_program(random: np.random.Generator, level: str) -> Case:
-    """A program of a level, edited."""
+    """A program of a level with edited operations."""
     files = any_program(level, random)
     made = Damaged(files.text.encode(), "unchanged")
     for _ in range(20):

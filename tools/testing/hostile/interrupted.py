@@ -1,9 +1,10 @@
-"""Killing commands while they write, and filling their disk: the old output stays, or the new one.
+"""Interrupts commands while they write: every output must be the old one or the new one.
 
-A child process runs a writing command in a folder with the outputs of an earlier run, and ends at
-the n-th event: the opening of a file for writing, a renaming, a removal. Python reports each before
-it happens. A write within a file ends at a byte instead. After that, each output must be the old
-one or the new one, and the next run must leave only new ones.
+A child process runs a writing command in a folder with the outputs of an earlier run. It is killed,
+or its disk becomes full, at the n-th event: the opening of a file for writing, a renaming or a
+removal. Python reports each event before it happens. A write within a file ends at a byte instead.
+After that, each output must be the old or the new one, and the next run must leave only new
+outputs.
 """
 
 from __future__ import annotations
@@ -68,12 +69,12 @@ func.func @main(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
 
 @dataclass(frozen=True)
 class Writer:
-    """A command that writes.
+    """A command that writes files.
 
-    outputs: its files and folders. arguments: of the command, with TARGET for the target and TILES
-    for the number of its tiles; or a function of the target that writes. needs: libraries without
-    which it cannot run. sound: whether an output is as it may be after an interruption; None if it
-    must be the old or the new one.
+    outputs: its files and folders. arguments: the command line, with TARGET for the target and
+    TILES for its number of tiles; or a function of the target that writes the outputs. needs:
+    libraries without which the command cannot run. sound: whether an output is acceptable after an
+    interruption; None if it must be the old or the new one.
     """
 
     outputs: tuple[str, ...]
@@ -95,13 +96,13 @@ def _save_program(target: str) -> None:
 
 
 def _keep_program(target: str) -> None:
-    """Compile a model, and keep its program in a cache in the working folder."""
+    """Compile a model and keep the program in a cache in the working folder."""
     os.environ |= {"ABELE_CACHE": CACHE, LIMIT: str(MOST_BYTES)}
     compile_model(MODEL, target)
 
 
 def _is_sound_cache(path: Path) -> bool:
-    """Whether each program of a cache is whole. There may be none."""
+    """Whether each program in a cache loads. A cache without programs is sound."""
     try:
         return all(load(each) for each in path.rglob(f"*{PROGRAM_FILE}"))
     except InputError:
@@ -158,8 +159,8 @@ WRITERS: dict[str, Writer] = {
 class Interruption:
     """One interrupted run. at: the number of the event, or the size of a file in bytes.
 
-    had_old: whether there were outputs of an earlier run. at_once: whether the system can exchange
-    two folders at once; if not, the folders are renamed one after the other.
+    had_old: whether the folder had outputs of an earlier run. at_once: whether the system can
+    exchange two folders at once; if not, the folders are renamed one after the other.
     """
 
     writer: str
@@ -176,16 +177,16 @@ class Interruption:
 
 @dataclass
 class Interrupted:
-    """What was tried and found. counts: by writer, of each way. problems: what was lost."""
+    """The result of all interruptions. counts: by writer and by way. problems: what was lost."""
 
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     problems: list[str] = field(default_factory=list[str])
 
 
 class Harness:
-    """Interrupts the writers.
+    """Runs and interrupts the writers.
 
-    folder: for all files; `close` removes it. events: the number of events of each writer.
+    folder: holds all files; `close` removes it. events: the number of events of each writer.
     """
 
     def __init__(self, commands: TyperGroup, names: tuple[str, ...] = ()) -> None:
@@ -222,7 +223,7 @@ class Harness:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def interruptions(self, number: int, seed: int) -> Iterator[Interruption]:
-        """So many interruptions: all writers and ways in turn, at random events."""
+        """`number` interruptions: all writers and ways in turn, at random events."""
         random = Random(seed)
         names = sorted(self.writers)
         for each in range(number):
@@ -239,7 +240,7 @@ class Harness:
             yield Interruption(name, way, at, had_old, at_once)
 
     def problems(self, each: Interruption) -> list[str]:
-        """Interrupt a run, and run the command again. Returns what is wrong, if anything is."""
+        """Interrupt one run, then run the command again. Returns the problems of both in words."""
         writer = self.writers[each.writer]
         work = self.folder / "work"
         shutil.rmtree(work, ignore_errors=True)
@@ -307,7 +308,7 @@ class Harness:
     # Outputs
 
     def _lost(self, each: Interruption, writer: Writer, work: Path) -> list[str]:
-        """Outputs that are neither the old ones nor the new ones."""
+        """Descriptions of outputs that are neither the old nor the new ones."""
         found: list[str] = []
         for output in writer.outputs:
             path, old = work / output, self._olds[each.writer] / output
@@ -318,7 +319,7 @@ class Harness:
         return found
 
     def _is_new(self, each: Interruption, path: Path) -> bool:
-        """Whether an output is complete: it has all that a run writes, and each part is whole."""
+        """Whether an output is complete: it has all parts that a run writes, and they are whole."""
         new = self._news[each.writer] / path.name
         sound = self.writers[each.writer].sound
         if sound is not None:
@@ -361,7 +362,7 @@ def _content(path: Path) -> dict[str, str]:
 
 
 def _hidden(work: Path) -> list[str]:
-    """Entries that are left over."""
+    """The hidden files and folders that a run has left behind."""
     return [str(each.relative_to(work)) for each in work.rglob(".*") if each.name != MANIFEST]
 
 
@@ -406,7 +407,7 @@ CHECKS: dict[str, Callable[[Path, Path], bool]] = {
 
 
 def _in_child(run: Callable[[], None], work: Path) -> int:
-    """Run a function in a fork that works in a folder. Returns its exit code, or minus a signal."""
+    """Run a function in a forked child, in a folder. Returns its exit code, or minus its signal."""
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
@@ -446,7 +447,7 @@ def _run(writer: Writer, target: str, commands: TyperGroup) -> None:
 
 
 def _interrupted(each: Interruption, writer: Writer, work: Path, commands: TyperGroup) -> None:
-    """Run a writer that is interrupted."""
+    """Run a writer and interrupt it as described."""
     if not each.at_once:
         whole_folder.exchange_function = lambda: None
     if each.way.endswith("write"):
@@ -460,7 +461,10 @@ def _interrupted(each: Interruption, writer: Writer, work: Path, commands: Typer
 
 
 def _at(each: Interruption) -> Callable[[], None]:
-    """What happens at an event: nothing before the n-th one."""
+    """A function to call at each event. It ends the run at the n-th event.
+
+    It kills the process, or raises the error of a full disk, at that event and every later one.
+    """
     left = [each.at]
 
     def act() -> None:
@@ -476,7 +480,8 @@ def _at(each: Interruption) -> Callable[[], None]:
 def _on_events(work: Path, act: Callable[[], None]) -> None:
     """Call a function before each event that changes files below a folder.
 
-    Removals go on when a disk is full, so an exception is raised for other events only.
+    On a full disk removals still work, so an OSError of the function is passed on only when a file
+    is opened or a folder is made.
     """
     lock = threading.Lock()
     root = os.path.realpath(work)
@@ -506,7 +511,7 @@ def _on_events(work: Path, act: Callable[[], None]) -> None:
 def interrupt(
     commands: TyperGroup, number: int, seed: int, names: tuple[str, ...] = ()
 ) -> Interrupted:
-    """Interrupt writing commands so many times. names: of WRITERS; all if there are none."""
+    """Run and interrupt writers `number` times. names: keys of WRITERS; all if empty."""
     harness, found = Harness(commands, names), Interrupted()
     try:
         for each in harness.interruptions(number, seed):

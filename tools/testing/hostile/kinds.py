@@ -1,7 +1,7 @@
-"""The kinds of hostile inputs. A new kind is a function, and an entry in KINDS.
+"""The kinds of hostile inputs. A new kind needs a function and an entry in KINDS.
 
-Functions get random numbers, and make the same input from the same numbers on every host. They are
-imported when their kind is chosen.
+The functions take a random generator and make the same input from the same seed on every host. A
+function is imported when its kind is first used.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from .models import model_case
 class Kind:
     """A kind of hostile inputs.
 
-    home: `module:function`, the module in this folder. summary: what is damaged, for the reports.
-    model: the file that the function makes, if it returns Damaged; commands that read models get
-    it. Otherwise the function returns a Case. level: the function's second argument, if it damages
-    programs of any level. asks_commands: whether its second argument is the group of all commands.
+    home: `module:function`, in this folder. summary: the damage in words, for reports. model: the
+    file name of the model that the function makes, if the function returns Damaged; the model goes
+    to a command that reads models. Otherwise the function returns a Case. level: the function's
+    second argument, if it damages programs of any level. asks_commands: whether its second argument
+    is the group of all commands.
     """
 
     home: str

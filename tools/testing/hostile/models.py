@@ -1,4 +1,4 @@
-"""The commands that read a hostile model."""
+"""Cases that give a hostile model to a command."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ def model_case(
 ) -> Case:
     """A case that gives a model to one of the commands that read models.
 
-    name: of the model's file. beside: further files. target: as the option; None for the model's
-    own. is_source: as of the case.
+    name: the file name of the model. beside: further files. target: the command's --target; None
+    for the model's own. is_source: the field of the case.
     """
     runs = random.random() < RUNS
     readers = READERS[:1] if runs else READERS + (TEXT_READERS if name.endswith(".mlir") else ())

@@ -1,7 +1,7 @@
-"""ONNX models with damage in their structure: graphs, nodes, attributes, tensors, types and bytes.
+"""ONNX models with damaged structure: graphs, nodes, attributes, tensors, types and bytes.
 
-The damage is of the kinds that exporters, editors and broken files make. Each change is small, so
-most models reach the importer's last step, and some pass it.
+The damage resembles mistakes of exporters, editors and broken files. Each change is small, so most
+models reach the importer's last step, and some are imported.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ DEPTHS = (2, 15, 30)
 
 
 def onnx_model(random: np.random.Generator) -> Damaged:
-    """A damaged model of operators that abele imports, and a description of the damage."""
+    """A damaged model made of operators that abele imports, and a description of the damage."""
     model = onnx.ModelProto()
     model.CopyFrom(_undamaged(int(random.integers(POOL))))
     done: list[str] = []
@@ -89,7 +89,7 @@ def _any_node(model: onnx.ModelProto, random: np.random.Generator) -> onnx.NodeP
 
 
 def _any_tensor(model: onnx.ModelProto, random: np.random.Generator) -> onnx.TensorProto | None:
-    """A weight or the tensor of an attribute, or a new weight if there is none."""
+    """A random weight or tensor attribute of a model; a new weight if it has none."""
     attributes = [a.t for n in model.graph.node for a in n.attribute if a.HasField("t")]
     tensors = [*model.graph.initializer, *attributes]
     return _one(tensors, random) if tensors else None
@@ -193,7 +193,7 @@ def _results(model: onnx.ModelProto, random: np.random.Generator) -> str:
 
 
 def _rename(model: onnx.ModelProto, random: np.random.Generator) -> str:
-    """Give a value another name everywhere."""
+    """Rename a value in all nodes and lists that mention it."""
     names = _value_names(model)
     if not names:
         return ""
@@ -457,7 +457,7 @@ def _versions(model: onnx.ModelProto, random: np.random.Generator) -> str:
 
 
 def _functions(model: onnx.ModelProto, random: np.random.Generator) -> str:
-    """A function that calls itself, or one that nothing calls."""
+    """Add a function that calls itself, or a function that nothing calls."""
     calls = _one(("F", "Relu"), random)
     domain = "local" if calls == "F" else ""
     body = helper.make_node(calls, ["a"], ["b"], domain=domain)
@@ -480,7 +480,7 @@ CHANGES: tuple[Callable[[onnx.ModelProto, np.random.Generator], str], ...] = (
 
 
 def _damaged_bytes(data: bytes, random: np.random.Generator) -> tuple[bytes, str]:
-    """Change a file, as transfers and editors do."""
+    """Damage the bytes of a file, as transfers and editors do. Returns the bytes and the damage."""
     held = bytearray(data)
     place = int(random.integers(max(len(held), 1)))
     what = int(random.integers(4))

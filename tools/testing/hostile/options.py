@@ -1,4 +1,4 @@
-"""Absurd command lines: hostile values of every option of every command, and unknown options."""
+"""Absurd command lines: hostile values for every option of every command, unknown options."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def options(random: np.random.Generator, commands: TyperGroup) -> Case:
 
 
 def _hostile(command: Any, random: np.random.Generator) -> list[str]:
-    """A few words of a command line that hardly any command expects."""
+    """One or more command line words with a hostile option or argument for a command."""
     value = VALUES[int(random.integers(len(VALUES)))]
     choice = random.random()
     if choice < 0.08:

@@ -1,4 +1,4 @@
-"""What a command did with a hostile input."""
+"""The outcome of giving a hostile input to a command."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether something is to be mended."""
+        """Whether the outcome shows a mistake in abele."""
         return self.verdict not in GOOD
 
     @property
     def group(self) -> tuple[str, str]:
-        """Failures with the same group have the same cause, most likely."""
+        """The group of a failure: failures of one group most likely have the same cause."""
         return self.verdict, self.site

@@ -1,4 +1,4 @@
-"""Loading what commands need before the first fork, so that no case pays for it."""
+"""Loads everything that commands need before the first fork, so that each case starts fast."""
 
 from __future__ import annotations
 

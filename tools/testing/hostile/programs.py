@@ -34,7 +34,7 @@ class ProgramFiles:
 
     @property
     def target(self) -> str | None:
-        """The target to compile for; None if the text names it."""
+        """The target to compile for; None if the program's text names it."""
         return None if "abele.target" in self.text else self.program.target.spelling()
 
 
@@ -45,7 +45,7 @@ def any_program(level: str, random: np.random.Generator) -> ProgramFiles:
 
 @lru_cache(maxsize=4 * POOL)
 def program_files(level: str, number: int) -> ProgramFiles:
-    """One of the undamaged programs of a level, by its number."""
+    """The undamaged program of a level with this number."""
     for attempt in range(100):
         made = _program(level, f"{number} {attempt}")
         if made is not None:

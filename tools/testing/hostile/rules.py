@@ -1,4 +1,4 @@
-"""Damaged files of rules (.rw), and rules that ask for too much."""
+"""Damaged rule files (.rw), and rules that are too large or too expensive."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ NAMES = ("neg", "tanh", "r" * 70_000, "été", "[/b]", "1", "rule")
 
 
 def rules(random: np.random.Generator) -> Case:
-    """A damaged file of rules, which a command loads with --load."""
+    """A damaged rule file, which a command loads with --load."""
     files = any_program("nn", random)
     edit = int(random.integers(3))
     if edit == 0:
@@ -91,7 +91,7 @@ def rules(random: np.random.Generator) -> Case:
 
 @lru_cache(maxsize=1)
 def _shipped() -> tuple[str, ...]:
-    """The rules of abele, in pieces of a few rules."""
+    """The text of abele's own rules, cut into pieces at blank lines."""
     texts = [path.read_text() for path in sorted(HOME.glob("*.rw"))]
     pieces = [piece for text in texts for piece in text.split("\n\n") if "rule " in piece]
     return tuple(pieces)
@@ -113,7 +113,8 @@ def _template(random: np.random.Generator) -> Damaged:
 
 
 def _tree(depth: int) -> str:
-    """A pattern of sums whose leaves all match anything but the first."""
+    """A pattern of nested sums. Its first leaf is a variable, and all other leaves match
+    anything."""
     inner = "_"
     for _ in range(depth - 1):
         inner = f"nn.add({inner}, {inner})"

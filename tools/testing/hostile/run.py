@@ -1,4 +1,4 @@
-"""Running hostile inputs, counting the verdicts, and saving what fails."""
+"""Runs hostile inputs, counts the verdicts, and saves failures."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ SAVE_EVERY = 5.0
 
 @dataclass
 class Failure:
-    """Failures at one place. count: how many. kind, number: of the first example."""
+    """The failures at one place in the code. count: how many. kind, number: of the first
+    example."""
 
     verdict: Verdict
     site: str
@@ -44,11 +45,11 @@ class Failure:
 
 @dataclass
 class Tally:
-    """What a run has counted so far.
+    """The counts of a run so far.
 
-    seed: of all examples. counts: by kind and verdict. done: number of examples by kind, which are
-    the examples 0, 1, ... of the kind. slowest, largest: the most CPU seconds and bytes by kind.
-    failures: by their place.
+    seed: the seed of all examples. counts: by kind and verdict. done: number of examples run by
+    kind, which are the examples 0, 1, ... of that kind. slowest, largest: the most CPU seconds and
+    bytes by kind. failures: by place.
     """
 
     seed: int
@@ -159,7 +160,10 @@ def _outcomes(
     end: float | None,
     jobs: int,
 ) -> Iterator[tuple[str, int, Case, Outcome]]:
-    """The outcomes, in the order of the examples, so that progress never has gaps."""
+    """The kind, number, case and outcome of each example, in the order of the examples.
+
+    The order keeps the saved progress without gaps.
+    """
     waiting: list[_Started] = []
     planned = _planned(names, dict(tally.done), examples)
     ended: dict[int, Outcome] = {}
@@ -193,7 +197,7 @@ def _outcomes(
 def _planned(
     names: Sequence[str], done: dict[str, int], examples: int | None
 ) -> Iterator[tuple[str, int]]:
-    """The examples to run: one of each kind in turn."""
+    """The kinds and numbers of the examples to run: one example of each kind in turn."""
     for number in count():
         if examples is not None and number >= examples:
             return
@@ -213,7 +217,7 @@ def _save(
     folder: Path,
     shrinking: float,
 ) -> Path:
-    """Save the case as small as it becomes, in a folder named after the failure."""
+    """Shrink a failing case and save it in a folder named after the failure."""
     small = shrink(case, outcome, commands, shrinking) if shrinking else case
     name = re.sub(r"[^\w.]+", "-", f"{failure.verdict} {failure.site}").strip("-")[:100]
     target = folder / name

@@ -1,4 +1,4 @@
-"""Making a failing case small: delta debugging of the damaged file, or of the arguments."""
+"""Shrinks failing cases: delta debugging of the damaged file, or of the arguments."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ Item = TypeVar("Item")
 def shrink(
     case: Case, outcome: Outcome, commands: TyperGroup, seconds: float = SHRINK_SECONDS
 ) -> Case:
-    """The smallest case that was found with the same verdict at the same place.
+    """The smallest case found with the same verdict at the same place.
 
-    outcome: of the case. seconds: stop after this many. Bytes of binary files are removed in
-    pieces; text is reduced by lines, then by tokens; a command line by its arguments.
+    outcome: of the given case. seconds: the time limit of the search. Bytes of binary files are
+    removed in pieces; text is reduced by lines, then by tokens; a command line by its arguments.
     """
     end = monotonic() + seconds
 
@@ -52,9 +52,10 @@ def shrink(
 def smallest(
     items: Sequence[Item], fails: Callable[[Sequence[Item]], bool], end: float
 ) -> Sequence[Item]:
-    """A short list of some of the items that still fails, found until a time.
+    """A short selection of the items for which `fails` still holds.
 
-    Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002.
+    end: the time at which the search ends. Source: Zeller and Hildebrandt, Simplifying and
+    Isolating Failure-Inducing Input, 2002.
     """
     size = len(items) // 2
     while size and monotonic() < end:

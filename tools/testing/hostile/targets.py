@@ -1,4 +1,4 @@
-"""Damaged targets: TOML files, and the text after --target."""
+"""Damaged targets: TOML files, and the value of --target."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TARGET = "target.toml"
 
 
 def targets(random: np.random.Generator) -> Case:
-    """A damaged TOML file of a target."""
+    """A damaged TOML file that describes a target."""
     files = any_program("nn", random)
     presets = sorted(PRESET_VALUES)
     written = resolve_target(presets[int(random.integers(len(presets)))]).to_toml()

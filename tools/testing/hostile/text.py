@@ -1,4 +1,4 @@
-"""Text of every level, damaged by tokens: what a text editor, or an unfinished edit, leaves."""
+"""Program texts of every level with damaged tokens, as unfinished edits leave them."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ Tokens = list[tuple[str, str]]
 
 
 def tokens_of(text: str) -> Tokens:
-    """All tokens of a text, in order, so that joining them gives the text."""
+    """All tokens of a text in order. Joined together, they give the text."""
     return [(each.lastgroup or "other", each.group()) for each in TOKEN.finditer(text)]
 
 
@@ -75,7 +75,7 @@ def _places(tokens: Tokens) -> list[int]:
 
 
 def _any(tokens: Tokens, random: np.random.Generator) -> int:
-    """A place, where the classes of tokens are equally likely, because most tokens are brackets."""
+    """The index of a random token. First a class of tokens is chosen, because most are brackets."""
     kinds = sorted({kind for kind, _ in tokens} - {"space"})
     kind = kinds[int(random.integers(len(kinds)))]
     places = [place for place, (each, _) in enumerate(tokens) if each == kind]
@@ -103,7 +103,7 @@ def _swap(tokens: Tokens, random: np.random.Generator) -> str:
 
 
 def _replace(tokens: Tokens, random: np.random.Generator) -> str:
-    """Replace a token by another one of its class, from the text."""
+    """Replace a token by another token of the same class from the text."""
     place = _any(tokens, random)
     kind, text = tokens[place]
     others = sorted({each for other, each in tokens if other == kind})
@@ -113,7 +113,7 @@ def _replace(tokens: Tokens, random: np.random.Generator) -> str:
 
 
 def _special(tokens: Tokens, random: np.random.Generator) -> str:
-    """Replace a number, a string or a type by one that stands at an edge."""
+    """Replace a number, string or type by an extreme value."""
     places = [place for place, (kind, _) in enumerate(tokens) if kind in SPECIAL]
     if not places:
         return _replace(tokens, random)
@@ -126,7 +126,7 @@ def _special(tokens: Tokens, random: np.random.Generator) -> str:
 
 
 def _nudge(tokens: Tokens, random: np.random.Generator) -> str:
-    """Add a small number to a whole number, so that the program stays almost right."""
+    """Add a small number to an integer, which leaves the program almost right."""
     places = [
         place
         for place, (kind, text) in enumerate(tokens)
@@ -149,7 +149,7 @@ def _insert(tokens: Tokens, random: np.random.Generator) -> str:
 
 
 def _lines(tokens: Tokens) -> list[tuple[int, int]]:
-    """The places where each line begins and ends."""
+    """The token ranges of the lines: first token, and the token after the last."""
     ends = [place + 1 for place, (_, text) in enumerate(tokens) if "\n" in text]
     return list(zip([0, *ends], [*ends, len(tokens)]))
 
@@ -246,7 +246,7 @@ def damage_text(text: str, random: np.random.Generator) -> Damaged:
 
 
 def damaged_text(random: np.random.Generator, level: str) -> Case:
-    """The text of a program of a level, damaged."""
+    """A program of a level whose text is damaged."""
     files = any_program(level, random)
     located = random.random() < LOCATED
     made = damage_text(files.text if located else files.program.text, random)

@@ -1,4 +1,4 @@
-"""Damage of values as JSON and TOML have them: tables, lists, numbers and strings."""
+"""Damages JSON and TOML values: tables, lists, numbers and strings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NESTED = (20, 200)
 
 
 def damage_tree(tree: Tree, random: np.random.Generator) -> tuple[Tree, str]:
-    """A tree with one to three changes, and their description. The given tree stays as it is."""
+    """A copy of a tree with one to three changes, and a description of them."""
     copy: Tree = json.loads(json.dumps(tree))
     done: list[str] = []
     for _ in range(int(random.integers(1, 4))):
@@ -39,7 +39,7 @@ def damage_tree(tree: Tree, random: np.random.Generator) -> tuple[Tree, str]:
 
 
 def hostile_value(random: np.random.Generator) -> Tree:
-    """A value that hardly any place allows."""
+    """A value that hardly any field allows."""
     choices = (NUMBERS, NUMBERS, STRINGS, WHOLE)
     chosen = choices[int(random.integers(len(choices)))]
     if random.random() < 0.02:
@@ -73,7 +73,7 @@ def _change(holder: Any, key: Any, random: np.random.Generator) -> str:
 
 
 def _places(tree: Tree, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Every value in a tree: its path, and what holds it by which key."""
+    """Every value in a tree, as its path, its container, and its key in the container."""
     if isinstance(tree, dict):
         for key, value in cast("dict[str, Tree]", tree).items():
             yield f"{path}.{key}"[-60:], tree, key
@@ -92,7 +92,7 @@ def _short(value: object) -> str:
 
 
 def json_text(tree: Tree) -> bytes:
-    """A tree as JSON, with numbers of any length."""
+    """The JSON text of a tree, with integers of any length."""
     return _with_digits(tree).encode("utf-8", "surrogatepass")
 
 
@@ -127,7 +127,7 @@ def digits(number: int) -> str:
 
 
 def toml_text(tree: Tree) -> bytes:
-    """A tree as TOML: tables become sections, and None becomes null, which TOML lacks."""
+    """The TOML text of a tree. Tables become sections; None becomes null, which is not TOML."""
     lines: list[str] = []
     is_table = isinstance(tree, dict)
     _section(cast("dict[str, Tree]", tree) if is_table else {"x": tree}, "", lines)

@@ -1,4 +1,4 @@
-"""Watching which files a command opens, changes and runs, by Python's audit events."""
+"""Watches which files a command opens, changes and executes, by Python's audit events."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "
 
 
 def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list[str]:
-    """Watch this process from now on, and return a list that grows with each escape.
+    """Watch this process from now on. Returns a list that grows with each forbidden access.
 
-    folder: where files may be read and written. own: the folders of abele, whose files may be read
-    and whose caches may be written. named: the arguments of the command, which may name further
-    files. A process cannot stop watching.
+    folder: the folder in which files may be read and written. own: the folders of abele, whose
+    files may be read and whose caches may be written. named: the arguments of the command, which
+    may name further files. A process cannot stop watching.
     """
     inside = _folders([folder])
     caches = _folders(own)
@@ -86,7 +86,7 @@ def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list
 def _once_at_a_time(
     look: Callable[[str, tuple[Any, ...]], None],
 ) -> Callable[[str, tuple[Any, ...]], None]:
-    """Looking resolves paths, and must not look at itself."""
+    """The audit function `look`, made to ignore events that it causes itself by resolving paths."""
     going: list[bool] = []
 
     def outer(event: str, arguments: tuple[Any, ...]) -> None:

@@ -1,4 +1,4 @@
-"""Damage of zip archives: of their bytes, and of their members."""
+"""Damages zip archives: their bytes, or their members."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SYMLINK, DEVICE = 0o120777 << 16, 0o020666 << 16
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an archive. attributes: as ZipInfo.external_attr."""
+    """A member of an archive. attributes: the value of ZipInfo.external_attr."""
 
     name: str
     data: bytes
@@ -37,7 +37,7 @@ def members_of(archive: bytes) -> list[Member]:
 
 
 def archive_of(members: list[Member]) -> bytes:
-    """An archive of these members, whose names may repeat."""
+    """An archive of these members. Names may repeat."""
     stream = io.BytesIO()
     with warnings.catch_warnings(), ZipFile(stream, "w") as file:
         warnings.simplefilter("ignore")

@@ -1,1 +1,1 @@
-"""Programs generated for a rule: some match its left side, some nearly do."""
+"""Generates programs for testing a rule: some match its left side, some nearly match."""

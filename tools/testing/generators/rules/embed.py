@@ -1,9 +1,9 @@
-"""Putting a sample of a rule's left side into a whole program.
+"""Puts a sample of a rule's left side into a whole program.
 
 Each leaf of the sample becomes an argument, a state, a constant, the result of another operation,
-or a value that another leaf already is. Other operations read the sample's results too, and
-sometimes all of it is in a loop or a branch. The program returns the root's result and the results
-of the other readers.
+or a value that another leaf uses already. Other operations read the sample's results too. Sometimes
+the whole sample is in a loop or a branch. The program returns the root's result and the results of
+the other readers.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ STORED = 0.15
 
 
 class Unsuited(Exception):
-    """A sample cannot be put into a program: it is too large, or has types that programs lack."""
+    """Raised for a sample that no program can contain, for its size or its types."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def embedded(
     target: Target,
     random: Random,
 ) -> Instance:
-    """A program around a sample, or around the root of one. Raises Unsuited."""
+    """A program around a sample, or around the root operation of a sample. Raises Unsuited."""
     root = sample.root if isinstance(sample, Sample) else sample
     return _Embedding(style, operators, sizes, target, random).instance(root)
 
@@ -107,7 +107,7 @@ class _Embedding:
     copies: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
     def instance(self, root: Operation) -> Instance:
-        """The program. Raises Unsuited if it does not verify."""
+        """The program around the sample. Raises Unsuited if it does not verify."""
         block = root.parent_block()
         assert block is not None
         _check_size(block)
@@ -175,7 +175,7 @@ class _Embedding:
         return values_of(tensor.get_shape(), dtype, seed, self.style.data)
 
     def _made(self, type_: Attribute) -> SSAValue | None:
-        """The result of a generated operation on a leaf, if it has the same type; else None."""
+        """The result, of the given type, of a generated operation on a leaf; None if none fits."""
         op = self._reader(type_)
         if op is None or op.results[0].type != type_:
             return None
@@ -184,7 +184,10 @@ class _Embedding:
         return op.results[0]
 
     def _reader(self, type_: Attribute) -> Operation | None:
-        """An operation that takes an operand of a type, with placeholder operands for now."""
+        """An operation with an operand of the given type; None if none is found.
+
+        Its operands are placeholders.
+        """
         if not isinstance(type_, TensorType):
             return None
         tensor = cast("TensorType[Attribute]", type_)
@@ -231,7 +234,7 @@ class _Embedding:
         return new
 
     def _seen(self, op: Operation) -> None:
-        """Let the program return the results of an operation, or something computed from them."""
+        """Make the program return the results of an operation, or values computed from them."""
         for value in op.results:
             reader = self.read(value) if self.random.random() < 0.5 else None
             if reader is None:
@@ -245,7 +248,7 @@ class _Embedding:
         return self._loop(ops, root, [])
 
     def split(self, ops: Sequence[Operation], root: Operation) -> Operation:
-        """Put the root in a loop and the other operations before it. Returns the root's copy."""
+        """Put the root in a loop, and the other operations before it. Returns the root's copy."""
         return self._loop([root], root, [op for op in ops if op is not root])
 
     def _loop(

@@ -1,7 +1,7 @@
-"""Near-misses: programs that a rule fits, with one change to a thing that its pattern mentions.
+"""Near-misses: matching programs with one change to something that the rule's pattern mentions.
 
-The rule may still fit the changed program. Nothing here checks that, and such a program is a good
-test too.
+The changed program may still match. Nothing here checks that, and such a program is a good test
+too.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ TRIES = 8
 
 @dataclass
 class Copy:
-    """A copy of a program to be changed.
+    """A copy of a program, for changing.
 
-    parts: each part of the rule's pattern, with the operation that it fits.
+    parts: each part of the rule's pattern, with the operation that it matches.
     """
 
     program: Program
@@ -62,7 +62,7 @@ class Copy:
 
     @property
     def root(self) -> Operation:
-        """The operation that the whole pattern fits."""
+        """The operation that the root of the pattern matches."""
         return self.parts[0][1]
 
     def choices(self) -> Choices:
@@ -80,9 +80,9 @@ Kind: TypeAlias = "Callable[[Copy], Iterator[Change]]"
 def missed(
     name: str, instance: Instance, found: Fit, law: Law, vocabulary: Vocabulary, random: Random
 ) -> Instance | None:
-    """A copy of a program with one change; None if no change of that kind is possible.
+    """A copy of a program with one change; None if no change of this kind is possible.
 
-    name: the kind of change, a key of MISSES. found: how the law fits the instance.
+    name: the kind of change, a key of MISSES. found: the match of the rule in the instance.
     """
     program = instance.program.clone()
     program.source = None
@@ -108,7 +108,7 @@ def _tensors(op: Operation) -> list[TensorType[Attribute]]:
 
 
 def _is_right(op: Operation) -> bool:
-    """Whether an operation verifies and its result has the type that it infers."""
+    """Whether an operation verifies and its result has its inferred type."""
     # xDSL's error prints everything around the operation, which is slow.
     alone = op if op.parent is None or op.has_trait(HasParent) else op.clone()
     try:
@@ -153,7 +153,7 @@ def _with_other_class(copy: Copy, pattern: BoundPattern, op: Operation) -> bool:
 
 
 def _of_class(cls: type[Operation], op: Operation, copy: Copy) -> Operation | None:
-    """An operation of another class on the same operands, with a result of the same type."""
+    """An operation of another class with the same operands and result type; None if none fits."""
     info = copy.vocabulary.info(cls)
     if info.regions or info.segmented or not info.takes(len(op.operands)):
         return None
@@ -212,7 +212,7 @@ def _what_it_does_not_mention(copy: Copy) -> Iterator[Change]:
 
 
 def _with_other(copy: Copy, op: Operation, name: str) -> bool:
-    """Give an attribute another value that its operation accepts."""
+    """Give an attribute another value that its operation accepts. Returns whether it did."""
     known = copy.vocabulary.info(type(op)).attributes[name]
     holder = op.properties if known.is_property else op.attributes
     old = holder.get(name)
@@ -254,7 +254,10 @@ def _swap(op: Operation, i: int, j: int) -> bool:
 
 
 def _another_operand(copy: Copy) -> Iterator[Change]:
-    """Replace one operand by another value of its type, so that a repeated name has two values."""
+    """Changes that replace one operand by another value of its type.
+
+    A name that the pattern repeats then stands for two different values.
+    """
     for _, op in copy.parts:
         visible = _visible(op) if op.operands else []
         for at, old in enumerate(op.operands):
@@ -269,7 +272,10 @@ def _with_operand(op: Operation, at: int, value: SSAValue) -> bool:
 
 
 def _given_from_outside(copy: Copy) -> Iterator[Change]:
-    """Replace an operand that is a constant, a state, or computed from them by an argument."""
+    """Changes that replace an operand by an argument.
+
+    The operand is a constant, a state, or computed from constants and states.
+    """
     main = next((op for op in copy.module.body.block.ops if isinstance(op, FuncOp)), None)
     if main is None or copy.program.level != NN:
         return
@@ -296,7 +302,7 @@ def _argument(copy: Copy, main: FuncOp, value: SSAValue) -> bool:
 
 
 def _visible(op: Operation) -> list[SSAValue]:
-    """The values that an operation can read."""
+    """The values in scope at an operation, which it could read."""
     found: list[SSAValue] = []
     here: Operation | None = op
     while here is not None and not isinstance(here, FuncOp):
@@ -332,7 +338,7 @@ def _read_again(reader: Operation) -> bool:
 
 
 def _return_too(last: Operation | None, *values: SSAValue) -> bool:
-    """Let a function return more values. A loop or a branch is left as it is."""
+    """Make a function return more values. Loops and branches stay unchanged."""
     if isinstance(last, ReturnOp):
         last.operands = [*last.operands, *values]
         main = last.parent_op()
@@ -362,9 +368,9 @@ _ELEMENTS: tuple[Attribute, ...] = (
 
 
 def retyped(root: Operation, random: Random) -> Operation | None:
-    """A copy of a sample's root with other element types or sizes, or one leaf of another shape.
+    """A copy of a sample's root with other element types or sizes, or with one reshaped leaf.
 
-    root: the root, in the sample's block. None if no attempt verifies.
+    root: the root, in the sample's block. Returns None if no attempt verifies.
     """
     tries = (_retyped(root, random) for _ in range(TRIES))
     return next((each for each in tries if each is not None), None)
@@ -405,7 +411,7 @@ def _sizes(block: Block) -> list[int]:
 
 
 def _reshaped(type_: Attribute, block: Block, random: Random) -> Attribute:
-    """A type of another shape: a broadcast one, one that others broadcast to, or any."""
+    """A type of another shape: a broadcast of it, a shape that broadcasts to it, or any shape."""
     if not isinstance(type_, TensorType):
         return type_
     tensor = cast("TensorType[Attribute]", type_)

@@ -40,7 +40,7 @@ ANY = "_"
 
 @dataclass(frozen=True)
 class Fit:
-    """How a rule fits. ops: the operation at each place of its pattern. names: their values."""
+    """A match of a rule. ops: the operation at each place of the pattern. names: bound values."""
 
     ops: dict[Place, Operation]
     names: dict[str, Any]
@@ -48,10 +48,10 @@ class Fit:
 
 @dataclass
 class Reading:
-    """Everything that a pattern claims about an operation.
+    """All claims of a pattern about an operation, and all values that its names are bound to.
 
-    turned: the places at which the two operands are swapped. false: the claims that do not hold.
-    names: all values that each name is bound to, one for each time it occurs.
+    turned: the places of commutative operations whose two operands are swapped. false: the claims
+    that do not hold. names: all values of each name, one per occurrence.
     """
 
     vocabulary: Vocabulary
@@ -62,12 +62,12 @@ class Reading:
     ops: dict[Place, Operation] = field(default_factory=dict[Place, Operation])
 
     def claim(self, holds: bool, text: str) -> None:
-        """Record a claim, if it does not hold."""
+        """Record a claim if it is false."""
         if not holds:
             self.false.append(text)
 
     def stands(self, name: str, value: object) -> None:
-        """Record a value that a name is bound to."""
+        """Record a value that a name is bound to. Names that match anything are not recorded."""
         if name not in ("", ANY):
             self.names.setdefault(name, []).append(value)
 
@@ -169,14 +169,14 @@ class Reading:
                 self.stands(each.value if isinstance(each, Size) else each.name, size)  # pyright: ignore[reportArgumentType]
 
     def agreed(self) -> dict[str, Any]:
-        """The values of names. A name that is bound to two values makes a false claim."""
+        """The value of each name. A name that is bound to two different values is a false claim."""
         for name, values in self.names.items():
             self.claim(all(each == values[0] for each in values), f"{name} has one value")
         return {name: values[0] for name, values in self.names.items()}
 
 
 def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
-    """How a rule fits with an operation as its root; None if it does not fit.
+    """The match of a rule with an operation as its root; None if the rule does not match.
 
     Raises CallFailed if a guard raises.
     """
@@ -185,7 +185,7 @@ def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
 
 
 def misfit(law: Law, root: Operation, vocabulary: Vocabulary) -> str:
-    """Why a rule does not fit an operation; "" if it fits. Raises CallFailed."""
+    """The reason why a rule does not match an operation; "" if it matches. Raises CallFailed."""
     found = _fit(law, root, vocabulary)
     return "" if isinstance(found, Fit) else found
 
@@ -206,7 +206,7 @@ def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
 
 
 def _turns(law: Law) -> Iterator[frozenset[Place]]:
-    """For each way to swap operands of commutative operations: the places that are swapped."""
+    """Every set of places at which the operands of commutative operations may be swapped."""
     places = [
         pattern.place
         for pattern in places_of(law.variants[0])
@@ -227,7 +227,7 @@ def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
 
 
 def guards_of(law: Law) -> list[Expression]:
-    """The guards of a rule; `a and b` counts as two."""
+    """The guards of a rule. A guard `a and b` counts as two guards."""
     return [each for guard in law.guards for each in _conjuncts(guard)]
 
 
@@ -240,7 +240,7 @@ def _conjuncts(guard: Expression) -> Iterator[Expression]:
 
 
 def holds(guard: Expression, names: dict[str, Any], vocabulary: Vocabulary) -> bool:
-    """Whether a guard holds. A guard without a value does not. Raises CallFailed."""
+    """Whether a guard is true. A guard without a value counts as false. Raises CallFailed."""
     try:
         return bool(evaluate(guard, names, vocabulary))
     except NoValue:
@@ -248,15 +248,15 @@ def holds(guard: Expression, names: dict[str, Any], vocabulary: Vocabulary) -> b
 
 
 def values_of(found: Fit) -> list[SSAValue]:
-    """The results of the operations below the root."""
+    """The results of a match's operations other than the root."""
     root = next(iter(found.ops.values()))
     return [v for op in dict.fromkeys(found.ops.values()) if op is not root for v in op.results]
 
 
 def unmet(law: Law, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
-    """The guards that do not hold for an operation; None if the pattern does not fit.
+    """The guards that are false for an operation; None if the pattern does not match.
 
-    If the pattern fits in several ways, the fewest guards of any way. Raises CallFailed.
+    If the pattern matches in several ways, the shortest list of false guards. Raises CallFailed.
     """
     found: list[list[Expression]] = []
     for turned in _turns(law):

@@ -1,8 +1,8 @@
-"""The programs that a rule is tested on.
+"""The programs for testing a rule.
 
-For a rule of nn, samples of its left side are put into programs; so they are for a rule that lowers
-an operation of a user's dialect. For a rule of a lower level or on operations with regions, no
-samples can be made: generated programs are searched for matches.
+For a rule of nn, or a rule that lowers an operation of a user's dialect, samples of the left side
+are put into programs. For a rule of a lower level or on operations with regions, samples cannot be
+made, so generated programs are searched for matches.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Fits: TypeAlias = "Callable[[Operation, Program], Fit | None]"
 class _Sample:
     """A sample of a rule's left side.
 
-    root: its root. sizes: sizes of its axes. times: how many programs it is put into.
+    root: its root operation. sizes: sizes of its axes. times: number of programs that contain it.
     """
 
     root: Operation
@@ -115,7 +115,7 @@ class Sources:
     # Programs that the rule fits
 
     def fitting(self) -> Iterator[Program]:
-        """Programs that the rule fits: made from samples, or else found by searching."""
+        """Programs that the rule matches, made from samples or found by searching."""
         for each in self._instances("fitting"):
             yield each.program
 
@@ -146,7 +146,7 @@ class Sources:
             self._more()
 
     def _more(self) -> None:
-        """Make the samples of one more round, and near-misses for which one guard does not hold."""
+        """Make the samples of one more round, and near-misses in which one guard is false."""
         random = self._random(f"round {self._rounds}")
         self._rounds += 1
         self._sampler.seed, self._sampler.sizes = random.randrange(1 << 30), _sizes(random)
@@ -170,7 +170,7 @@ class Sources:
         self._fruitless = 0 if found else self._fruitless + 1
 
     def _unmet(self, root: Operation) -> list[str] | None:
-        """The places of the guards that do not hold; None if one raises or does not end.
+        """The places of the false guards; None if a guard raises or does not end.
 
         Such a guard may work in a whole program. If it does not, the check reports it.
         """
@@ -182,7 +182,7 @@ class Sources:
         return [str(each.place) for each in failed or ()]
 
     def _embedded(self, sample: _Sample, random: Random) -> Instance | None:
-        """A program around a sample, in which the rule still fits; None if none is found."""
+        """A program around a sample that the rule still matches; None if none is found."""
         flow: Flow = random.choice(("", "", "", "", "repeat", "if"))
         data = random.choice(self.data)
         if random.random() < RETYPED:
@@ -211,7 +211,7 @@ class Sources:
             return None
 
     def _searched(self, random: Random) -> Iterator[Instance]:
-        """Generated programs of the rule's level that it fits somewhere."""
+        """Generated programs of the rule's level that contain a match."""
         for program in _pool(self.operators, self.level, self.law.kind == "lower", self.seed).all():
             if monotonic() > self.end:
                 return
@@ -223,10 +223,11 @@ class Sources:
     # Near-misses
 
     def near_misses(self) -> Iterator[tuple[str, Program]]:
-        """Programs that the rule nearly fits, each with the change that was made.
+        """Programs that the rule nearly matches, each with the change in words.
 
-        If one program gives several, those of the rarest kind so far are kept. Two near-misses are
-        of one kind if the same guard fails for both, or else if the same thing was changed.
+        If one program gives several near-misses, the rarest kind so far is kept. Two near-misses
+        are of one kind if the same guard is false in both, or, without a false guard, if the same
+        thing was changed.
         """
         random = self._random("near")
         others = self._anew(random)
@@ -244,9 +245,9 @@ class Sources:
                 return
 
     def _changed(self, instance: Instance, random: Random) -> Iterator[tuple[str, str, Program]]:
-        """Copies of a program that the rule fits, with one change of each possible kind.
+        """Copies of a matching program, with one change of each possible kind.
 
-        Yields the kind of near-miss, as `near_misses` counts them, the change and the program.
+        Yields the kind of near-miss (as `near_misses` counts them), the change and the program.
         """
         found = self.fits(instance.root, instance.program)
         assert found is not None
@@ -257,7 +258,7 @@ class Sources:
                 yield failed[0] if failed else name, name, made.program
 
     def _anew(self, random: Random) -> Iterator[tuple[str, Program]]:
-        """New near-misses, each with its change: a guard fails, or a type or a block differs."""
+        """New near-misses, each with its change: a false guard, or a different type or block."""
         inner = list(places_of(self.law.variants[0]))[1:]
         used = 0
         for sample in self._samples():
@@ -275,7 +276,7 @@ class Sources:
 
 
 def _sizes(random: Random) -> Sequence[int]:
-    """A few sizes of axes at which compilers make mistakes, rarely 0 among them."""
+    """A few axis sizes at which compilers make mistakes. Size 0 is rare."""
     some = edges(machine_of(random.choice(TARGETS)).tiles)
     sizes = [random.choice(some) for _ in range(random.choice((2, 3, 5, 8)))]
     return (*sizes, 0) if random.random() < 0.04 else sizes
@@ -283,7 +284,7 @@ def _sizes(random: Random) -> Sequence[int]:
 
 @dataclass(eq=False)
 class _Pool:
-    """Generated programs of a level, each made once for all rules.
+    """Generated programs of a level, each made once and shared by all rules.
 
     lower: whether they are ready for the conversion to the next level.
     """
@@ -321,7 +322,7 @@ def _pool(operators: Operators, level: Level, lower: bool, seed: int) -> _Pool:
 
 
 def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
-    """The passes of the default pipeline from a level to the next, for a program's target."""
+    """The passes of the default pipeline from one level to the next, for a program's target."""
     below = LEVELS[LEVELS.index(level) + 1]
     return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
 
