@@ -9,5 +9,14 @@ from __future__ import annotations
 from .driver.extensions.extension import Extension, OnnxOperator, onnx_operator
 from .driver.extensions.load import load_extensions
 from .driver.extensions.loaded import Extensions
+from .importers.front_end import FrontEnd, Reading
 
-__all__ = ["Extension", "Extensions", "OnnxOperator", "load_extensions", "onnx_operator"]
+__all__ = [
+    "Extension",
+    "Extensions",
+    "FrontEnd",
+    "OnnxOperator",
+    "Reading",
+    "load_extensions",
+    "onnx_operator",
+]

@@ -1033,14 +1033,18 @@ def test_a_warm_start_imports_no_compiler(
     assert not found & {"xdsl", "onnx", "numba", "lark", "scipy"}
     own = [each for each in found if each.startswith("abele.")]
     rooms = ("abele.dialects", "abele.passes", "abele.backends.reference", "abele.tools.importers")
-    # Names of losses are for help; external data are part of a model's digest.
+    # Names of losses are for help; front ends say which files are part of a model's digest.
     assert {each for each in own if each.startswith(rooms)} == {
         "abele.passes",
         "abele.passes.gradients",
         "abele.passes.gradients.choices",
         "abele.tools.importers",
         "abele.tools.importers.errors",
-        "abele.tools.importers.external_files",
+        "abele.tools.importers.files_beside",
+        "abele.tools.importers.front_end",
+        "abele.tools.importers.front_ends",
+        "abele.tools.importers.onnx",
+        "abele.tools.importers.onnx.front_end",
     }
     # 350 before such programs were kept ready to run. A target brings its parts, nine modules.
     assert len(own) <= 124

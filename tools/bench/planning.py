@@ -33,8 +33,10 @@ from ...passes.planner.network import Network, plan_network
 from ...passes.planner.serial import plans
 from ...passes.plans.fused import FusedGroups
 from ..driver.compile import compile_model
+from ..driver.compile_anew import read_model
 from ..driver.extensions.load import load_extensions
-from ..driver.program import plan_target, read_program
+from ..driver.program import plan_target
+from ..driver.request import Request
 from ..importers.light_networks import light_names
 from ..views.script import run_script
 from ..views.table import figure_table
@@ -105,7 +107,7 @@ def to_be_planned(path: Path, target: str) -> tuple[ModuleOp, Target]:
     """The program of a model's file as the planner gets it, and its target."""
     extensions = load_extensions(())
     context = extensions.context()
-    program = read_program(path, context, {})
+    program = read_model(Request(path), context)
     machine = plan_target(program.module, target, program.path)
     passes = parse_pipeline(",".join(DOWN[NN]), extensions.passes)
     PassManager(passes, ()).run(context, program.module)

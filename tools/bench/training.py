@@ -26,6 +26,7 @@ from ...ir.support.errors import InputError
 from ..driver.compile import compile_model
 from ..driver.files import check_files
 from ..driver.training import Training
+from ..importers.front_ends import front_end_at
 from ..importers.light_networks import light_names, seeded
 from ..importers.residual_network import resnet34
 from ..views.layer_names import names_in
@@ -60,9 +61,10 @@ def model_of(name: str, batch: int) -> onnx.ModelProto:
 def parsed_network(spec: str) -> tuple[str, int, int | None]:
     """The name or file, batch size and vertices per tile of a network. Raises InputError."""
     name = spec.partition(":")[0]
-    if name.endswith(".onnx") and not Path(name).is_file():
+    is_file = front_end_at(name) is not None
+    if is_file and not Path(name).is_file():
         raise InputError(f"--networks {spec}: there is no file {name}")
-    files = (name,) if name.endswith(".onnx") else ()
+    files = (name,) if is_file else ()
     return parsed(spec, ("resnet34", *light_names(), *files))
 
 
@@ -83,7 +85,7 @@ def measured(
 
     picture: the file for a scan of the step, if any.
     """
-    is_file = name.endswith(".onnx")
+    is_file = front_end_at(name) is not None
     model = name if is_file else model_of(name, batch)
     start = process_time()
     exe = compile_model(

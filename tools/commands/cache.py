@@ -19,14 +19,12 @@ from ..driver.cache.store import Entry, Store, store_here, usable_store
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
+from ..importers.front_ends import front_end_at, listed, suffixes
 from ..views.terminal import console, wide_enough
 from ..views.user_errors import text_in, user_errors
 from .compiling import Compilation, compiles
 
 Action = Literal["list", "explain", "clear"]
-
-MODELS = (".onnx", ".mlir")
-"""How the names of files end that can be compiled."""
 
 OFF = f"the cache is off ({LIMIT}=0)"
 
@@ -104,8 +102,8 @@ def _used(entry: Entry) -> str:
 def _explain(model: str, how: Compilation, extensions: Extensions) -> None:
     if model.endswith(PROGRAM_FILE):
         raise InputError(f"{model}: compiled already, so it is not kept again; need the model")
-    if not model.endswith(MODELS):
-        raise InputError(f"{model}: unknown kind of file; need {' or '.join(MODELS)}")
+    if front_end_at(model) is None:
+        raise InputError(f"{model}: unknown kind of file; need {listed(suffixes())}")
     if not Path(model).exists():
         raise InputError(f"{model}: cannot be read: {os.strerror(errno.ENOENT)}")
     request = how.request(model, extensions)

@@ -24,10 +24,10 @@ SIZE = 1024
 def draw_demo(exe: Executable, model: onnx.ModelProto, path: Path, on_step: OnStep) -> None:
     """Draw the program's vertices and edges. Raises InputError."""
     # Only drawing needs these libraries.
-    from ..views.layer_names import telling_names  # noqa: PLC0415
+    from ..views.layer_names import names_in  # noqa: PLC0415
     from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415
     from ..views.scan.scan import laid_out, scan, write_picture  # noqa: PLC0415
 
-    graph = graph_of_program(exe, telling_names(model))
+    graph = graph_of_program(exe, names_in(model))
     laid = laid_out(graph, subject_of(exe, "AlexNet"), SIZE, on_step=on_step)
     write_picture(scan(laid, "layer", SIZE, on_step).image, path)

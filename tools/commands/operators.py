@@ -9,12 +9,14 @@ from rich.table import Table
 
 from ...ir.support.errors import InputError
 from ..driver.shown_text import shown
+from ..importers.front_end import Reading
+from ..importers.front_ends import front_end_at, front_ends, listed, suffixes
 from ..views.terminal import wide_enough
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import given_values, sizes
 
 if TYPE_CHECKING:
-    from ..importers.onnx.uses import Use
+    from ..importers.uses import Use
 
 
 def show_operators(
@@ -23,12 +25,15 @@ def show_operators(
     """Print a table of an ONNX model's operators. The parameters are options, as given."""
     with user_errors(text_in(model), model) as context:
         extensions = context.load(load)
-        if not model.endswith(".onnx"):
-            raise InputError(f"{model}: --list-ops lists operators of ONNX; need an .onnx file")
-        # Commands that read no ONNX model run where onnx is not installed.
-        from ..importers import model_uses  # noqa: PLC0415
-
-        uses, problem = model_uses(model, extensions.context(), sizes(dim), given_values(value))
+        front_end = front_end_at(model)
+        if front_end is None or front_end.uses is None:
+            able = [each for each in front_ends() if each.uses is not None]
+            raise InputError(
+                f"{model}: --list-ops lists operators of {listed(each.name for each in able)}; "
+                f"need an {listed(suffixes(able))} file"
+            )
+        reading = Reading(extensions.context(), model, sizes(dim), given_values(value))
+        uses, problem = front_end.uses(model, reading)
         table = _table(uses)
         wide_enough(table).print(table)
         refused = sum(use.reasons.total() for use in uses)
@@ -43,11 +48,10 @@ def _table(uses: list[Use]) -> Table:
     for name in ("operator", "nodes", "supported", "by", "why not"):
         table.add_column(name, justify="right" if name == "nodes" else "left", overflow="fold")
     for use in uses:
-        name = use.operator if use.domain == "ai.onnx" else f"{use.domain}.{use.operator}"
         why = [
             text if number == use.reasons.total() else f"{number} nodes: {text}"
             for text, number in use.reasons.most_common()
         ]
-        row = (name, str(len(use.nodes)), use.supported, use.how, "; ".join(why))
+        row = (use.operator, str(len(use.nodes)), use.supported, use.how, "; ".join(why))
         table.add_row(*(shown(each) for each in row))
     return table

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...dialects import nn
 from ...dialects.random_states import SEED, STEP
@@ -23,12 +24,15 @@ from ..driver.schedules import SHAPES, Schedule, schedule
 from ..driver.trainer import NonFinite, Trainer
 from ..driver.training import asked_training
 from ..driver.validation import Validation
-from ..importers.onnx.trained import TrainedModel
+from ..importers.front_ends import ONNX, front_end_at, listed
 from ..views.loss_curve import check_curve, write_curve
 from ..views.terminal import Bar, counting_bar
 from ..views.user_errors import print_error_line
 from .compiling import Compilation
 from .signals import delayed
+
+if TYPE_CHECKING:
+    from ..importers.onnx.trained import TrainedModel
 
 REPORTS = 10
 """How many lines of progress are printed, unless --report says after how many steps."""
@@ -65,8 +69,9 @@ class Wanted:
             raise InputError("--validation and --validation-data; need one of the two")
         for each in self.curves:
             check_curve(each)
-        if self.save_onnx is not None and self.save_onnx.suffix != ".onnx":
-            raise InputError(f"{self.save_onnx}: --save-onnx; need a file that ends in .onnx")
+        if self.save_onnx is not None and self.save_onnx.suffix not in ONNX.suffixes:
+            ends = listed(ONNX.suffixes)
+            raise InputError(f"{self.save_onnx}: --save-onnx; need a file that ends in {ends}")
         check_files(
             {
                 "the model": Path(self.model),
@@ -258,8 +263,11 @@ class Sources:
 
     def trained(self, exe: Executable) -> TrainedModel:
         """The model, to be written with other weights."""
-        if not self.model.endswith(".onnx"):
-            raise InputError(f"{self.model}: --save-onnx; need an .onnx model")
+        if front_end_at(self.model) is not ONNX:
+            raise InputError(f"{self.model}: --save-onnx; need an {listed(ONNX.suffixes)} model")
+        # Training reads no ONNX model if it goes on from a program.
+        from ..importers.onnx.trained import TrainedModel  # noqa: PLC0415
+
         # The states of the optimiser and of dropout do not belong to the model.
         own = set(self.states) - {SEED, STEP}
         states = {name: array for name, array in exe.states.items() if name in own}

@@ -8,12 +8,12 @@ from ...ir.pass_manager import PassManager, load_pass
 from ...ir.rules import RuleSet, RulesPass
 from ...ir.rules.explain import Explanation, explain
 from ...ir.support.errors import InputError
-from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
-from ..driver.compile_anew import read_model
+from ..driver.compile_anew import reading_of
 from ..driver.extensions.loaded import Extensions
-from ..driver.request import Request
+from ..driver.request import Request, found_front_end
+from ..importers.front_ends import refuse_options
 
 
 def explain_rule(rule: str, request: Request) -> Explanation:
@@ -49,10 +49,9 @@ def rule_sets(extensions: Extensions) -> list[RuleSet]:
 
 def _module(request: Request, context: AbeleContext) -> ModuleOp:
     """A program of any level. A piece of text needs no entry function."""
-    path = request.file
-    if not path.endswith(".mlir"):
-        return read_model(request, context).module
-    module = read_module(path, context)
+    reading, front_end = reading_of(request, context), found_front_end(request.model)
+    refuse_options(front_end, reading)
+    module, path = front_end.read(request.model, reading), request.path
     try:
         verify(module)
     except VerifyException as error:

@@ -27,6 +27,7 @@ from ...ir.verify import verify
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.verifiers import verifiers
+from ..importers.front_ends import front_end_at
 from ..views.syntax.colour import ir_for
 from .diagnostics import Expectations
 
@@ -182,7 +183,8 @@ def write_optimised(results: Sequence[Optimised], path: Path, style: Style) -> N
 def _read(path: str) -> bytes:
     if path == STANDARD_INPUT:
         return sys.stdin.buffer.read()
-    if path.endswith((".onnx", PROGRAM_FILE)):
+    front_end = front_end_at(path)
+    if path.endswith(PROGRAM_FILE) or (front_end is not None and not front_end.is_text):
         advice = "abele compile --dump-ir DIR writes the text of a model"
         raise InputError(f"{path}: opt takes .mlir; {advice}")
     try:

@@ -27,6 +27,7 @@ from ...passes.allocate import Allocate
 from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
+from ..importers.front_end import Reading
 from ..importers.huge_weights import refusing_huge_weights
 from .call_on_step import CallOnStep
 from .dump.folder import check_dump, dump_folder
@@ -38,7 +39,7 @@ from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
 from .program import Program, plan_target, read_program
 from .reduce import reduce_module
-from .request import Request
+from .request import Request, found_front_end
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited
@@ -116,19 +117,25 @@ def compile_anew(request: Request) -> Executable:
     return exe
 
 
+def reading_of(request: Request, context: AbeleContext) -> Reading:
+    """How the model of a request is read."""
+    train = request.train
+    return Reading(
+        context,
+        request.path,
+        dict(request.dims or {}),
+        dict(request.values or {}),
+        request.batch if train is None else part_of_batch(train, request.batch),
+        request.lenient,
+        train is not None and train.update,
+        refusing_huge_weights(request.target),
+    )
+
+
 def read_model(request: Request, context: AbeleContext) -> Program:
     """The program of a request's model, before any pass."""
-    train = request.train
-    program = read_program(
-        request.model,
-        context,
-        dict(request.dims or {}),
-        refusing_huge_weights(request.target),
-        values=request.values,
-        batch=request.batch if train is None else part_of_batch(train, request.batch),
-        lenient=request.lenient,
-        training=train is not None and train.update,
-    )
+    front_end = found_front_end(request.model)
+    program = read_program(request.model, front_end, reading_of(request, context))
     keep_states(program.module, request.keep or {}, program.path)
     return program
 

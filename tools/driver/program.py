@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
 
-from numpy.typing import ArrayLike
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
@@ -20,26 +18,18 @@ from ...dialects.partition import PartitionTensor
 from ...dialects.tensor_limits import check_tensor_limits
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
-from ...ir.context import AbeleContext
 from ...ir.level import Level
 from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError, naming_memory_errors
-from ...ir.text import read_module
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 from ...ir.xdsl.walk import operations
 from ...passes.plans.planned import TARGET
-from ..importers.huge_weights import WeightCheck
+from ..importers.front_end import FrontEnd, Reading
+from ..importers.front_ends import Model, refuse_options
 from .arrays import Tensor
 from .signature import Signature
-
-if TYPE_CHECKING:
-    import onnx
-
-
-Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"
-"""Models that can be compiled: the path of an .onnx or .mlir file, or a model in memory."""
 
 
 @dataclass(frozen=True)
@@ -51,61 +41,13 @@ class Program:
     path: str
 
 
-def read_program(
-    model: Model,
-    context: AbeleContext,
-    dims: dict[str, int] | None = None,
-    check: WeightCheck | None = None,
-    *,
-    values: Mapping[str, ArrayLike] | None = None,
-    batch: int | None = None,
-    lenient: bool = False,
-    training: bool = False,
-) -> Program:
-    """Read the program of a file or a model. dims: sizes of an ONNX model's free dimensions.
-
-    values, batch, training: of an ONNX model, as for import_onnx. check: rejects an ONNX model's
-    weights before they are read. lenient: read an ONNX model that breaks rules of ONNX.
-    Raises InputError, and DoesNotFit if check does.
-    """
-    if not isinstance(model, str | os.PathLike):
-        module = _imported(model, context, dims, values, batch, check, lenient, training)
-        return Program(module, NN, "<model>")
-    path = os.fspath(model)
-    if path.endswith(".mlir"):
-        if dims:
-            raise InputError(f"{path}: dimensions given ({', '.join(dims)}); .mlir has sizes")
-        if values:
-            raise InputError(f"{path}: values given ({', '.join(values)}); need an .onnx model")
-        if batch is not None:
-            raise InputError(f"{path}: --batch {batch} is given; need an .onnx model")
-        module = read_module(path, context)
-        return Program(module, verified_level(module, path), path)
-    if path.endswith(".onnx"):
-        if os.path.isfile(path) and not os.path.getsize(path):
-            raise InputError(f"{path}: empty; need an ONNX model")
-        module = _imported(path, context, dims, values, batch, check, lenient, training)
-        return Program(module, NN, path)
-    raise InputError(f"{path}: unknown kind of file; need .onnx, .mlir or .abele")
-
-
-def _imported(
-    model: str | onnx.ModelProto,
-    context: AbeleContext,
-    dims: dict[str, int] | None,
-    values: Mapping[str, ArrayLike] | None,
-    batch: int | None,
-    check: WeightCheck | None,
-    lenient: bool,
-    training: bool,
-) -> ModuleOp:
-    # Compiled programs and .mlir files run where onnx is not installed.
-    from ..importers import import_onnx  # noqa: PLC0415
-
-    with naming_memory_errors(f"reading {model if isinstance(model, str) else 'the model'}"):
-        return import_onnx(
-            model, context, dims, values, check, batch=batch, lenient=lenient, training=training
-        )
+def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> Program:
+    """Read the program of a model. Raises InputError, and what the reading's check raises."""
+    refuse_options(front_end, reading)
+    in_memory = not isinstance(model, str | os.PathLike)
+    with naming_memory_errors(f"reading {'the model' if in_memory else reading.place}"):
+        module = front_end.read(model, reading)
+    return Program(module, verified_level(module, reading.place), reading.place)
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:

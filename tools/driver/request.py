@@ -20,6 +20,8 @@ from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_tar
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.turns import COMPILING
+from ..importers.front_end import FrontEnd
+from ..importers.front_ends import FRONT_ENDS, Model, front_end_of, listed, suffixes
 from .argument_kinds import (
     ARRAYS,
     COUNT,
@@ -41,19 +43,21 @@ from .arrays import Tensor
 from .executable import Executable
 from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
+from .files import PROGRAM_FILE
 from .on_step import OnStep
 from .runs_between import RUNS
 
 if TYPE_CHECKING:
     from ...passes.train import Train
     from .beside import Held, held_by
-    from .program import Model, Program
+    from .program import Program
 else:
     held_by = deferred(".beside", "held_by", __package__)
 
 MODEL = Kind(
-    lambda value: PATH.accepts(value) or hasattr(value, "SerializeToString"),
-    "the path of an .onnx, .mlir or .abele file, or an onnx.ModelProto",
+    lambda value: PATH.accepts(value) or front_end_of(value) is not None,
+    f"the path of an {listed((*suffixes(FRONT_ENDS), PROGRAM_FILE))} file, or "
+    + listed(each.in_memory for each in FRONT_ENDS if each.in_memory),
 )
 
 PROGRAMS = Kind(
@@ -224,7 +228,11 @@ class Request:
     def check(self, what: str) -> None:
         """Raise InputError for a value of a wrong kind. what: the function, for the message."""
         kinds = {name: each.kind for name, each in OPTIONS.items()}
+        model = kinds.pop("model")
         check_arguments(what, kinds, vars(self))
+        # An extension may know further kinds of models.
+        _ = self.extensions
+        check_arguments(what, {"model": model}, vars(self))
 
     def with_values(self, more: Mapping[str, ArrayLike]) -> Request:
         """The request with values of further inputs."""
@@ -252,6 +260,16 @@ class Request:
 
 OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Request)}
 """What is known of each field, by name."""
+
+
+def found_front_end(model: Model) -> FrontEnd:
+    """What reads a model that is not compiled yet. Raises InputError if nothing does."""
+    found = front_end_of(model)
+    if found is None:
+        path = os.fspath(model) if isinstance(model, str | os.PathLike) else IN_MEMORY
+        known = listed((*suffixes(), PROGRAM_FILE))
+        raise InputError(f"{path}: unknown kind of file; need {known}")
+    return found
 
 
 def is_given(value: object) -> bool:

@@ -23,7 +23,7 @@ from .runs_between import RUNS
 
 if TYPE_CHECKING:
     from ...backends.target import Target
-    from .program import Model
+    from ..importers.front_ends import Model
 
 
 KINDS: Mapping[str, Kind] = {

@@ -27,6 +27,7 @@ from ..driver.extensions.load import load_extensions
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
+from ..importers.front_ends import front_end_at
 from .syntax.colour import message_for
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ class ErrorContext:
 
 
 def text_in(model: str) -> str:
-    """The path of a model that is text or a program file; "" for a model that an importer reads."""
-    return model if model.endswith((".mlir", PROGRAM_FILE)) else ""
+    """The path of a model that is text or a program file; "" for one that an importer reads."""
+    front_end = front_end_at(model)
+    is_text = front_end is not None and front_end.is_text
+    return model if is_text or model.endswith(PROGRAM_FILE) else ""
 
 
 @contextmanager

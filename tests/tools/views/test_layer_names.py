@@ -2,7 +2,8 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from abele.tools.views.layer_names import layer_name, telling_names
+from abele.tools.importers.onnx.layer_names import telling_names
+from abele.tools.views.layer_names import layer_name
 
 
 def model(*nodes: onnx.NodeProto, weights: tuple[str, ...] = ()) -> onnx.ModelProto:

@@ -24,19 +24,19 @@ from ....backends.target import Target, resolve_target
 from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.limits import LIMITS
-from ...importers.external_files import external_files, file_inside
+from ...importers.files_beside import file_inside
 from ..argument_kinds import SWITCH
 from ..extensions.points import extension_points
-from ..request import IN_MEMORY, OPTIONS, Request
+from ..request import IN_MEMORY, OPTIONS, Request, found_front_end
 from .model_digest import DIGITS, model_digest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ....passes.train import Train
+    from ...importers.front_ends import Model
     from ..beside import Held, as_text
     from ..extensions.loaded import Extensions
-    from ..program import Model
 else:
     as_text = deferred("..beside", "as_text", __package__)
 
@@ -113,19 +113,19 @@ def key_of(parts: Parts) -> str:
 
 def _model(model: Model) -> tuple[str, str]:
     """The name and the digest of a model. Messages and locations contain the name of its file."""
+    front_end = found_front_end(model)
     if isinstance(model, str | os.PathLike):
         path = Path(os.fspath(model))
         digest, names_files = model_digest(_regular(path))
         found = [digest]
-        if path.suffix == ".onnx" and names_files:
-            names = external_files(path.read_bytes())
+        if front_end.files is not None and names_files:
+            names = front_end.files(path)
             files = [file_inside(path.parent, name, path.name) for name in names]
             found += [f"{n} {_file(each)}" for n, each in zip(names, files, strict=True)]
         return path.name, ", ".join(found)
-    data = model.SerializeToString(deterministic=True)
-    if external_files(data):
-        raise ValueError("a model in memory has no folder for external data")
-    return IN_MEMORY, _digest(data)
+    if front_end.serialized is None:
+        raise ValueError(f"no bytes stand for {front_end.in_memory}")
+    return IN_MEMORY, _digest(front_end.serialized(model))
 
 
 def _regular(path: Path) -> Path:

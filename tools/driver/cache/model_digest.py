@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TypeAlias
 
-from ...importers.external_files import LOCATION
+from ...importers.front_ends import FRONT_ENDS, front_end_at, suffixes
 
 PIECE = 1 << 23
 """Bytes of a model that are read at once: few pieces, because each waits for Python's lock."""
@@ -25,8 +25,8 @@ DIGITS = 32
 LIMIT = "ABELE_CACHE_BYTES"
 """The environment variable that sets how many bytes the programs may have; 0 for no cache."""
 
-KINDS = (".onnx", ".mlir")
-"""How the names of models end."""
+KINDS = suffixes(FRONT_ENDS)
+"""How the names of models end that a command can name before extensions are loaded."""
 
 COMMANDS = ("compile", "graph", "memory", "run", "scan", "train")
 """The commands that look for a program in the cache."""
@@ -35,7 +35,7 @@ UNCACHED = ("--no-cache", "--dump-ir", "--list-ops", "--help")
 """Options of commands that do not."""
 
 Found: TypeAlias = "tuple[str, bool]"
-"""A digest, and whether the file may name files of external data."""
+"""A digest, and whether the file may name others, such as those of weights."""
 
 _begun: dict[tuple[object, ...], Future[Found]] = {}
 
@@ -75,7 +75,7 @@ def begin(path: Path) -> None:
 
 
 def model_digest(path: Path) -> Found:
-    """The digest of a file, and whether it may name files of external data. Raises OSError.
+    """The digest of a file, and whether it may name others. Raises OSError.
 
     A digest that has been begun counts once, and only if the file has not changed since.
     """
@@ -90,15 +90,18 @@ def _state(path: Path) -> tuple[object, ...]:
 
 
 def _digest(path: Path) -> Found:
-    found, names_files = sha256(), False
+    front_end = front_end_at(str(path))
+    marker = b"" if front_end is None else front_end.marker
+    may_name = front_end is not None and front_end.files is not None
+    found, names_files = sha256(), may_name and not marker
     piece, kept = bytearray(min(PIECE, max(1, os.stat(path).st_size))), b""
     with open(path, "rb", buffering=0) as stream:
         while size := stream.readinto(piece):
             some = memoryview(piece)[:size]
             found.update(some)
-            if not names_files:
+            if may_name and not names_files:
                 # The word may begin in one piece and end in the next.
-                names_files = piece.find(LOCATION, 0, size) >= 0
-                names_files = names_files or LOCATION in kept + bytes(some[: len(LOCATION)])
-                kept = bytes(some[-len(LOCATION) :])
+                names_files = piece.find(marker, 0, size) >= 0
+                names_files = names_files or marker in kept + bytes(some[: len(marker)])
+                kept = bytes(some[-len(marker) :])
     return found.hexdigest()[:DIGITS], names_files

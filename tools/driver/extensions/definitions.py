@@ -14,12 +14,13 @@ from ....backends.target import Target
 from ....ir.rules import PythonRule, library
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
+from ...importers.front_end import FrontEnd
 from .extension import Extension, OnnxOperator
 
 SOUGHT = (
     "subclasses of ModulePass with a name and of Fabric with a kind, values of Dialect, "
-    "ScalarFunction, Method, Target and Extension, and functions with @rewrite, @onnx_operator, "
-    "@guard, @function and @op_class"
+    "ScalarFunction, Method, Target, FrontEnd and Extension, and functions with @rewrite, "
+    "@onnx_operator, @guard, @function and @op_class"
 )
 """The definitions that abele looks for in a module."""
 
@@ -46,6 +47,7 @@ def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
         [value for value in here if isinstance(value, PythonRule)],
         [c for c in classes if issubclass(c, Fabric) and vars(c).get("kind")],
         [value for value in here if isinstance(value, Method)],
+        [value for value in here if isinstance(value, FrontEnd)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ....backends.target import Target
     from ....ir.rules import PythonRule
     from ....ir.upstream import ModulePass
+    from ...importers.front_end import FrontEnd
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,7 @@ class Extension:
     rules: Sequence[PythonRule] = ()
     fabrics: Sequence[type[Fabric]] = ()
     methods: Sequence[Method] = ()
+    front_ends: Sequence[FrontEnd] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """The definitions of both, each of them once."""
@@ -75,6 +77,7 @@ class Extension:
             _once(*self.rules, *other.rules),
             _once(*self.fabrics, *other.fabrics),
             _once(*self.methods, *other.methods),
+            _once(*self.front_ends, *other.front_ends),
         )
 
 

@@ -8,6 +8,8 @@ from ....backends.fabrics.table import register_fabric
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
 from ....ir.support.user_entries import remove_entries
+from ...importers.front_ends import register_front_end
+from ..files import PROGRAM_FILE
 from .checks import check_operations, check_pass
 from .extension import Extension
 from .part import Part
@@ -57,6 +59,8 @@ def _register(extension: Extension, owner: str) -> None:
         register_target(target, owner)
     for each in extension.passes:
         check_pass(each, owner)
+    for front_end in extension.front_ends:
+        register_front_end(front_end, owner, (PROGRAM_FILE,))
     if extension.operators:
         # Programs that are not .onnx files run where onnx is not installed.
         from ...importers.onnx.reader import register_operator  # noqa: PLC0415

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,9 @@ from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
 from ....ir.upstream import ModuleOp, VerifyException
 from ..errors import UnsupportedError
+from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
+from ..uses import Use, Used, gathered
 from .batching import Batch, Shapes
 from .binding import Sizes, bound_value
 from .declared import Declared
@@ -67,7 +69,7 @@ from .overrides import optional_tensors
 from .reversal import REVERSALS
 from .tensors import Array, tensor_element
 from .users_operator import users_results
-from .uses import Tolerant, Use, check_operators, every_node, inferred_types, reason_of
+from .uses import Tolerant, check_operators, every_node, inferred_types, reason_of
 from .valid import check_node, check_valid
 from .weights import check_weights
 
@@ -179,32 +181,35 @@ def import_onnx(
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
     """
-    in_memory = isinstance(model, onnx.ModelProto)
-    file = ModelFile(model, {}) if in_memory else read_model_file(Path(model))
-    place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
-    request = _Request(context, dims or {}, values or {}, place, folder, check, lenient, training)
-    if batch is None:
-        return _import(file, request)
+    place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
+    more = {} if check is None else {"check": check}
+    return read_onnx(
+        model,
+        Reading(context, place, dims or {}, values or {}, batch, lenient, training, **more),
+    )
+
+
+def read_onnx(model: Model, reading: Reading) -> ModuleOp:
+    """The module of an ONNX model, as for import_onnx."""
+    file, folder = _file_of(model)
+    if reading.batch is None:
+        return _import(file, folder, reading)
     shapes = Shapes()
-    trial = replace(request, context=AbeleContext())
-    _import(file, trial, lambda graph, sizes: _record(graph, sizes, shapes))
-    # The types that the file declares have its own number of samples.
-    again = replace(request, check=None, lenient=True)
-    return _import(file, again, lambda graph, sizes: _rebatch(graph, sizes, batch, shapes))
+    trial = replace(reading, context=AbeleContext())
+    _import(file, folder, trial, lambda graph, sizes: _record(graph, sizes, shapes))
+    # Types that the file declares hold its own number of samples.
+    again, count = replace(reading, check=weigh_nothing, lenient=True), reading.batch
+    return _import(file, folder, again, lambda graph, sizes: _rebatch(graph, sizes, count, shapes))
 
 
-@dataclass(frozen=True)
-class _Request:
-    """A model to import, with options: as for import_onnx. place: the model's name in messages."""
-
-    context: AbeleContext
-    dims: Mapping[str, int]
-    values: Mapping[str, ArrayLike]
-    place: str
-    folder: Path | None
-    check: WeightCheck | None
-    lenient: bool
-    training: bool = False
+def _file_of(model: Model) -> tuple[ModelFile, Path | None]:
+    """A model that was read, and the folder of its external data. Raises InputError."""
+    if isinstance(model, onnx.ModelProto):
+        return ModelFile(model, {}), None
+    path = Path(model)
+    if path.is_file() and not path.stat().st_size:
+        raise InputError(f"{path}: empty; need an ONNX model")
+    return read_model_file(path), path.parent
 
 
 Prepare = Callable[[Graph, Sizes], None]
@@ -223,13 +228,15 @@ def _rebatch(graph: Graph, sizes: Sizes, count: int, shapes: Shapes) -> None:
     graph.batch = Batch(old, count, shapes) if old != count else None
 
 
-def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) -> ModuleOp:
-    context, place, folder = request.context, request.place, request.folder
-    model, lenient = file.model, request.lenient
+def _import(
+    file: ModelFile, folder: Path | None, reading: Reading, prepare: Prepare | None = None
+) -> ModuleOp:
+    context, place = reading.context, reading.place
+    model, lenient = file.model, reading.lenient
     check_names(model, place)
     main = Block()
     graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
-    graph.training = request.training
+    graph.training = reading.training
     proto = model.graph
     if not proto.output:
         raise graph.bad("the model's graph has no outputs; is it an ONNX model?")
@@ -244,15 +251,15 @@ def _import(file: ModelFile, request: _Request, prepare: Prepare | None = None) 
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
-    values = _given_values(proto, request.values, place)
-    given = _sizes(proto, request.dims, values, place)
+    values = _given_values(proto, reading.values, place)
+    given = _sizes(proto, reading.dims, values, place)
     if prepare is not None:
         prepare(graph, given)
     given.check()
     declared = Declared(declarations, given.symbols)
     inputs = _read_values(file, graph, given, values, declared)
-    if request.check is not None:
-        check_weights(file, folder, place, request.check)
+    if reading.check is not weigh_nothing:
+        check_weights(file, folder, place, reading.check)
     for node in nodes:
         _import_node(node, declared)
     pairs = [pair for each in proto.output for pair in _outputs(graph, each, declared)]
@@ -295,16 +302,19 @@ def model_uses(
     dims: Mapping[str, int] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[list[Use], str]:
-    """The operators of an ONNX model, and the reason why not every node could be checked; or "".
+    """The operators of an ONNX model, as for uses_of. The parameters are as for import_onnx."""
+    place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
+    return uses_of(model, Reading(context, place, dims or {}, values or {}))
 
-    model, context, dims, values: as for import_onnx. Each node is imported, as far as the types of
-    its operands are known. If sizes of inputs are unknown, operators are checked by name only.
-    Raises InputError for a damaged model.
+
+def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
+    """The operators of an ONNX model, and why not every node could be checked; "" if all were.
+
+    Each node is imported, as far as the types of what it reads are known. If sizes of inputs are
+    unknown, operators are checked by name only. Raises InputError for a damaged model.
     """
-    in_memory = isinstance(model, onnx.ModelProto)
-    file = ModelFile(model, {}) if in_memory else read_model_file(Path(model))
-    proto = file.model
-    place, folder = ("<model>", None) if in_memory else (str(model), Path(model).parent)
+    file, folder = _file_of(model)
+    proto, context, place = file.model, reading.context, reading.place
     check_names(proto, place)
     main = Block()
     graph = Graph(context, place, folder, _opsets(proto, place), body=main, main=main)
@@ -316,8 +326,8 @@ def model_uses(
     reasons = {id(node): why for node in every if (why := _refusal(node))}
     problem = ""
     try:
-        given = _given_values(proto.graph, values or {}, place)
-        sizes = _sizes(proto.graph, dims or {}, given, place)
+        given = _given_values(proto.graph, reading.values, place)
+        sizes = _sizes(proto.graph, reading.dims, given, place)
         sizes.check()
         declared = Declared((), sizes.symbols)
         _read_values(file, graph, sizes, given, declared)
@@ -328,15 +338,15 @@ def model_uses(
         trial = Tolerant(lambda node: _check_and_import(node, declared), types, _stand_in)
         trial.go_on(nodes, reasons)
         reasons |= trial.reasons
-    uses: dict[tuple[str, str], Use] = {}
-    for node in every:
-        use = uses.setdefault(
-            (node.domain, node.operator), Use(node.domain, node.operator, node.opset, _how(node))
-        )
-        use.nodes.append(node.name)
-        if id(node) in reasons:
-            use.reasons[reasons[id(node)]] += 1
-    return [uses[key] for key in sorted(uses)], problem
+    nodes_used = (
+        Used(_title(node), _how(node), node.name, reasons.get(id(node), "")) for node in every
+    )
+    return gathered(nodes_used), problem
+
+
+def _title(node: Node) -> str:
+    """What tables call the operator of a node."""
+    return node.operator if node.domain == "ai.onnx" else f"{node.domain}.{node.operator}"
 
 
 def _refusal(node: Node) -> str:

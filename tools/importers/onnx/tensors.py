@@ -19,7 +19,7 @@ from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import bit_width
 from ..errors import UnsupportedError
-from ..external_files import file_inside
+from ..files_beside import file_inside
 
 MAP_ABOVE_BYTES = 1 << 20
 """External data larger than this is mapped into memory instead of read."""

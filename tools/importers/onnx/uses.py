@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,37 +11,13 @@ from onnx.shape_inference import InferenceError
 
 from ....ir.support.errors import InputError
 from ..errors import UnsupportedError
+from ..uses import several_refused
 from .functions import graphs_in, identity
 from .node import Graph, Node, shape_of
 from .valid import light_copy
 
-LISTED = 12
-"""The most operators that a message lists."""
-
 Check = Callable[[Node], None]
 """Raises UnsupportedError for a node whose operator has no importer."""
-
-
-@dataclass
-class Use:
-    """The uses of one operator in a model.
-
-    nodes: their names; nodes in functions and in nested graphs count once. how: the source of the
-    operator's meaning. reasons: the reasons why nodes cannot be imported, with the number of nodes.
-    """
-
-    domain: str
-    operator: str
-    opset: int
-    how: str
-    nodes: list[str] = field(default_factory=list[str])
-    reasons: Counter[str] = field(default_factory=Counter[str])
-
-    @property
-    def supported(self) -> str:
-        """Whether nodes can be imported: "yes", "no", or the number that can."""
-        refused, every = self.reasons.total(), len(self.nodes)
-        return "yes" if not refused else "no" if refused == every else f"{every - refused}"
 
 
 def check_operators(nodes: Sequence[Node], check: Check) -> None:
@@ -55,26 +30,13 @@ def check_operators(nodes: Sequence[Node], check: Check) -> None:
     first = next(_refused(nodes, check), None)
     if first is None:
         return
-    count: Counter[tuple[str, str]] = Counter()
-    example: dict[tuple[str, str], Node] = {}
-    for node, _ in _refused(every_node(nodes), check):
-        count[node.domain, node.operator] += 1
-        example.setdefault((node.domain, node.operator), node)
-    if len(count) == 1:
-        raise first[1]
-    shown = [_in_words(example[key], number) for key, number in count.most_common(LISTED)]
-    if len(count) > LISTED:
-        shown.append(f"and {len(count) - LISTED} others")
-    raise UnsupportedError(
-        f"{first[0].graph.place}: {len(count)} operators are not supported: {', '.join(shown)}; "
-        "--list-ops shows all operators; --load a .py with @onnx_operator to add one"
-    )
+    refused = [(_in_words(node), node.name) for node, _ in _refused(every_node(nodes), check)]
+    advice = "--list-ops shows all operators; --load a .py with @onnx_operator to add one"
+    raise several_refused(first[0].graph.place, refused, advice) or first[1]
 
 
-def _in_words(node: Node, count: int) -> str:
-    domain = "" if node.domain == "ai.onnx" else f" of domain {node.domain}"
-    nodes = f"node {node.name!r}" if count == 1 else f"{count} nodes, the first is {node.name!r}"
-    return f"{node.operator}{domain} ({nodes})"
+def _in_words(node: Node) -> str:
+    return node.operator + ("" if node.domain == "ai.onnx" else f" of domain {node.domain}")
 
 
 def _refused(nodes: Iterable[Node], check: Check) -> Iterator[tuple[Node, UnsupportedError]]:

@@ -185,7 +185,7 @@ def plan_model(request: Request, program: Program | None = None) -> PlannedModel
     passes, on_step = request.passes, request.on_step
     extensions, context = request.extensions, request.extensions.context()
     on_step("read")
-    names = names_in(request.model) if program is None else {}
+    names = names_in(request.model)
     program = program or read_model(request, context)
     if program.level != NN:
         raise InputError(f"{program.path}: planned already, at {program.level}; need the model")

@@ -93,5 +93,5 @@ class NotebookReport:
 
 def notebook_report(exe: Executable) -> NotebookReport:
     """The report of a compiled program. Raises InputError as `collect` does."""
-    names = names_in(exe.path) if os.path.isfile(exe.path) else {}
+    names = names_in(exe.path) if os.path.isfile(exe.path) else dict[str, str]()
     return NotebookReport(exe, collect(exe, names))

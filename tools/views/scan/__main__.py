@@ -12,7 +12,7 @@ from ....ir.support.suggestions import suggestion
 from ...driver.compile import compile_model
 from ...driver.files import check_files
 from ...importers.light_networks import light_names, seeded
-from ..layer_names import telling_names
+from ..layer_names import names_in
 from ..script import run_script
 from .bound import least_edge
 from .compiled import graph_of_program, subject_of
@@ -62,7 +62,7 @@ def draw_networks(
     for name, path in zip(names, paths, strict=True):
         model = seeded(name)
         exe = compile_model(model, target)
-        graph = graph_of_program(exe, telling_names(model))
+        graph = graph_of_program(exe, names_in(model))
         found = scan(laid_out(graph, subject_of(exe, TITLES[name]), size), color, size)
         write_picture(found.image, path, quality)
         measures = found.laid.measures

@@ -6,7 +6,7 @@ from onnx import TensorProto, helper, parser
 
 from abele.ir.context import AbeleContext
 from abele.tools.importers import UnsupportedError, import_onnx, model_uses
-from abele.tools.importers.onnx.uses import Use
+from abele.tools.importers.uses import Use
 
 
 def model(nodes: Sequence[onnx.NodeProto], size: int | str = 3) -> onnx.ModelProto:
@@ -73,7 +73,7 @@ def test_each_operator_says_where_its_meaning_comes_from():
     )
     found = uses(proto)
     assert {name: (use.how, len(use.nodes)) for name, use in found.items()} == {
-        "Twice": ("a function of the model", 1),
+        "own.Twice": ("a function of the model", 1),
         "Relu": ("abele", 2),
         "Odd": ("", 1),
         "Add": ("abele", 1),
@@ -113,7 +113,7 @@ def test_operators_of_graphs_in_nodes_are_listed():
 
 def test_a_model_with_unknown_sizes_is_checked_by_name():
     found, problem = model_uses(model(MANY, "N"), AbeleContext())
-    assert [use.operator for use in found if use.reasons] == ["Odd", "Strange"]
+    assert [use.operator for use in found if use.reasons] == ["Odd", "own.Strange"]
     assert problem.endswith("input 'x': dimension 'N' has no size; add --dim N=1")
     _, nothing = model_uses(model(MANY, "N"), AbeleContext(), {"N": 3})
     assert nothing == ""

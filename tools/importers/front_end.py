@@ -1,0 +1,109 @@
+"""A front end: what reads the models of one kind, and what abele asks about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike
+
+    from ...ir.context import AbeleContext
+    from ...ir.upstream import ModuleOp
+    from .huge_weights import WeightCheck
+    from .uses import Use
+
+    OptionalInputs = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+
+
+def weigh_nothing(weights: Mapping[str, int]) -> None:
+    """Accept weights of any size."""
+
+
+def _refused(message: str) -> Mapping[str, str]:
+    return {"refused": message}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a model is read.
+
+    context: for its operations and blobs. place: the model's name in messages. dims: sizes of free
+    dimensions, by name or by "INPUT:AXIS". values: inputs that are known now. batch: the number of
+    samples. lenient: also read a model that breaks rules of its kind. training: whether the program
+    is to be trained, so that what only acts in training acts. check: called with the sizes of all
+    weights in bytes, by name, before any is read; it raises DoesNotFit.
+    """
+
+    context: AbeleContext
+    place: str
+    dims: Mapping[str, int] = field(
+        default_factory=dict[str, int],
+        metadata=_refused("dimensions given ({given}); {suffix} has sizes"),
+    )
+    values: Mapping[str, ArrayLike] = field(
+        default_factory=dict[str, "ArrayLike"],
+        metadata=_refused("values given ({given}); need {kinds}"),
+    )
+    batch: int | None = field(
+        default=None, metadata=_refused("--batch {given} is given; need {kinds}")
+    )
+    lenient: bool = False
+    training: bool = False
+    check: WeightCheck = weigh_nothing
+
+
+REFUSED: Mapping[str, str] = {
+    each.name: each.metadata["refused"] for each in fields(Reading) if each.metadata
+}
+"""What is said of a field of Reading that a front end does not understand.
+
+{given}: its value. {suffix}: of the model's file. {kinds}: the models for which it is understood.
+"""
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """What reads the models of one kind.
+
+    name: of the kind, such as "ONNX". suffixes: how the names of its files end. read: returns the
+    module of a path or of a model in memory, of nn or of a dialect that passes lower; it raises
+    InputError. understands: the fields of Reading that it reads, among those of REFUSED; abele
+    refuses the others. is_text: whether errors of passes are to blame on the file, because it can
+    hold any program.
+
+    takes: whether an object is a model in memory of this kind. in_memory: what such an object is
+    called. serialized: the bytes of one, which stand for it in the key of the cache.
+
+    files: the names of the files that a model's file names, such as those of weights. They must lie
+    below its folder, and are part of the key. marker: bytes that are in each file that names
+    others, so that no other file is read for them; b"" if there are no such bytes.
+
+    optional_inputs: the shapes and element types of the inputs that have a value in the model,
+    which `values` may replace. layer_names: names that say more than the nodes' own, by node, for
+    tables and pictures. uses: the operators of a model, and which of them cannot be read; and why
+    not every node could be checked, "" if all were.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    read: Callable[[Any, Reading], ModuleOp]
+    understands: frozenset[str] = frozenset()
+    is_text: bool = False
+    takes: Callable[[object], bool] | None = None
+    in_memory: str = ""
+    serialized: Callable[[Any], bytes] | None = None
+    files: Callable[[Path], Sequence[str]] | None = None
+    marker: bytes = b""
+    optional_inputs: Callable[[Any], OptionalInputs] | None = None
+    layer_names: Callable[[Any], Mapping[str, str]] | None = None
+    uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a field of Reading that is unknown."""
+        unknown = self.understands - REFUSED.keys()
+        if unknown:
+            raise ValueError(f"front end {self.name}: understands {min(unknown)!r}")
