@@ -7,7 +7,7 @@ import pytest
 from documents import blocks_of, reading
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial"
-CHAPTERS = sorted(TUTORIAL.glob("[0-9]*.md"))
+CHAPTERS = sorted(TUTORIAL.glob("[0-9]*.md"), key=lambda path: int(path.stem.partition("-")[0]))
 CONVERSION = TUTORIAL.parents[1] / "passes" / "rules" / "tile_to_exchange.rw"
 
 

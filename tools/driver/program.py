@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
@@ -26,6 +27,7 @@ from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
 from ...ir.xdsl.walk import operations
 from ...passes.plans.planned import TARGET
+from ..importers.files_beside import file_inside
 from ..importers.front_end import FrontEnd, Reading
 from ..importers.front_ends import Model, refuse_options
 from .arrays import Tensor
@@ -45,6 +47,11 @@ def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> Program
     """Read the program of a model. Raises InputError, and what the reading's check raises."""
     refuse_options(front_end, reading)
     in_memory = not isinstance(model, str | os.PathLike)
+    # With a marker, looking for the names may mean to read the model twice.
+    if not in_memory and front_end.files is not None and not front_end.marker:
+        path = Path(model)
+        for name in front_end.files(path):
+            _ = file_inside(path.parent, name, str(path))
     with naming_memory_errors(f"reading {'the model' if in_memory else reading.place}"):
         module = front_end.read(model, reading)
     return Program(module, verified_level(module, reading.place), reading.place)

@@ -80,7 +80,8 @@ class FrontEnd:
 
     files: the names of the files that a model's file names, such as those of weights. They must lie
     below its folder, and are part of the key. marker: bytes that are in each file that names
-    others, so that no other file is read for them; b"" if there are no such bytes.
+    others, so that no other file is read for them; `read` then checks where they lie itself. b"" if
+    there are no such bytes.
 
     optional_inputs: the shapes and element types of the inputs that have a value in the model,
     which `values` may replace. layer_names: names that say more than the nodes' own, by node, for
