@@ -1015,8 +1015,8 @@ def test_opt_imports_only_the_packages_that_its_passes_need(negate: Path):
     assert not found & {"rich.console", "onnx", "numba", "lark"}
     rooms = ("abele.passes.planner", "abele.passes.plans", "abele.ir.rules", "abele.backends.host")
     assert not [each for each in found if each.startswith(rooms)]
-    # 312 when every command was imported.
-    assert len([each for each in found if each.startswith("abele.")]) <= 145
+    # 312 when every command was imported. A target brings its parts, nine modules.
+    assert len([each for each in found if each.startswith("abele.")]) <= 155
 
 
 def test_a_warm_start_imports_no_compiler(
@@ -1040,14 +1040,13 @@ def test_a_warm_start_imports_no_compiler(
         "abele.passes.gradients.choices",
         "abele.tools.importers",
         "abele.tools.importers.errors",
-        "abele.tools.importers.files_beside",
         "abele.tools.importers.front_end",
         "abele.tools.importers.front_ends",
         "abele.tools.importers.onnx",
         "abele.tools.importers.onnx.front_end",
     }
     # 350 before such programs were kept ready to run. A target brings its parts, nine modules.
-    assert len(own) <= 124
+    assert len(own) <= 126
 
 
 def test_the_version_is_that_of_the_package():

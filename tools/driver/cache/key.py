@@ -24,7 +24,6 @@ from ....backends.target import Target, resolve_target
 from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.limits import LIMITS
-from ...importers.files_beside import file_inside
 from ..argument_kinds import SWITCH
 from ..extensions.points import extension_points
 from ..request import IN_MEMORY, OPTIONS, Request, found_front_end
@@ -34,10 +33,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from ....passes.train import Train
+    from ...importers.files_beside import file_inside
     from ...importers.front_ends import Model
     from ..beside import Held, as_text
     from ..extensions.loaded import Extensions
 else:
+    file_inside = deferred("...importers.files_beside", "file_inside", __package__)
     as_text = deferred("..beside", "as_text", __package__)
 
 ROOT = Path(__file__).parents[3]
