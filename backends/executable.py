@@ -40,6 +40,7 @@ from numpy.typing import NDArray
 from ..ir.blob import Blob, BlobStore
 from ..ir.support.deferred import deferred
 from ..ir.support.errors import InputError
+from ..ir.support.file_format import FileFormat
 from ..ir.support.sealed_file import open_regular
 from ..ir.support.whole_file import whole_file
 from .target import Target
@@ -58,8 +59,17 @@ else:
     parse_module = deferred("..ir.text", "parse_module", __package__)
     print_module = deferred("..ir.text", "print_module", __package__)
 
-FORMAT = "abele program"
-VERSION = 2
+PROGRAM = FileFormat(
+    "abele program",
+    2,
+    "compile the model again with abele compile",
+    gone=("abele from before 24 November 2026",),
+)
+"""What meta.json says of itself. Its version is that of the texts in the file too.
+
+Version 2 has other operations at the exchange level.
+"""
+
 MACHINE = "exchange"
 """The level that every file has: the one that the machine runs."""
 
@@ -146,8 +156,8 @@ def save(
     inputs = [op for op in module.walk() if isinstance(op, InputOp)]
     outputs = [op for op in module.walk() if isinstance(op, OutputOp)]
     meta = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": PROGRAM.name,
+        "version": PROGRAM.version,
         "target": target.to_toml(),
         "inputs": [_tensor(op) for op in inputs],
         "outputs": [_tensor(op) for op in outputs],
@@ -250,7 +260,7 @@ def digest_of(path: Path) -> str:
 
 
 def _refused(path: str, what: str) -> InputError:
-    return InputError(f"{path}: {what}; compile the model again with abele compile")
+    return InputError(f"{path}: {what}; {PROGRAM.renew}")
 
 
 class _Reader:
@@ -314,13 +324,11 @@ class _Reader:
             raise _refused(self.path, "no .abele file: it has no meta.json")
         text = archive.read(META)
         meta: object = json.loads(text)
-        if not isinstance(meta, dict) or meta.get("format") != FORMAT:
+        if not isinstance(meta, dict) or meta.get("format") != PROGRAM.name:
             raise _refused(self.path, "no .abele file: its meta.json is of something else")
-        if meta.get("version") != VERSION:
-            raise _refused(
-                self.path, f"format version {meta.get('version')!r}, this abele reads {VERSION}"
-            )
-        return cast(dict[str, Any], meta), _digest(text)
+        found = cast(dict[str, Any], meta)
+        PROGRAM.check(found.get("version"), self.path)
+        return found, _digest(text)
 
     def _text(
         self, archive: ZipFile, members: Mapping[str, ZipInfo], level: str, digest: str

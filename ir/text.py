@@ -20,6 +20,7 @@ from .support.errors import InputError
 from .support.limits import ALIAS_PARTS, NESTED_BRACKETS, short
 from .support.suggestions import suggestion
 from .support.whole_file import whole_file
+from .text_version import version_of, with_version
 from .upstream import (
     UNKNOWN_LOC,
     Context,
@@ -64,13 +65,15 @@ def parse_module(text: str | bytes, context: Context, path: str = "<text>") -> M
     """Parse the text of a module. Does not verify it.
 
     An operation without a location gets its place in the text. Raises InputError for any problem
-    with the text, including bytes that are not UTF-8. The message begins with "path:line:column: "
-    if the place is known.
+    with the text, including bytes that are not UTF-8, and a version that this abele does not read.
+    The message begins with "path:line:column: " if the place is known.
     """
     # Locations are text, and the name of a file may be bytes that are not.
     path = os.fsencode(path).decode("utf-8", "backslashreplace")
     if isinstance(text, bytes):
         text = _decode(text, path)
+    # A newer text may have anything below its version.
+    version_of(text, path)
     deep = too_deep(text, "([{<")
     if deep is not None:
         row, column = text.count("\n", 0, deep) + 1, deep - text.rfind("\n", 0, deep)
@@ -117,8 +120,8 @@ def write_module(
 ) -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
-    heading: comment lines for the top of the file. numbers: as print_module. Blobs are written
-    first. Each file is complete or absent.
+    heading: comment lines for the top of the file, above the version of its text. numbers: as
+    print_module. Blobs are written first. Each file is complete or absent.
     """
     target = Path(path)
     blobs = blobs_of(module)
@@ -126,7 +129,7 @@ def write_module(
         blobs.save(target.parent / BLOBS)
     with whole_file(target) as stream:
         stream.write(heading.encode())
-        stream.write(print_module(module, numbers=numbers).encode())
+        stream.write(with_version(print_module(module, numbers=numbers)).encode())
 
 
 def read_module(path: str | os.PathLike[str], context: AbeleContext) -> ModuleOp:

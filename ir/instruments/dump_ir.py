@@ -7,6 +7,7 @@ from ..pass_manager import Instrument
 from ..step import Step
 from ..support.whole_file import whole_file
 from ..text import BLOBS, blobs_of, print_module
+from ..text_version import with_version
 from ..upstream import ModuleOp
 from .record_ir import RecordIR
 
@@ -59,4 +60,4 @@ class DumpIR(Instrument):
             blobs.save(self.directory / BLOBS)
             self._saved.update(blob.digest for blob in blobs)
         with whole_file(self.directory / name) as stream:
-            stream.write(text.encode())
+            stream.write(with_version(text).encode())

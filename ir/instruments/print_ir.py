@@ -11,6 +11,7 @@ from ..pass_manager import Instrument
 from ..printer import module_text
 from ..step import Step
 from ..support.whole_file import whole_file
+from ..text_version import with_version
 from ..upstream import ModuleOp
 
 
@@ -76,7 +77,7 @@ def into_tree(folder: Path) -> Sink:
     def write(when: str, step: Step, text: str) -> None:
         name = f"{step.index}_{step.current.name}{suffixes[when]}.mlir"
         with whole_file(folder / "builtin_module_no-symbol-name" / name) as stream:
-            stream.write(text.encode())
+            stream.write(with_version(text).encode())
 
     return write
 

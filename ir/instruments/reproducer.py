@@ -13,6 +13,7 @@ from ..step import Step
 from ..support.errors import DoesNotFit, InputError
 from ..support.whole_file import check_folder
 from ..text import print_module, write_module
+from ..text_version import with_version
 from ..upstream import ModuleOp
 
 COMMAND = "abele-opt"
@@ -102,7 +103,8 @@ class Reproducer(Instrument):
             words = [COMMAND, str(named), "-p", pipeline_spec(step.rest), *self.arguments]
             command = shlex.join(words)
             heading = f"// {command}\n// {type(error).__name__}: {_first_line(error)}\n"
-            if not each.exists() or each.read_bytes() == (heading + print_module(module)).encode():
+            text = heading + with_version(print_module(module))
+            if not each.exists() or each.read_bytes() == text.encode():
                 write_module(module, each, heading)
                 return command
         raise AssertionError("numbers never end")

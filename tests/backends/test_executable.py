@@ -259,7 +259,21 @@ def test_wrong_members_are_named(file: Path, change: Callable[..., object], mess
 @pytest.mark.parametrize(
     ("key", "value", "message"),
     [
-        ("version", 1, "format version 1, this abele reads 2"),
+        (
+            "version",
+            1,
+            "version 1 of abele program, which abele from before 24 Nov.* reads;",
+        ),
+        (
+            "version",
+            3,
+            "version 3 of abele program is of a newer abele; .*; update abele, or ",
+        ),
+        ("version", None, "version None of abele program; need version 2"),
+        ("version", 2.0, "version 2.0 of abele program; need version 2"),
+        ("version", -2, "version -2 of abele program; need version 2"),
+        ("version", 10**3000, "version of 9,966 bits of abele program; need version 2"),
+        ("version", "x" * 10**6, r"version 'x{39}\.\.\. of abele program; need version 2$"),
         ("target", 'base = "mk9"', "target:1: base: 'mk9'"),
         ("inputs", [{"name": "x", "shape": ["a"], "dtype": "float32"}], "damaged"),
         ("inputs", [{"name": "x", "shape": [1], "dtype": "object"}], "damaged"),

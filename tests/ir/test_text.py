@@ -192,7 +192,7 @@ def test_a_written_module_is_read_back_with_its_blobs(tmp_path: Path):
     module = with_blobs()
     write_module(module, tmp_path / "new" / "net.mlir", "// heading\n")
     text = (tmp_path / "new" / "net.mlir").read_text()
-    assert text.startswith("// heading\nbuiltin.module {\n")
+    assert text.startswith("// heading\n// abele text, version 1\nbuiltin.module {\n")
     assert len(text) < 1000
     here = context()
     again = read_module(tmp_path / "new" / "net.mlir", here)

@@ -22,6 +22,7 @@ from ...ir.step import Step
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module
+from ...ir.text_version import with_version
 from ...ir.upstream import ModuleOp, ModulePass, VerifyException
 from ...ir.verify import verify
 from ..driver.extensions.loaded import Extensions
@@ -157,10 +158,13 @@ def _folders(options: Options) -> Generator[_Written]:
         yield _Written(options, dump, tree, reproducers, place)
 
 
-def text_of(results: Sequence[Optimised], style: Style) -> str:
-    """The modules as text, separated as in the input. A part that failed is empty."""
+def text_of(results: Sequence[Optimised], style: Style, saved: Callable[[str], str] = str) -> str:
+    """The modules as text, separated as in the input. A part that failed is empty.
+
+    saved: what makes each text into that of a file.
+    """
     texts = [
-        "" if each.module is None else style.text(each.module)
+        "" if each.module is None else saved(style.text(each.module))
         for each in results
         if each.module is not None or each.error is not None
     ]
@@ -175,7 +179,8 @@ def write_optimised(results: Sequence[Optimised], path: Path, style: Style) -> N
             if len(blobs):
                 blobs.save(path.parent / BLOBS)
         with whole_file(path) as stream:
-            stream.write(text_of(results, Style(style.generic, locations=True)).encode())
+            placed = Style(style.generic, locations=True)
+            stream.write(text_of(results, placed, with_version).encode())
     except OSError as error:
         raise InputError(f"{path}: cannot be written: {error.strerror}") from None
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ....ir.text_version import with_version
 from .case import Case, Damaged
 from .models import model_case
 from .programs import MODULE, any_program
@@ -214,7 +215,7 @@ BYTES = 0.03
 """How often bytes are damaged too, so that the text is not UTF-8."""
 
 LOCATED = 0.15
-"""How often a text has locations, which are most of its tokens."""
+"""How often a text is as files have it: with locations, which are most of its tokens."""
 
 EDIT_COUNTS = (1, 1, 1, 2, 3)
 
@@ -249,5 +250,6 @@ def damaged_text(random: np.random.Generator, level: str) -> Case:
     """A program of a level whose text is damaged."""
     files = any_program(level, random)
     located = random.random() < LOCATED
-    made = damage_text(files.text if located else files.program.text, random)
+    text = with_version(files.text) if located else files.program.text
+    made = damage_text(text, random)
     return model_case(MODULE, made, random, files.blobs, files.target, is_source=level == "nn")

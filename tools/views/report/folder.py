@@ -15,7 +15,7 @@ from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ..graph.parquet import needs_pyarrow, write_parquet
 from .collect import Report
 from .columns import DTYPES, Table, length, table
-from .schema import FORMAT, SCHEMA, VERSION, TableSchema
+from .schema import REPORT, SCHEMA, TableSchema
 
 KIND = "a report of abele"
 
@@ -78,8 +78,8 @@ def write_report(
 def facts_text(report: Report) -> str:
     """The text of report.json."""
     facts = {
-        "format": FORMAT,
-        "version": VERSION,
+        "format": REPORT.name,
+        "version": REPORT.version,
         "program": dict(report.program),
         "absent": dict(report.absent),
         "tables": {
@@ -185,11 +185,9 @@ def read_facts(folder: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InputError(f"{folder / FACTS}: not the facts of a report; write the report again")
     facts = cast(dict[str, Any], found)
-    if facts.get("format") != FORMAT or facts.get("version") != VERSION:
-        raise InputError(
-            f"{folder / FACTS}: version {facts.get('version')!r} of {facts.get('format')!r}; this "
-            f"abele reads version {VERSION} of {FORMAT!r}; write the report again"
-        )
+    if facts.get("format") != REPORT.name:
+        raise InputError(f"{folder / FACTS}: not the facts of a report; write the report again")
+    REPORT.check(facts.get("version"), str(folder / FACTS))
     if not all(isinstance(facts.get(name), dict) for name in ("program", "absent")):
         raise InputError(f"{folder / FACTS}: facts are missing; write the report again")
     return facts

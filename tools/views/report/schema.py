@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-FORMAT, VERSION = "abele report", 1
+from ....ir.support.file_format import FileFormat
+
+REPORT = FileFormat("abele report", 1, "write the report again")
 """The name and version of the format in report.json. The version grows when a column changes its
 meaning or goes.
 """

@@ -6,6 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -162,7 +163,8 @@ def test_an_entry_of_another_version_is_compiled_again(
 ):
     from abele.backends import executable
 
-    monkeypatch.setattr(executable, "VERSION", executable.VERSION + 1)
+    newer = replace(executable.PROGRAM, version=executable.PROGRAM.version + 1)
+    monkeypatch.setattr(executable, "PROGRAM", newer)
     compile_model("net.onnx", TARGET)
     monkeypatch.undo()
     monkeypatch.setenv("ABELE_CACHE", str(folder.parent))
