@@ -6,6 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from abele.backends.executable import PROGRAM
+from abele.ir.support.file_format import FileFormat
+from abele.ir.text_version import TEXT
+from abele.tools.views.report.schema import REPORT
+
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "public.md").read_text()
 ROW = re.compile(r"^\| `(abele[\w.]+)` \| (.+) \|$", re.MULTILINE)
@@ -51,6 +56,22 @@ def test_every_module_that_tools_exports_from_is_public():
     modules = {path.stem for path in (ROOT / "tools").glob("*.py")} - {"__init__", "cli"}
     assert modules == doors
     assert {f"abele.tools.{door}" for door in doors} <= set(COMPLETE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("program (`.abele`)", PROGRAM),
+        ("text of any level (`.mlir`)", TEXT),
+        ("report (`report.json`)", REPORT),
+    ],
+)
+def test_the_page_says_the_versions_of_files(kind: str, form: FileFormat):
+    (row,) = (line for line in PAGE.splitlines() if line.startswith(f"| {kind} |"))
+    written, read = (cell.strip() for cell in row.split("|")[-3:-1])
+    assert written == str(form.version)
+    oldest = "" if form.oldest == form.version else f"{form.oldest} to "
+    assert read == f"{oldest}{form.version}"
 
 
 @pytest.mark.parametrize("path", TEXTS, ids=lambda path: path.name)
