@@ -10,7 +10,8 @@ VERSION := $(shell $(PYTHON) $(ASK_VERSION))
 INSTALLED := $(VENV)/.installed-$(VERSION)
 PACKAGES := ir dialects backends passes tools
 
-.PHONY: demo test lint style types suite bench conformance fuzz forms scan reference docs install
+.PHONY: demo test lint style types suite bench conformance fuzz forms scan reference docs install \
+	release
 
 SECONDS ?= 300
 
@@ -81,6 +82,11 @@ scan: install
 reference: install
 	$(BIN)/python -m abele.tools.manual docs/reference
 	$(BIN)/python -m abele.tools.views.syntax.textmate editors
+
+# Whether this checkout can be released: its version and changes, sdist and wheel in dist/, and the
+# wheel in an empty environment of each Python that is found. Needs the network, for dependencies.
+release: install
+	$(BIN)/python -m abele.tools.release
 
 # All documentation as one searchable site, at http://127.0.0.1:8000.
 docs: install

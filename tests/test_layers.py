@@ -12,7 +12,8 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("ir", "dialects", "backends", "passes", "tools")
 TOOLS = (
-    *("manual", "extensions", "onnx_backend", "cli", "commands", "bench", "testing", "debug"),
+    *("manual", "release", "extensions", "onnx_backend"),
+    *("cli", "commands", "bench", "testing", "debug"),
     *("views", "advice", "driver", "importers"),
 )
 """The rooms of tools, from the top down."""
