@@ -1,7 +1,7 @@
-"""Mutants of programs at exchange: addresses, lifetimes and supersteps that may no longer suit.
+"""Mutants of programs at exchange, with changed addresses, lifetimes and supersteps.
 
-They test what checks addresses, not a pass: a mutant must either be refused, or behave as a correct
-program does, whatever the memory held before it was loaded.
+They test the checks of addresses, not a pass: a mutant must either be refused, or behave like a
+correct program, whatever the memory held before it was loaded.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class AddressMutant:
 
 
 def address_mutants(program: Program, random: Random, most: int) -> Iterator[AddressMutant]:
-    """At most so many mutants of a program at exchange, each with one mutation.
+    """At most `most` mutants of a program at exchange, each with one mutation.
 
-    All of them verify: what verification refuses is no mutant.
+    All of them verify: a changed program that fails verification is not a mutant.
     """
     made = 0
     for _ in range(TRIES * most):
@@ -73,7 +73,7 @@ def address_mutants(program: Program, random: Random, most: int) -> Iterator[Add
 
 
 def _some(random: Random, items: Sequence[Item], count: int) -> Sequence[Item]:
-    """Different items, chosen at random; none if there are too few."""
+    """Randomly chosen distinct items; none if there are fewer than `count`."""
     return random.sample(items, count) if len(items) >= count else ()
 
 
@@ -109,13 +109,14 @@ def _swap(module: ModuleOp, random: Random) -> bool:
 
 
 def _alias(module: ModuleOp, random: Random) -> bool:
-    """Put a variable where another one is; inside it, or with its end there."""
+    """Move a variable to addresses that overlap another variable: inside it, or with a common
+    end."""
     pair = _some(random, _variables(module), 2)
     return bool(pair) and _put(pair[0], pair[1], random)
 
 
 def _alias_state(module: ModuleOp, random: Random) -> bool:
-    """Put a variable that is not resident where a state or a constant is, or the reverse."""
+    """Move a non-resident variable onto a state or a constant, or a state or constant onto it."""
     variables = _variables(module)
     for held in _some(random, [v for v in variables if v.is_resident], 1):
         for other in _some(random, [v for v in variables if not v.is_resident], 1):
@@ -134,7 +135,7 @@ def _put(moved: VariableOp, at: VariableOp, random: Random) -> bool:
 
 
 def _pack(module: ModuleOp, random: Random) -> bool:
-    """Put all variables that are not resident at one address."""
+    """Give all non-resident variables one address."""
     moved = [v for v in _variables(module) if not v.is_resident]
     for at in _some(random, moved, 1):
         for v in moved:
@@ -164,7 +165,7 @@ def _accesses(
 
 
 def _settle(step: SuperstepOp) -> None:
-    """Put the operations of a superstep in order, with the sync that they need."""
+    """Order the operations of a superstep and give it the sync that they need."""
     ops = [op for op in step.body.block.ops if not isinstance(op, SyncOp)]
     for op in tuple(step.body.block.ops):
         op.detach()
@@ -197,7 +198,7 @@ def _move(module: ModuleOp, random: Random) -> bool:
 
 
 def _again(module: ModuleOp, random: Random) -> bool:
-    """Repeat an operation in another superstep: its operands are needed there too."""
+    """Repeat an operation in another superstep, where its operands are then needed too."""
     return _carry(module, random, keep=True)
 
 
@@ -220,7 +221,7 @@ def _carry(module: ModuleOp, random: Random, keep: bool) -> bool:
 
 
 def _read_other(module: ModuleOp, random: Random) -> bool:
-    """Read another variable that the operation could read as well."""
+    """Make an operation read another variable that it can also read."""
     variables = {v.symbol: v for v in _variables(module)}
     for op in _some(random, _accesses(module, (CopyOp, VerticesOp, OutputOp)), 1):
         read = op.reads.string_value() if isinstance(op, OutputOp) else None

@@ -1,4 +1,4 @@
-"""Compares the output of a mutant with the output of the original pass, program by program."""
+"""Compares the output of a mutant with that of the original pass, program by program."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ MAX_DIFF_LINES = 40
 
 @dataclass(frozen=True)
 class Budget:
-    """What a trial may use.
+    """The limits of a trial.
 
-    examples: number of programs. seconds: CPU time of the search, without shrinking. seed: of the
-    programs. limit: CPU seconds for one program.
+    examples: number of programs. seconds: CPU time of the search, without shrinking. seed: seed of
+    the programs. limit: CPU seconds for one program.
     """
 
     examples: int = 2000
@@ -49,14 +49,16 @@ class Budget:
 
 
 class OutOfTime(BaseException):
-    """The CPU time of a search is used up. Not an Exception, so that no pass can catch it."""
+    """Raised when the CPU time of a search is used up. Not an Exception, so no pass can catch
+    it."""
 
 
 @dataclass(frozen=True)
 class Case:
     """A program before and after the original pass.
 
-    given: the program before. after: the program after. outcome: "", or how the pass failed.
+    given: the program before. after: the program after. outcome: the way in which the pass failed;
+    "" if it did not.
     """
 
     context: Context
@@ -67,10 +69,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the output of a mutant differs from that of the original pass.
+    """The differences between the output of a mutant and that of the original pass.
 
-    programs: number of programs for which it differs. of: number of programs compared. how: how it
-    differs for the first of them. text: the first of them, and the lines that differ.
+    programs: number of programs with different outputs. of: number of programs compared. how: the
+    difference for the first of them. text: the first of them, and the lines that differ.
     """
 
     programs: int = 0
@@ -146,7 +148,7 @@ def compare(
 def _compiles_to_the_same(
     mutant: type[ModulePass], module: ModuleOp, case: Case, limit: float
 ) -> bool:
-    """Whether the passes after the mutant compile both outputs to the same program, or refuse both.
+    """Whether the passes after the mutant compile both outputs to the same program or refuse both.
 
     Names are ignored.
     """
@@ -165,7 +167,7 @@ def _compiles_to_the_same(
 
 
 def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -> str:
-    """Run a pass on a module. Returns "", or how the pass failed: refuses, hang or raised."""
+    """Run a pass on a module. Returns the way it failed (refuses, hang or raised), or ""."""
     try:
         with at_most(limit / 2):
             tested.apply(ctx, module)
@@ -179,7 +181,7 @@ def _outcome(tested: ModulePass, ctx: Context, module: ModuleOp, limit: float) -
 
 
 def _diff(case: Case, wrong: ModuleOp) -> str:
-    """A program, and the lines in which the outputs of the original pass and a mutant differ."""
+    """The text of a program, and the lines in which the two passes' outputs differ."""
     a, b = (print_module(m, locations=False).splitlines() for m in (case.after, wrong))
     lines = list(unified_diff(a, b, "original", "mutant", lineterm="", n=1))[:MAX_DIFF_LINES]
     return "\n".join([print_module(case.given, locations=False), *lines])

@@ -1,4 +1,4 @@
-"""One planted bug."""
+"""A planted bug, and its name and number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Mutant:
         return f"{self.subject}/{self.kind}/{self.number}"
 
     def matches(self, name: str) -> bool:
-        """Whether a name is the mutant's class, or its own name with or without the pass."""
+        """Whether a name is the mutant's class, or its name with or without the pass."""
         return name in (self.kind, self.name, f"{self.kind}/{self.number}")
 
 
@@ -51,7 +51,7 @@ class Numbers:
 
 
 def sample_of(mutants: Sequence[Mutant], limit: int | None, seed: int) -> list[Mutant]:
-    """A random sample of at most limit mutants, in their original order; all if limit is None.
+    """A random sample of at most `limit` mutants in their original order; all if limit is None.
 
     The classes take turns, so that each gets an equal share.
     """

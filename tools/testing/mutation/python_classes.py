@@ -1,4 +1,4 @@
-"""Classes of mistakes that people make in the Python code of a pass, as syntax tree changes."""
+"""Classes of mistakes in the Python code of a pass, as changes of its syntax tree."""
 
 from __future__ import annotations
 
@@ -75,13 +75,13 @@ def _swap_operands(slot: Slot) -> Iterator[ast.AST]:
 
 
 def _builds(func: ast.expr) -> bool:
-    """Whether a call is of a class or of a private function of the pass."""
+    """Whether a call constructs a class or calls a private function of the pass."""
     name = func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
     return name[:1].isupper() or (name.startswith("_") and len(name) > 1)
 
 
 def _are_alike(a: ast.expr, b: ast.expr) -> bool:
-    """Whether two arguments have the same form and different text, so that swapping may compile."""
+    """Whether two arguments have one syntactic form and different texts, so they may be swapped."""
     return (
         type(a) is type(b)
         and isinstance(a, ast.Name | ast.Attribute | ast.Subscript | ast.Call)

@@ -1,4 +1,4 @@
-"""Mutants with a mistake in the Python code of a pass, in the lines that programs reach."""
+"""Mutants with a mistake in the Python code of a pass, in lines that programs reach."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_EXCERPT = 72
 class PythonMutants:
     """The mutants of a pass's Python code.
 
-    reached, not_reached: number of its lines with code that programs reach and do not reach.
+    reached, not_reached: number of its lines with code that programs reach, and that none reaches.
     """
 
     mutants: tuple[Mutant, ...]

@@ -87,7 +87,7 @@ class PythonFile:
 
 
 def files_of(module: str) -> dict[str, PythonFile]:
-    """The files of a pass, by module name: that of its module, and those that it imports.
+    """The source files of a pass by module name: its own module, and the modules that it imports.
 
     Imports are followed for abele's own modules only, and only within the same top-level package,
     such as passes. Every module must be loaded already. The module itself comes first. Empty if the
@@ -111,7 +111,7 @@ def files_of(module: str) -> dict[str, PythonFile]:
 def copy_of(
     module: str, files: Mapping[str, PythonFile], changed: str, tree: ast.Module
 ) -> ModuleType:
-    """A copy of a module in which one file, its own or one that it imports, is changed.
+    """A copy of a module with a changed file: its own file, or that of a module that it imports.
 
     Modules between the two are copied too. The loaded modules do not change, and imports elsewhere
     do not find the copies.
@@ -141,7 +141,7 @@ def _importers_of(changed: str, files: Mapping[str, PythonFile]) -> set[str]:
 def _dependency_order(
     module: str, needed: set[str], files: Mapping[str, PythonFile], seen: tuple[str, ...] = ()
 ) -> list[str]:
-    """The modules to execute, each after those that it imports."""
+    """The modules to execute, each one after the modules that it imports."""
     order: list[str] = []
     for name in dict.fromkeys(files[module].imported()):
         if name in needed and name in files and name not in seen:
@@ -153,7 +153,7 @@ def _dependency_order(
 def _executed_copy(
     original: ModuleType, tree: ast.Module, path: Path, copies: Mapping[str, ModuleType]
 ) -> ModuleType:
-    """A module made by executing a tree, whose imports find the copies first."""
+    """A module made by executing a tree. Its imports find the copies first."""
     made = ModuleType(original.__name__, original.__doc__)
     made.__file__, made.__package__ = str(path), original.__package__
 

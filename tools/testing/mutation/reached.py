@@ -9,7 +9,7 @@ from typing import Any
 
 
 def reached_lines(run: Callable[[], None], files: Collection[str]) -> dict[str, set[int]]:
-    """The lines of each file that run executes, by the file's path.
+    """The lines that `run` executes, by file path.
 
     Code in other files is slowed down only at function calls.
     """

@@ -1,4 +1,4 @@
-"""Reports of a study: lines and tables for people, and a record for other programs."""
+"""Reports of a study: text lines and tables, and a JSON record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ COLUMNS = (
 
 
 def planted_line(planted: Planted) -> str:
-    """How many bugs can be planted in a pass, and how much of it no program reaches."""
+    """A text line with the number of possible bugs in a pass, and the share that no program
+    reaches."""
     lines, rules = planted.lines, planted.rules
     parts = [f"{len(planted.mutants)} mutants, {len(planted.cases)} programs of {planted.level}"]
     if sum(lines):
@@ -59,7 +60,7 @@ def mutant_table(mutants: Sequence[Mutant]) -> Table:
 
 
 def summary(done: Sequence[Done], title: str) -> Table:
-    """A table of the figures by class."""
+    """A table of the results by class of mistakes."""
     table = Table(title=title, title_justify="left")
     table.add_column("class")
     for name in COLUMNS:
@@ -100,7 +101,7 @@ def percent_found(done: Sequence[Done]) -> float:
 
 
 def totals_line(done: Sequence[Done]) -> str:
-    """How many of the planted bugs were found, and how many mutants do not count as bugs."""
+    """A text line with the number of bugs planted and found, and of mutants that are not bugs."""
     total = rows(done)[-1]
     return (
         f"{total.found} of {total.planted} planted bugs found ({percent_found(done):.1f} %). Not "

@@ -1,4 +1,4 @@
-"""Mutants with a mistake in the output of a pass, whatever the pass is written in.
+"""Mutants with a mistake in the output of a pass, in whichever language the pass is written.
 
 If the pass has changed a program, the mutant breaks one place of the result: the first, the last,
 or a random one of the places where the class of mistakes applies.
@@ -79,14 +79,14 @@ def _swap_operands(module: ModuleOp) -> Iterator[Break]:
 
 
 def _swapped(items: Sequence[Any], may: Callable[[Any, Any], bool]) -> Iterator[tuple[Any, ...]]:
-    """The items with two different neighbours swapped, for each pair that may be swapped."""
+    """The items with two different neighbours swapped, for each pair that `may` accepts."""
     for i, (a, b) in enumerate(pairwise(items)):
         if a != b and may(a, b):
             yield (*items[:i], b, a, *items[i + 2 :])
 
 
 def _commutes(op: Operation) -> bool:
-    """Whether swapping operands keeps the meaning, so that it is not a mistake."""
+    """Whether swapping the operands keeps the meaning and is therefore no mistake."""
     if isinstance(op, VerticesOp | partition.ComputeOp):
         body = op.structure().body
         known = FUNCTIONS.get(body.function)

@@ -1,4 +1,4 @@
-"""Classes of mistakes that people make in rules, as syntax tree changes."""
+"""Classes of mistakes in rules, as changes of their syntax trees."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _drop_guard(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
 
 
 def _forget_same(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """Yields rules in which two uses of one variable need no longer be the same value."""
+    """Yields rules in which two uses of one variable may be different values."""
     seen: list[str] = []
 
     def other(node: Any) -> Sequence[Any]:
@@ -225,7 +225,7 @@ def _next(heads: tuple[str, ...], vocabulary: Vocabulary) -> Iterator[str]:
 
 
 def _stale(rule: Rule, vocabulary: Vocabulary) -> Iterator[Rule]:
-    """Yields rules that do not set one of the new attributes, so that the old value is kept."""
+    """Yields rules that leave one new attribute unset, so that the old value is kept."""
 
     def forgotten(node: Any) -> Sequence[Any]:
         if not isinstance(node, Build):
@@ -277,7 +277,7 @@ def changed_rules(rule: Rule, rules: RuleSet) -> Iterator[tuple[str, Rule]]:
 
 
 def _tidied(rule: Rule) -> Rule:
-    """The rule without names that are no longer used, because an author would not write them."""
+    """The rule without unused names, which an author would not write."""
     counts: dict[str, int] = {}
     for name in _names(rule):
         counts[name] = counts.get(name, 0) + 1

@@ -1,4 +1,4 @@
-"""Mutants with a mistake in a rule of a pass, for the rules that fire."""
+"""Mutants with a mistake in one of a pass's rules, for the rules that fire."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUFFIX = ".rw"
 class RuleMutants:
     """The mutants of a pass's rules.
 
-    reached, not_reached: number of its rules that fire on some program and on none.
+    reached, not_reached: number of its rules that fire on a program, and that never fire.
     """
 
     mutants: tuple[Mutant, ...] = ()
@@ -115,5 +115,5 @@ def _mutated_pass(
 
 
 def with_rules(tested: RulesPass, rules: RuleSet) -> ModulePass:
-    """A pass of rules, with other rules."""
+    """A copy of a rules pass with other rules."""
     return with_methods(tested, {"rule_set": staticmethod(lambda: rules)})

@@ -1,4 +1,4 @@
-"""All trials of a pass: which bugs were planted, and which of them the kit has found."""
+"""All trials of a pass: the planted bugs, and the ones that the kit has found."""
 
 from __future__ import annotations
 
@@ -33,8 +33,9 @@ COMPARED = 60
 class Planted:
     """The mutants of one pass, and the results of the original pass.
 
-    original: the pass. level: of the programs. cases: programs, with the results of the original.
-    lines, rules: how many of the pass's are reached, and how many are not.
+    original: the pass. level: the level of the programs. cases: programs, with the results of the
+    original. lines, rules: number of the pass's lines and rules that programs reach, and do not
+    reach.
     """
 
     original: ModulePass
@@ -52,8 +53,9 @@ KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLA
 def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
     """Find all mutants of a pass.
 
-    level: of the programs; if "", the level that the pass declares, or nn. budget: of the programs
-    that show which parts of the pass are reached. Raises InputError for an unknown level.
+    level: the level of the programs; if "", the level that the pass declares, or nn. budget: the
+    limits for the programs that show which parts of the pass are reached. Raises InputError for an
+    unknown level.
     """
     of_programs = level or level_before(type(original))
     if of_programs not in KNOWN:
@@ -94,11 +96,10 @@ def trials(
 def trials_among(
     planted: Planted, chosen: Sequence[Mutant], budget: Budget, inspect: Inspect
 ) -> Iterator[tuple[Mutant, Trial]]:
-    """Run the trials of mutants in their place in the default pipeline, whose other passes are
-    right.
+    """Run the trials of mutants in their place in the default pipeline, among correct passes.
 
-    A few programs show whether a mutant differs from the original pass at all. inspect: says what
-    is wrong with a saved reproducer on the passes without the bug.
+    A few programs show whether a mutant differs from the original pass at all. inspect: returns the
+    failure of a saved reproducer on the passes without the bug, in words.
     """
     some = planted.cases[:COMPARED]
     return _trials(
@@ -109,7 +110,7 @@ def trials_among(
 def chosen_mutants(
     planted: Planted, only: Sequence[str], limit: int | None, seed: int
 ) -> list[Mutant]:
-    """The mutants with the given classes or names, all if none are given.
+    """The mutants with the given classes or names; all if none are given.
 
     limit: choose at most this many of them at random. Raises InputError for an unknown class.
     """
@@ -157,10 +158,11 @@ def _trials(
 class Row:
     """The figures of the trials of one class, or of all trials.
 
-    planted: number of mutants that can be found, so neither the same nor refused. found: number
-    that were found. raised: number found that any run of the pass would have shown. same, refused:
-    number with these verdicts. examples: median number of programs. seconds, operators: median and
-    worst. small: the share with at most SMALL operators. The last four count found mutants only.
+    planted: number of mutants that can be found, so neither the same nor refused. found: number of
+    found mutants. raised: number of found mutants that any run of the pass would have shown. same,
+    refused: number with these verdicts. examples: median number of programs. seconds, operators:
+    median and worst. small: the share with at most SMALL operators. The last four count found
+    mutants only.
     """
 
     name: str

@@ -98,7 +98,7 @@ class Trial:
 
 
 def operators(module: ModuleOp) -> int:
-    """Number of operations of a program that compute, move or select.
+    """The number of operations of a program that compute, move or select.
 
     Functions, variables, supersteps, constants and other operations that only hold them or their
     data are not counted.
@@ -135,9 +135,9 @@ def _only_holds_others(op: Operation) -> bool:
 class Running:
     """A trial that runs in a process.
 
-    process: its id. pipe: the file descriptor that its result is read from. end: when to kill it,
-    in seconds of monotonic(). folder: for its files. inspect: says what is wrong with the saved
-    reproducer on the passes without the bug, or "". output: the bytes that have been read.
+    process: its id. pipe: the file descriptor of its result. end: the time of killing it, in
+    seconds of monotonic(). folder: the folder of its files. inspect: returns the failure of the
+    saved reproducer on the passes without the bug, or "". output: the bytes read so far.
     """
 
     mutant: Mutant
@@ -196,8 +196,8 @@ def start(
 ) -> Running:
     """Start the trial of a mutant in a process of its own.
 
-    known: programs with the results of the original pass; if empty, nothing is compared. check:
-    what to do with the mutant; check_mutant if None. inspect: runs in this process on the saved
+    known: programs with the results of the original pass; if empty, nothing is compared. check: the
+    function that tests the mutant; check_mutant if None. inspect: runs in this process on the saved
     reproducer.
     """
     check = check or check_mutant
@@ -252,7 +252,7 @@ def _run_child(reads: int, writes: int, work: Callable[[], Trial], budget: Budge
 
 
 def _address_space() -> int:
-    """Bytes that this process has mapped; 0 if the system does not tell."""
+    """The number of bytes that this process has mapped; 0 if the system does not report it."""
     try:
         pages = MEMORY_SIZES.read_text().split()[0]
     except OSError:
@@ -268,7 +268,7 @@ def _trial(
     folder: Path,
     check: Check,
 ) -> Trial:
-    """Compare a mutant with the original pass, and check it unless all its results are the same."""
+    """Compare a mutant with the original pass, and check it unless all its outputs are the same."""
     try:
         wrong = mutant.make()
     except InputError as error:
@@ -298,7 +298,7 @@ _HOW: dict[type | None, str] = {TooLong: "hang", WronglyRefused: "refuses"}
 def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:
     """Check a pass with the kit, within a budget of CPU time.
 
-    A pass of abele's must accept all programs of its level. A user's pass may refuse some.
+    A pass of abele must accept all programs of its level. A user's pass may refuse some.
     """
     insistent = must_accept_all(tested) if tested.name in PASSES else tested
     relations = contracts_of(type(tested))
@@ -306,10 +306,10 @@ def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -
 
 
 def check_among(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:
-    """Check the default pipeline with a pass in its place, within a budget of CPU time.
+    """Check the default pipeline with the tested pass in its place, within a budget of CPU time.
 
     The pipeline begins with the part that the pass belongs to, on random programs. The other passes
-    are right.
+    are correct.
     """
     stage = STAGE.get(tested.name, NN)
     own = [] if stage == PARTITION else [each.partition("{")[0] for each in DOWN[stage]]

@@ -11,7 +11,7 @@ WITH_WINDOWS = 25
 
 
 def _attention(draw: Draw) -> Form:
-    """Attention of a few heads, with or without a past, a mask and keys that heads share."""
+    """Attention of a few heads, sometimes with a past, a mask, or keys shared between heads."""
     if 0 in draw.shape or draw.opset >= WITH_WINDOWS:
         raise ValueError("attention without elements, or of a version that onnxruntime has not")
     flat = draw.rank == 3
@@ -49,7 +49,7 @@ def _attention(draw: Draw) -> Form:
 
 
 def _mask(draw: Draw, random: np.random.Generator, queries: int, keys: int) -> Parameter:
-    """Numbers that are added to scores, or truth values that leave each query its first key."""
+    """A mask: numbers to add to the scores, or booleans that keep the first key of each query."""
     if draw.chance(0.5):
         return None
     mask = random.integers(0, 2, (queries, keys))

@@ -1,4 +1,4 @@
-"""Builds ONNX models from sketches. They are valid, and use any operators that the reader has."""
+"""Builds valid ONNX models from sketches, with any operators that the reader supports."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ LATEST_FORMAT = 10
 
 @lru_cache(maxsize=64)
 def operators_of(opset: int) -> tuple[str, ...]:
-    """The names of the operators that the reader supports and an opset contains, sorted.
+    """The sorted names of the operators that both the reader and an opset support.
 
-    Those that draw random numbers are left out, and those that onnxruntime does not run in this
-    opset.
+    Operators that draw random numbers are left out, and operators that onnxruntime does not run in
+    this opset.
     """
     found: list[str] = []
     for name in sorted(OPERATORS.keys() - DRAWING):
@@ -67,9 +67,9 @@ def operators_of(opset: int) -> tuple[str, ...]:
 
 
 def _likely(opset: int) -> tuple[str, ...]:
-    """The operators of an opset. Those that few opsets contain occur several times.
+    """The operators of an opset. An operator that few opsets contain occurs several times.
 
-    So every operator is generated about as often, if opsets are drawn evenly.
+    So every operator is generated about equally often if opsets are drawn evenly.
     """
     found = Counter(name for each in OPSETS for name in operators_of(each))
     own = tuple(
@@ -83,8 +83,8 @@ def _likely(opset: int) -> tuple[str, ...]:
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Graph:
     """The model of a sketch. It depends only on the sketch and the operators.
 
-    operators: names of the operators to use, those of other domains after the domain and a dot; all
-    that the reader supports if None. The sketch's target is not used.
+    operators: names of the operators to use, after the domain and a dot for other domains; all that
+    the reader supports if None. The sketch's target is not used.
     """
     random = Random(f"{sketch.seed} graph")
     opset = random.choice(OPSETS)
@@ -118,7 +118,8 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
 
 
 def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
-    """Append the nodes of a step, in the control flow that it wants. names: of operators."""
+    """Append the nodes of a step, in the control flow of the step. names: operators to choose
+    from."""
 
     def add(pool: Pool, step: Step) -> None:
         _add_step(pool, names, step)
@@ -141,12 +142,12 @@ def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
 
 
 def _takes_tensor(operator: str, opset: int, random: Random) -> bool:
-    """Whether to give a tensor to an operator on optional values that also takes tensors."""
+    """Whether to give an operator of optional values a tensor instead, which it also takes."""
     return operator in TAKING_TENSORS and opset >= TENSORS_TAKEN and random.random() < 0.3
 
 
 def _tried(pool: Pool, draw: Callable[[], None]) -> None:
-    """Append what is drawn, or nothing if it is not valid."""
+    """Append the nodes that a function draws, or nothing if they are not valid."""
     for _ in range(TRIES_WITH_GRAPHS):
         mark = pool.mark()
         try:
@@ -157,7 +158,7 @@ def _tried(pool: Pool, draw: Callable[[], None]) -> None:
 
 
 def _add_node(pool: Pool, operator: str, step: Step) -> None:
-    """Append a node and the nodes that compute its parameters. Append nothing if none is valid."""
+    """Append a node and the nodes of its parameters. Append nothing if no valid node is found."""
     random = Random(f"{step.seed} {step.kind}")
     schema = onnx.defs.get_schema(operator, pool.opset)
     for turn in range(TRIES):
@@ -209,7 +210,7 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
 
 
 def _is_bad_index(operands: Sequence[Value]) -> bool:
-    """Whether a known index is out of range of a vector, which onnx takes for sizes of a tensor."""
+    """Whether a constant index is out of range of a vector, which onnx takes for a shape."""
     data, index = operands
     if len(data.shape) != 1 or index.array is None:
         return False
@@ -217,7 +218,10 @@ def _is_bad_index(operands: Sequence[Value]) -> bool:
 
 
 def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> Value:
-    """A result. is_open: whether its sizes may depend on values, and then no node may read it."""
+    """A value for a result. Raises NotDrawn if its type or size is unsuitable.
+
+    is_open: whether its sizes may depend on values; then no node may read it.
+    """
     tensor = None if type_ is None else type_.tensor_type
     if tensor is None or not tensor.HasField("shape") or tensor.elem_type not in TYPES:
         raise NotDrawn("the type of the result is not known")

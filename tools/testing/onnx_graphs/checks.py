@@ -1,4 +1,4 @@
-"""Tests of the ONNX reader, on generated models, against onnxruntime.
+"""Tests the ONNX reader on generated models, against onnxruntime.
 
 onnxruntime runs a model unchanged. abele reads it into an nn program and runs that with error
 bounds. Each element of onnxruntime's results must be within twice its bound. If one is not, onnx's
@@ -73,12 +73,12 @@ depends on rounding; it is not valid ONNX, which is a bug of the generator."""
 
 @dataclass
 class Report:
-    """What a check has tested.
+    """The counts and reasons of a check.
 
     examples: number of models compared. seconds: clock time. not_compared: number of other models,
-    by reason (see NOT_COMPARED). deviations: number of nodes for which onnxruntime is known to
-    compute something else, by operator and explanation. exercised: number of models that contain
-    each operator. reasons: messages about models that were not compared.
+    by reason (see NOT_COMPARED). deviations: number of nodes with a known deviation of onnxruntime,
+    by operator and explanation. exercised: number of models that contain each operator. reasons:
+    messages about models that were not compared.
     """
 
     examples: int = 0
@@ -97,9 +97,9 @@ class Report:
 
 
 class Misread(AssertionError):
-    """abele reads or compiles a model wrongly. The message shows everything below.
+    """Raised when abele reads or compiles a model wrongly. The message shows everything below.
 
-    graph: the smallest failing model found, with inputs. wrong: what is wrong. folder: where the
+    graph: the smallest failing model found, with inputs. wrong: the failure. folder: where the
     model is saved. command: the command that tests it again.
     """
 
@@ -117,7 +117,10 @@ class Misread(AssertionError):
 
 
 class NotCompared(Exception):
-    """A model cannot be compared. why: one of NOT_COMPARED. The message gives details."""
+    """Raised for a model that cannot be compared. why: one of NOT_COMPARED.
+
+    The message gives details.
+    """
 
     def __init__(self, why: str, message: str) -> None:
         super().__init__(message)
@@ -166,7 +169,7 @@ def check_import(
 
 
 def replayed(folder: Path) -> tuple[Graph, Wrong | None]:
-    """A saved model, and what is wrong with it; None if it passes now. Raises InputError."""
+    """A saved model, and its failure; None if it passes now. Raises InputError."""
     graph, about = Graph.load(folder)
     target = about.get("target")
     try:
@@ -180,7 +183,7 @@ class Check:
     """Checks one model after another.
 
     target: the machine to compile models for; None to evaluate them only. limit: seconds for one
-    model. report: what has been tested.
+    model. report: the counts so far.
     """
 
     target: str | None
@@ -188,7 +191,7 @@ class Check:
     report: Report = field(default_factory=Report)
 
     def count(self, graph: Graph) -> Wrong | None:
-        """Check a model and count it in the report. Returns what is wrong with it, or None."""
+        """Check a model and count it in the report. Returns its failure or None."""
         self.report.exercised.update({node.op_type for node in every_node(graph.proto.graph)})
         try:
             wrong = self.wrong(graph)
@@ -202,7 +205,7 @@ class Check:
     def failure(
         self, graph: Graph, wrong: Wrong, folder: Path | None = None, example: int = 0
     ) -> Misread:
-        """The error to raise for a failing model, which is shrunk and saved."""
+        """The error to raise for a failing model, after shrinking and saving the model."""
         small = smallest(graph, lambda candidate: self._fails_like(candidate, wrong), SHRINKING)
         if small is not graph:
             wrong = Check(self.target, self.limit).wrong(small) or wrong
@@ -220,7 +223,7 @@ class Check:
         return found is not None and found.kind == wrong.kind
 
     def wrong(self, graph: Graph) -> Wrong | None:
-        """What abele computes wrongly for a model; None if all is right. Raises NotCompared."""
+        """The failure of a model; None if abele's results are right. Raises NotCompared."""
         try:
             with at_most(self.limit):
                 check_valid(graph.proto)
@@ -265,7 +268,7 @@ class Check:
     def _unless_known(
         self, graph: Graph, ours: Outcome, theirs: dict[str, Array], differs: Difference
     ) -> Wrong | None:
-        """The failure that a difference shows; None if known deviations of onnxruntime explain it.
+        """The failure behind a difference; None if known deviations of onnxruntime explain it.
 
         Finds the first node whose results differ. If that is a known deviation, the nodes after it
         are compared again, with onnxruntime's results of the node as inputs.
@@ -294,10 +297,10 @@ class Check:
     def _written_out(
         self, graph: Graph, node: onnx.NodeProto, values: dict[str, Array], wrong: str
     ) -> Wrong | None:
-        """What is wrong with a node with graphs inside, whose results differ.
+        """The failure of a node with inner graphs, whose results differ.
 
-        The model with these graphs written out is compared in its place: their nodes are then
-        compared one by one, and if they agree, the node itself is wrong.
+        The model with these graphs written out is compared instead, node by node. If its nodes
+        agree, the node itself is wrong.
         """
         try:
             plain = written_out(graph, node, values)
@@ -311,7 +314,7 @@ class Check:
 
 
 def check_valid(model: onnx.ModelProto) -> None:
-    """Raise NotCompared for a model that is not valid."""
+    """Raise NotCompared for an invalid model."""
     try:
         onnx.checker.check_model(model, full_check=True)
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
@@ -320,7 +323,7 @@ def check_valid(model: onnx.ModelProto) -> None:
 
 
 def imported_program(graph: Graph) -> Program:
-    """The nn program that abele reads a model into. Raises InputError and VerifyException."""
+    """The nn program that abele reads from a model. Raises InputError and VerifyException."""
     context = new_context()
     module = import_onnx(graph.proto, context)
     verify(module, NN.legal)
@@ -330,7 +333,7 @@ def imported_program(graph: Graph) -> Program:
 def outcome_of(graph: Graph) -> Outcome:
     """The results of a model by abele's reference, without padding, and their error bounds.
 
-    Undecided if a size depends on rounding. Raises InputError and VerifyException.
+    The outcome is undecided if a size depends on rounding. Raises InputError and VerifyException.
     """
     program = imported_program(graph)
     outcome, sizes = bounded_run(program), signature(program.module).sizes
@@ -349,9 +352,9 @@ def outcome_of(graph: Graph) -> Outcome:
 
 
 def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
-    """What is wrong with the results of a model that is compiled for a machine and run there.
+    """The failure of a model that is compiled for a machine and run there.
 
-    Returns None if nothing is, or if the model does not fit on the machine.
+    Returns None if the results are right, or if the model does not fit on the machine.
     """
     try:
         found = compile_model(graph.proto, target, cache=False).run(graph.inputs, strict=True)
@@ -367,7 +370,7 @@ def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
 
 
 def _accepts_bad_index(graph: Graph, refused: str) -> Wrong | None:
-    """The failure of a model that abele runs although onnxruntime finds an index out of range."""
+    """The failure of a model that abele runs although onnxruntime reports an index out of range."""
     try:
         ours = bounded_run(imported_program(graph))
     except UnsupportedError as error:
@@ -388,7 +391,7 @@ def _onnxruntime_outputs(graph: Graph) -> dict[str, Array]:
 
 
 def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array]) -> Case | None:
-    """A result of a node as abele and onnxruntime compute it, from onnxruntime's operands.
+    """The results of abele and onnxruntime for one result of a node, from onnxruntime's operands.
 
     None if an operand is no tensor.
     """
@@ -403,7 +406,7 @@ def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array
 
 
 def _description(found: Difference, node: onnx.NodeProto | None) -> str:
-    """How the results of abele and onnxruntime differ, and in which node, in words."""
+    """A text about the difference between abele's and onnxruntime's results, with the node."""
     place = f"{found.value!r}" + (f" of {node.op_type}" if node is not None else "")
     if not found.index and not np.isfinite(found.ratio) and not found.text.startswith("element"):
         return f"{place}: onnxruntime computes {found.text}, as abele computes"
@@ -415,7 +418,7 @@ def _description(found: Difference, node: onnx.NodeProto | None) -> str:
 
 
 def _second_opinion(graph: Graph, ours: Outcome) -> str:
-    """Whether onnx's evaluator agrees with abele, in words."""
+    """A text: does onnx's evaluator agree with abele or not?"""
     try:
         third = by_reference(graph.proto, graph.inputs)
     except RefusedByRuntime as error:

@@ -34,7 +34,7 @@ def _append(
 
 
 def _first(pool: Pool, random: Random, least: int = 1, most: int = 4) -> Value:
-    """A value of float32 that is there, or a new one."""
+    """An existing or a new value of float32."""
     there = [v for v in pool.shared if v.type == FLOAT and least <= len(v.shape) <= most]
     there = [v for v in there if 0 not in v.shape]
     if there and random.random() < 0.8:
@@ -54,7 +54,7 @@ def _leaf(pool: Pool, random: Random, shape: Shape, what: str = "") -> str:
 
 
 def _some(random: Random, name: str, *values: float) -> dict[str, Any]:
-    """An attribute with one of these values, or none."""
+    """A dictionary with an attribute set to one of these values, or an empty one."""
     return {name: random.choice(values)} if random.random() < 0.5 else {}
 
 
@@ -141,7 +141,8 @@ def _rotary(pool: Pool, random: Random) -> None:
 
 
 def _multi_head_attention(pool: Pool, random: Random) -> None:
-    """Attention of a few heads, perhaps with a bias, a mask of keys, or keys of earlier tokens."""
+    """Attention of a few heads, sometimes with a bias, a mask of keys, or keys of earlier
+    tokens."""
     batch, heads, size = random.choice((1, 2)), random.choice((1, 2, 3)), random.choice((1, 2, 4))
     queries, keys, width = random.choice((1, 3)), random.choice((2, 5)), heads * size
     operands = [
@@ -201,7 +202,7 @@ def _of_bytes(operator: str) -> Builder:
 
 
 def _matmul_bits(pool: Pool, random: Random) -> None:
-    """A product with a matrix of 4 bits in blocks of 16 or 32 terms."""
+    """A product with a matrix of 4-bit numbers in blocks of 16 or 32 terms."""
     size = random.choice((16, 32))
     terms, columns = size * random.choice((1, 2)), random.choice((1, 3, 8))
     blocks = terms // size

@@ -1,4 +1,4 @@
-"""Nodes with graphs inside: If, Loop, Scan and SequenceMap. Their graphs are drawn like models."""
+"""Draws nodes with inner graphs: If, Loop, Scan and SequenceMap, whose graphs are drawn too."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ The graphs begin with a step, if one is given."""
 
 
 class _Body:
-    """A graph inside a node, which is being drawn.
+    """The inner graph of a node, while it is drawn.
 
     first: the step that it begins with; any if None.
     """
@@ -69,7 +69,7 @@ class _Body:
         self._first = first
 
     def fill(self) -> None:
-        """Draw nodes."""
+        """Draw the nodes of the graph."""
         if self._first is not None:
             self.add(self.pool, self._first)
         for _ in range(self.random.randint(1, MOST_STEPS)):
@@ -81,7 +81,7 @@ class _Body:
         return Step(random.randrange(MOST_KINDS), operand, random.randrange(1 << 16))
 
     def made(self) -> list[Value]:
-        """The results of nodes that may leave the graph."""
+        """The results of nodes that can be outputs of the graph."""
         there = [v for v in self.pool.results if min(v.shape, default=1) >= 0]
         return [v for v in there if v.name not in self.taken]
 
@@ -92,7 +92,7 @@ class _Body:
         return value
 
     def give_like(self, like: Value) -> Value:
-        """Make a value of a type and shape an output of the graph: a result if one fits."""
+        """Make a value with the type and shape of `like` an output, preferably a node's result."""
         alike = [v for v in self.made() if (v.type, v.shape) == (like.type, like.shape)]
         if alike:
             return self.give(self.random.choice(alike))
@@ -124,16 +124,16 @@ class _Body:
 
 
 def _parameter(pool: Pool, random: Random, type_: str, shape: Shape) -> Value:
-    """A value that a graph gets from its node. It has no elements that are known."""
+    """A parameter of an inner graph, given by the node. Its elements are unknown."""
     return Value(pool.name(random), type_, shape)
 
 
 def _condition(
     pool: Pool, random: Random, known: bool | None = None, shape: Shape | None = None
 ) -> Value:
-    """One boolean: a value that is there, an input, a constant, or computed.
+    """One boolean: an existing value, an input, a constant, or a computed value.
 
-    known: the constant, if it is one. shape: () or (1,); either if None.
+    known: the value of the constant, if it must be one. shape: () or (1,); either if None.
     """
     shapes = ((), (1,)) if shape is None else (shape,)
     shape = random.choice(shapes)
@@ -160,9 +160,9 @@ def _append(
     alike: bool = True,
     **attributes: Any,
 ) -> None:
-    """Add a node whose results have these types and shapes, which onnx may not infer.
+    """Append a node whose results have the given types and shapes, which onnx may not infer.
 
-    alike: onnx infers no other shapes. If it may, no node reads the results.
+    alike: whether onnx infers the same shapes. If it may not, no node reads the results.
     """
     values = [
         Value(pool.name(random), t, shape if alike else (-1,) * len(shape), shared=alike)
@@ -224,7 +224,7 @@ def _if(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
 
 
 def _carried(pool: Pool, random: Random, least: int) -> list[Value]:
-    """Values that go into a loop."""
+    """Values that a loop carries."""
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS]
     wanted = random.choice((least, 1, 1, 2))
     found = random.sample(there, min(len(there), wanted))
@@ -238,7 +238,8 @@ def _small(pool: Pool, random: Random) -> Shape:
 
 
 def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
-    """A loop of a known number of turns, perhaps with rows; or one that a value ends."""
+    """A loop with a constant number of iterations, sometimes with scan outputs; or one that ends
+    by a value."""
     if random.random() < GROWING:
         _growing_loop(pool, random)
         return
@@ -294,7 +295,7 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
 
 
 def _growing_loop(pool: Pool, random: Random) -> None:
-    """A loop that carries a tensor that grows in each turn, or a sequence of tensors."""
+    """A loop that carries a sequence of tensors, or a tensor that grows in each iteration."""
     turns = random.randint(1, MOST_TURNS)
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS and 0 < len(v.shape) < 4]
     if not there or pool.opset < 13:
@@ -403,7 +404,7 @@ def _without(shape: Shape, axis: int) -> Shape:
 
 
 def _map(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
-    """A graph for each element of a sequence, whose elements have one shape."""
+    """A SequenceMap: a graph for each element of a sequence of tensors of one shape."""
     if pool.depth:
         raise NotDrawn("onnxruntime does not find what a function reads outside of graphs")
     alike = [v for v in pool.lists if v.shapes and len(set(v.shapes)) == 1]

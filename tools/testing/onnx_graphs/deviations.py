@@ -1,4 +1,4 @@
-"""Known deviations: where onnxruntime computes something else than abele, and why.
+"""Known deviations of onnxruntime from abele, and the reasons.
 
 In some cases the standard leaves the result open, in some onnxruntime is less exact than rounding
 explains, and in some it is wrong. A node with a known deviation is not compared. The nodes after it
@@ -23,8 +23,8 @@ from ..oracle.oracles import ratios
 class Case:
     """A node with a result that differs.
 
-    operands: as onnxruntime has computed them; None for those left out. ours, theirs: the result by
-    abele and by onnxruntime, from these operands. error: the error bound of ours.
+    operands: the operands, computed by onnxruntime; None for absent ones. ours, theirs: the result
+    by abele and by onnxruntime from these operands. error: the error bound of ours.
     """
 
     node: onnx.NodeProto
@@ -52,11 +52,11 @@ class Case:
 
     @property
     def differs(self) -> Array:
-        """Where the results are further apart than two correct ones can be, element by element."""
+        """Whether each element differs by more than two correct results can."""
         return ratios(self.ours, self.theirs, self.error) > 1
 
     def within(self, absolute: float | Array) -> bool:
-        """Whether the results are at most this far apart wherever they differ."""
+        """Whether the differing elements of both results are at most `absolute` apart."""
         if not self.same_shape:
             return False
         ours, theirs = self.ours.astype(np.float64), self.theirs.astype(np.float64)
@@ -70,7 +70,7 @@ class Deviation:
     """One known deviation.
 
     operators: names of the operators that have it; empty for all. when: whether it explains a case.
-    why: the explanation, in words.
+    why: the explanation in words.
     """
 
     operators: tuple[str, ...]
@@ -79,7 +79,7 @@ class Deviation:
 
 
 def _casts_out_of_range(case: Case) -> bool:
-    """Whether all elements that differ were floats out of the range of the integer type."""
+    """Whether all differing elements come from floats outside of the integer type's range."""
     value = case.operands[0]
     if value is None or case.ours.dtype.kind not in "iu" or value.dtype.kind != "f":
         return False
@@ -91,10 +91,10 @@ def _casts_out_of_range(case: Case) -> bool:
 
 
 def _computes_integers_in_floats(case: Case) -> bool:
-    """Whether integers differ only as computing them in floats explains.
+    """Whether computation in floats explains all differences of an integer result.
 
     Elements that differ are too large for a float to represent exactly, or are the smallest or
-    largest integer, which processors return for floats that are out of range.
+    largest integer, which processors return for floats out of range.
     """
     if case.ours.dtype.kind not in "iu" or not case.same_shape:
         return False
@@ -262,8 +262,10 @@ def _overflows_in_softplus(case: Case) -> bool:
 
 
 def _approximates_activations(case: Case) -> bool:
-    """Whether an error of 1e-6 in each step's activations, which later steps may amplify by their
-    weights, explains the results of a recurrent layer."""
+    """Whether small errors of activations explain the results of a recurrent layer.
+
+    The error is 1e-6 in each step's activations, and later steps may amplify it by their weights.
+    """
     x, weights = case.operands[0], case.operands[2]
     if x is None or weights is None:
         return False
@@ -482,7 +484,7 @@ DEVIATIONS: tuple[Deviation, ...] = (
 
 
 def deviation(case: Case) -> str | None:
-    """The explanation of a known deviation that applies to a case; None if there is none."""
+    """The explanation of the known deviation that applies to a case; None if there is none."""
     if case.same_shape and not case.differs.any():
         # From the same operands, the node computes the same. An earlier node is wrong.
         return None

@@ -24,10 +24,10 @@ NEGATIVE_AXES = 11
 
 @dataclass(frozen=True)
 class Draw:
-    """The state of a node whose parameters are chosen.
+    """The state of a node while its parameters are chosen.
 
-    shape: of its first operand; () if it has none. types: the types of its type variables that are
-    bound already. sizes: the sizes to choose from for new axes.
+    shape: the shape of its first operand; () if it has none. types: the types of its type variables
+    that are bound already. sizes: the sizes to choose from for new axes.
     """
 
     random: Random
@@ -55,20 +55,20 @@ class Draw:
         return self.random.choice(self.sizes)
 
     def signed(self, axis: int, rank: int | None = None) -> int:
-        """The same axis, perhaps counted from the end. rank: of the first operand if None."""
+        """The axis, or the same axis counted from the end. rank: the first operand's if None."""
         rank = self.rank if rank is None else rank
         return axis - rank if self.opset >= NEGATIVE_AXES and self.chance(0.4) else axis
 
     def some_axes(self, rank: int | None = None, least: int = 0) -> list[int]:
-        """At least this many different axes, in random order, not negative.
+        """A random selection of at least `least` different axes, in random order, not negative.
 
-        rank: of the first operand if None.
+        rank: the first operand's if None.
         """
         rank = self.rank if rank is None else rank
         return self.random.sample(range(rank), self.random.randint(min(least, rank), rank))
 
     def broadcast(self) -> Shape:
-        """A shape that broadcasts with the first operand's.
+        """A shape that broadcasts with the shape of the first operand.
 
         Some axes have size 1 or are left out. Where the first operand has size 1 or no axis, the
         shape may be larger.
@@ -86,12 +86,11 @@ class Draw:
 
 @dataclass(frozen=True)
 class Form:
-    """Shapes and parameters of one node that are valid together.
+    """The shapes and parameters of one node, valid together.
 
     others: shapes of the operands after the first; None for any shape that broadcasts with the
-    first. parameters: values by name, whether the opset has them as attributes or as constant
-    operands; None for those that are left out. results: number of results; chosen from the schema
-    if None.
+    first. parameters: values by name, for attributes and for constant operands alike; None for
+    absent ones. results: number of results; chosen from the schema if None.
     """
 
     others: Sequence[Shape | None] = ()

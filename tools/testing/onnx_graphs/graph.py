@@ -1,4 +1,4 @@
-"""A model under test: cutting it into smaller models, saving and loading it."""
+"""A model under test: cutting it into smaller models, saving it and loading it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WEIGHTS_ARE_NO_INPUTS = 4
 class Graph:
     """A model and the values of its inputs. Its repr is the model as ONNX text.
 
-    sketch: the sketch that it was generated from.
+    sketch: the sketch from which it was generated.
     """
 
     proto: onnx.ModelProto
@@ -65,14 +65,14 @@ class Graph:
         return self._with_outputs(list(infos.values()))
 
     def reduced_to(self, outputs: Sequence[str]) -> Graph:
-        """The model with only these results as outputs, and only the nodes that compute them."""
+        """The model with only these outputs, and only the nodes that compute them."""
         infos = _results(self.proto)
         return _without_unused(self._with_outputs([infos[name] for name in outputs]))
 
     def with_inputs(self, values: Mapping[str, Array]) -> Graph:
-        """The model with inputs in place of the nodes and initializers that give these values.
+        """The model with inputs that replace the nodes and initializers of these values.
 
-        Those of the values that were outputs are outputs no longer. Unused inputs are removed.
+        The values are no longer outputs. Unused inputs are removed.
         """
         proto = _copy(self.proto)
         outputs = [v for v in proto.graph.output if v.name not in values]
@@ -110,7 +110,7 @@ class Graph:
         return Graph(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=version), {})
 
     def without_false_shapes(self, computed: Mapping[str, Array]) -> Graph:
-        """The model without declared shapes that differ from these results of its outputs.
+        """The model without declared shapes that differ from the computed shapes of its outputs.
 
         onnx infers a wrong shape for some nodes, such as windows with ceil_mode. Shapes of values
         that are not outputs are not declared either.
@@ -137,8 +137,8 @@ class Graph:
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
         """Save the model, its inputs and the settings of its replay to a folder.
 
-        The folder takes the place of another one only if that holds a saved model that nobody has
-        changed. Raises InputError.
+        An existing folder is replaced only if it holds a saved model that nobody has changed.
+        Raises InputError.
         """
         with whole_folder(folder, KIND) as made:
             (made / MODEL).write_bytes(self.proto.SerializeToString())
@@ -162,7 +162,7 @@ class Graph:
 
 
 def inner_graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
-    """The graphs inside a node: its branches, or the body of its loop."""
+    """The inner graphs of a node: the branches of an If, or the body of a loop."""
     return [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
 
 
@@ -175,7 +175,7 @@ def every_node(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 
 
 def names_read(node: onnx.NodeProto) -> list[str]:
-    """The names that a node reads, each once, and those that its graphs read of what is outside."""
+    """The names that a node reads, each once, including outer names that its inner graphs read."""
     found = [name for name in node.input if name]
     for graph in inner_graphs(node):
         own = {v.name for v in graph.input} | {t.name for t in graph.initializer}

@@ -13,7 +13,7 @@ SCALES = (1.0, 2.0, 3.0, 1.5, 2.5, 0.5, 0.25, 0.75)
 
 
 def _scales(draw: Draw, axes: list[int]) -> list[float]:
-    """A factor for each axis that leaves one element or more."""
+    """A scale factor for each axis that leaves at least one element."""
     return [float(draw.one_of(*(s for s in SCALES if s * draw.shape[a] >= 1))) for a in axes]
 
 
@@ -89,7 +89,10 @@ def _upsample(draw: Draw) -> Form:
 
 
 def _grid_sample(draw: Draw) -> Form:
-    """Places in and around an image. onnxruntime has no cubic curves along three axes."""
+    """Sampling positions in and around an image.
+
+    onnxruntime has no cubic interpolation along three axes.
+    """
     if "tensor(double)" in draw.types.values():
         # onnxruntime's results with cubic curves differ from onnx's and abele's.
         raise ValueError("an image of float64")
@@ -107,7 +110,7 @@ def _grid_sample(draw: Draw) -> Form:
 
 
 def _affine_grid(draw: Draw) -> Form:
-    """A grid of two elements or more along each axis, of which the ends are the corners."""
+    """A grid of at least two elements along each axis, whose ends are the image's corners."""
     if "tensor(float)" not in draw.types.values():
         # onnxruntime rounds every coordinate to the type of the map.
         raise ValueError("a map of another type than float32")
@@ -127,7 +130,7 @@ def _affine_map(draw: Draw) -> Shape:
 
 
 def _roi_align(draw: Draw) -> Form:
-    """Means of regions of an image. Their corners are in order."""
+    """Averages over regions of an image. The corners of each region are in order."""
     if 0 in draw.shape:
         raise ValueError("an empty image")
     count = draw.one_of(1, 2, 4)
@@ -147,7 +150,7 @@ def _roi_align(draw: Draw) -> Form:
 
 
 def _deform_conv(draw: Draw) -> Form:
-    """A convolution with a small kernel of which each element has an offset."""
+    """A convolution with a small kernel whose elements each have an offset."""
     if 0 in draw.shape:
         raise ValueError("an empty image")
     n, c, *image = draw.shape

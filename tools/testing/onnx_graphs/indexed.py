@@ -1,4 +1,4 @@
-"""Valid shapes and parameters of operators that reach elements by index."""
+"""Valid shapes and parameters of operators that access elements by index."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def _seeded(draw: Draw) -> np.random.Generator:
 
 
 def _from_end(draw: Draw, indices: Array, sizes: Array | int) -> Array:
-    """The same indices into axes of these sizes, of which some are counted from the end."""
+    """The same indices, with some of them counted from the end of their axes."""
     if draw.opset < NEGATIVE_INDICES or draw.chance(0.3):
         return indices
     return np.where(_seeded(draw).random(indices.shape) < 0.5, indices - sizes, indices)
 
 
 def _astray(draw: Draw, indices: Array, sizes: Array | int) -> Array:
-    """The same indices; in one case of twenty, one of them is out of range."""
+    """The same indices, with one of them out of range in one case of twenty."""
     if not indices.size or not draw.chance(OUT_OF_RANGE):
         return indices
     limits = np.asarray(sizes)
@@ -44,7 +44,7 @@ def _astray(draw: Draw, indices: Array, sizes: Array | int) -> Array:
 
 
 def _reduction(draw: Draw) -> str | None:
-    """How a scatter merges updates with the data. None and "none" replace elements."""
+    """The way in which a scatter merges updates with the data. None and "none" replace elements."""
     choices: list[str | None] = [None]
     # onnxruntime cannot merge these types.
     unmerged = ("tensor(bool)", "tensor(float16)")
@@ -70,7 +70,7 @@ def _gather(draw: Draw) -> Form:
 
 
 def _partly(draw: Draw) -> list[int]:
-    """A shape that is nowhere larger than the first operand's."""
+    """A random shape with no axis longer than the first operand's."""
     return [n if draw.chance(0.6) else draw.random.randint(min(n, 1), n) for n in draw.shape]
 
 
@@ -84,7 +84,10 @@ def _gather_elements(draw: Draw) -> Form:
 
 
 def _scatter_elements(draw: Draw) -> Form:
-    """Updates of single elements. No element is replaced twice: which update counts is open."""
+    """Updates of single elements.
+
+    No element is replaced twice, because the standard leaves open which update wins.
+    """
     axis = draw.random.randrange(draw.rank)
     n, shape, reduction = draw.shape[axis], _partly(draw), _reduction(draw)
     if reduction in (None, "none"):
@@ -102,7 +105,7 @@ def _scatter_elements(draw: Draw) -> Form:
 
 
 def _max_unpool(draw: Draw) -> Form:
-    """Values that go to different elements of an image."""
+    """Values for distinct elements of an image."""
     count = draw.rank - 2
     window = [draw.random.randint(1, 3) for _ in range(count)]
     strides = [draw.random.randint(1, 3) for _ in range(count)]
@@ -116,9 +119,9 @@ def _max_unpool(draw: Draw) -> Form:
 
 
 def _places(draw: Draw, sizes: Sequence[int], count: int, once: bool) -> Array:
-    """Coordinates [count, axes] of random elements of a shape.
+    """Coordinates of random elements of a shape: [count, axes].
 
-    once: no two are equal, so there may be fewer. Raises ValueError for a shape without elements.
+    once: no two are equal, so there may be fewer. Raises ValueError for an empty shape.
     """
     total = prod(sizes)
     flat = draw.random.sample(range(total), min(count, total))
@@ -143,7 +146,10 @@ def _gather_nd(draw: Draw) -> Form:
 
 
 def _scatter_nd(draw: Draw) -> Form:
-    """Updates of elements or slices. None is replaced twice: which update counts is open."""
+    """Updates of elements or slices.
+
+    None is replaced twice, because the standard leaves open which update wins.
+    """
     depth = draw.random.randint(1, draw.rank)
     indexed, reduction = draw.shape[:depth], _reduction(draw)
     places = _places(draw, indexed, draw.one_of(1, 2, 4), once=reduction in (None, "none"))
@@ -155,7 +161,7 @@ def _scatter_nd(draw: Draw) -> Form:
 
 
 def _one_hot(draw: Draw) -> Form:
-    """Vectors of a few elements. Most indices, which are integers, are out of range."""
+    """Vectors of a few elements. Most integer indices are out of range."""
     if "int" not in draw.types["T1"]:
         raise ValueError("indices that are not integers")
     depth = draw.one_of(1, 2, 3, 5)
@@ -177,7 +183,7 @@ def _trilu(draw: Draw) -> Form:
 
 
 def _range(draw: Draw) -> Form:
-    """A short range. Its step stays away from 0 if an integer type cuts off its fraction."""
+    """A short range. Its step stays away from 0, even if an integer type cuts off its fraction."""
     step = draw.one_of(1, 1, 2, 3, -1, -2, 1.5, -2.5)
     start = draw.random.randint(-4, 4)
     limit = start + draw.random.randint(-1, 6) * step + draw.one_of(0, 0, 0.5)
@@ -185,7 +191,7 @@ def _range(draw: Draw) -> Form:
 
 
 def _tensor_scatter(draw: Draw) -> Form:
-    """Updates that are inside of the cache, or go around its end."""
+    """Updates of positions within the cache, or past its end and round to its start."""
     if 0 in draw.shape:
         raise ValueError("an empty cache")
     axis = draw.random.randrange(1, draw.rank)
@@ -202,7 +208,7 @@ def _tensor_scatter(draw: Draw) -> Form:
 
 
 def _tf_idf(draw: Draw) -> Form:
-    """Counts of pairs of small numbers, and of single ones."""
+    """Counts of small numbers and of pairs of small numbers."""
     if 0 in draw.shape:
         raise ValueError("no items")
     singles = draw.random.sample(range(-3, 4), 3)

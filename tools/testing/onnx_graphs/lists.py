@@ -1,4 +1,4 @@
-"""Nodes that take or give sequences of tensors, or optional values."""
+"""Draws nodes that take or return sequences of tensors, or optional values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _some(pool: Pool, random: Random) -> Value:
 
 
 def _more(pool: Pool, random: Random, like: Value, alike: bool) -> list[Value]:
-    """Further elements of a sequence. alike: of the shape of the first one."""
+    """Further elements of a sequence. alike: whether they have the shape of the first element."""
     found: list[Value] = []
     for _ in range(random.randrange(MOST_ITEMS)):
         there = [
@@ -64,7 +64,7 @@ def _append_list(
 
 
 def _list(pool: Pool, random: Random) -> Listed:
-    """A sequence that is there, or a new one."""
+    """An existing or a new sequence."""
     there = pool.lists[-3:]
     return random.choice(there) if there and random.random() < 0.8 else new_list(pool, random)
 
@@ -77,7 +77,7 @@ def _result(pool: Pool, random: Random, operator: str, operands: list[str], like
 
 
 def _position(pool: Pool, random: Random, at: int, size: int, known: bool = True) -> str:
-    """The name of a position, perhaps counted from the end."""
+    """The name of a position, sometimes counted from the end."""
     at = at - size if size and random.random() < 0.4 else at
     return pool.given(np.array(at), INTEGERS, random, known=known).name
 
@@ -87,7 +87,7 @@ def _construct(pool: Pool, random: Random) -> None:
 
 
 def _empty(pool: Pool, random: Random) -> None:
-    """An empty sequence, into which a tensor is put."""
+    """Insert a tensor into an empty sequence."""
     value = _some(pool, random)
     like = Listed("", value.type, ())
     if value.type == "tensor(float)" and random.random() < 0.5:
@@ -130,7 +130,10 @@ def _erase(pool: Pool, random: Random) -> None:
 
 
 def _at(pool: Pool, random: Random) -> None:
-    """An element, at a position that only a run knows if all elements have one shape."""
+    """Read an element of a sequence.
+
+    If all elements have one shape, the position may be known only when the model runs.
+    """
     whole = _list(pool, random)
     count = len(whole.shapes)
     if not count:

@@ -60,11 +60,11 @@ _Option = onnx.defs.OpSchema.FormalParameterOption
 
 
 class NotDrawn(Exception):
-    """No valid node could be drawn."""
+    """Raised if no valid node can be drawn."""
 
 
 class NodeDraw:
-    """Draws one node. New leaves and parameters are added to the pool, but not the node itself.
+    """Draws one node. New leaves and parameters go into the pool, the node itself does not.
 
     new_operand: make a new value for the first operand, in a shape that suits the operator.
     """
@@ -126,7 +126,7 @@ class NodeDraw:
     # Types
 
     def _allowed(self, variable: str) -> list[str]:
-        """The types that a type variable may have, given those that are bound already."""
+        """The types that a type variable may have, given the variables that are bound already."""
         if variable in self.types:
             return [self.types[variable]]
         if variable in DTYPES:
@@ -145,7 +145,7 @@ class NodeDraw:
         ]
 
     def _bound(self, variable: str) -> str:
-        """The type of a type variable. It is drawn and bound here if it is not bound yet."""
+        """The type of a type variable. An unbound variable gets a random type here."""
         allowed = self._allowed(variable)
         if not allowed:
             raise NotDrawn(f"no type for {variable}")
@@ -195,7 +195,7 @@ class NodeDraw:
         return [self._value(formal, shape) for shape in shapes]
 
     def _operand(self, index: int, formal: FormalParameter) -> str:
-        """The name of an operand; "" if it is left out."""
+        """The name of an operand; "" if the operand is omitted."""
         name, optional = formal.name, formal.option == _Option.Optional
         if name in self.form.parameters:
             return self._parameter(formal, self.form.parameters[name])
@@ -216,7 +216,8 @@ class NodeDraw:
         return self.pool.parameter(array, type_, self.random).name
 
     def _value(self, formal: FormalParameter, shape: Shape | None) -> str:
-        """The name of an existing or new value of a shape; of one that broadcasts if None."""
+        """The name of an existing or new value of a shape; of any that broadcasts if shape is
+        None."""
         type_ = self._bound(formal.type_str)
         what = "positive" if formal.name in POSITIVE else ""
         if (self.schema.name, formal.name) in DIVISORS and DTYPES[type_].kind in "iu":
@@ -249,7 +250,7 @@ class NodeDraw:
         return made
 
     def _attribute(self, name: str, attribute: Attribute) -> Parameter:
-        """The value of an attribute; None if it is left out."""
+        """The value of an attribute; None if it is omitted."""
         if name in self.form.parameters:
             return self.form.parameters[name]
         if name in NEVER_SET or not (attribute.required or self.draw.chance(OPTIONAL)):

@@ -1,6 +1,6 @@
 """Facts about operators that ONNX's schemas do not contain: valid shapes and parameters.
 
-Everything else follows from the schemas. The operands of an operator that is not listed in FORMS
+Everything else comes from the schemas. The operands of an operator that is not listed in FORMS
 broadcast with each other.
 """
 
@@ -85,12 +85,12 @@ def _pool(draw: Draw) -> Form:
 
 
 def _lp_pool(draw: Draw) -> Form:
-    """A window that does not hang over the image: onnxruntime computes such norms differently."""
+    """A pooling window that stays inside the image: onnxruntime pads such norms differently."""
     return Form(parameters={**_window(draw), "p": draw.one_of(None, 1, 2, 3), "ceil_mode": None})
 
 
 def _col2im(draw: Draw) -> Form:
-    """Columns of windows over a small image, of which there are as many as places."""
+    """Columns of windows over a small image: as many columns as window positions."""
     for _ in range(20):
         image = [draw.random.randint(2, 5) for _ in range(draw.one_of(1, 2, 2))]
         block = [draw.random.randint(1, 2) for _ in image]
@@ -127,7 +127,7 @@ def _square(draw: Draw) -> Shape:
 
 
 def _center_crop_pad(draw: Draw) -> Form:
-    """Sizes as int64: the function by which onnxruntime replaces the operator needs this type."""
+    """Sizes as int64, the type that onnxruntime's replacement function requires."""
     draw.types["Tind"] = "tensor(int64)"
     axes = draw.some_axes(least=1)
     sizes = [max(1, draw.shape[a] + draw.random.randint(-3, 3)) for a in axes]
@@ -137,7 +137,7 @@ def _center_crop_pad(draw: Draw) -> Form:
 
 
 def _whole_image(draw: Draw) -> Form:
-    """A window over the whole image. onnxruntime refuses one over an empty image."""
+    """A window over the whole image. onnxruntime refuses an empty image."""
     if 0 in draw.shape:
         raise ValueError("a window over an empty image")
     return Form()
@@ -250,7 +250,7 @@ def _group_norm(draw: Draw) -> Form:
 
 
 def _einsum(draw: Draw) -> Form:
-    """A product of matrices with batches, of vectors, or a transposed sum of one operand."""
+    """A batched matrix product, a product of vectors, or a transposed sum of one operand."""
     letters = "abcdefgh"[: draw.rank]
     batch, inner = letters[:-1], letters[-1]
     equation, rest = draw.one_of(
@@ -434,8 +434,11 @@ def _flatten(draw: Draw) -> Form:
 
 
 def _blocks(draw: Draw) -> Form:
-    """A block size: its square divides the channels (DepthToSpace), or it divides both sizes of the
-    image (SpaceToDepth)."""
+    """A block size that divides the shape.
+
+    For DepthToSpace, its square divides the channels; for SpaceToDepth, it divides both sizes of
+    the image.
+    """
     _, c, h, w = draw.shape
     depth = draw.schema.name == "DepthToSpace"
     fits = [b for b in (1, 2, 3) if (c % (b * b) == 0 if depth else h % b == w % b == 0)]
@@ -444,7 +447,7 @@ def _blocks(draw: Draw) -> Form:
 
 
 def _blocked(draw: Draw) -> Shape:
-    """A shape that can be cut into blocks of more than one element."""
+    """A shape that can be cut into blocks with more than one element."""
     b = draw.one_of(1, 2, 2, 3)
     if draw.schema.name == "DepthToSpace":
         return (draw.one_of(1, 2), b * b * draw.one_of(1, 2, 3), draw.one_of(1, 2, 3), 2)
@@ -468,7 +471,7 @@ def _constant(draw: Draw) -> Form:
 
 
 def _constant_form(name: str, value: Parameter) -> Form:
-    """A constant with one of the attributes that exclude each other."""
+    """A constant, given by one of its mutually exclusive attributes."""
     kinds = ("value", "value_float", "value_floats", "value_int", "value_ints")
     kinds += ("value_string", "value_strings", "sparse_value")
     return Form(parameters={**dict.fromkeys(kinds), name: value})
@@ -482,7 +485,7 @@ def _constant_of_shape(draw: Draw) -> Form:
 
 
 def _bit_shift(draw: Draw) -> Form:
-    """Shifts by fewer bits than the elements have. By more, C++ does not define the result."""
+    """Shifts by fewer bits than the elements have: larger shifts are undefined in C++."""
     most = 8 * DTYPES[draw.types["T"]].itemsize
     shape = draw.broadcast()
     bits = [draw.random.randrange(most) for _ in range(prod(shape))]
@@ -491,7 +494,7 @@ def _bit_shift(draw: Draw) -> Form:
 
 
 def _mod(draw: Draw) -> Form:
-    """Floats need the sign of the first operand, as of C's fmod."""
+    """Remainders. For floats, fmod is set: the result has the sign of the first operand."""
     whole = "int" in draw.types["T"]
     return Form(parameters={"fmod": draw.one_of(None, 0, 1) if whole else 1})
 
@@ -515,7 +518,7 @@ def _dropout(draw: Draw) -> Form:
 
 
 def _variadic(draw: Draw) -> Form:
-    """Up to four operands. Before opset 8, all have the same shape."""
+    """Up to four operands. Before opset 8, all of them have the same shape."""
     shape = None if draw.opset >= 8 else draw.shape
     return Form([shape] * draw.one_of(0, 1, 1, 2, 3))
 

@@ -49,8 +49,8 @@ INTEGERS = "tensor(int64)"
 class Value:
     """A value that nodes may read.
 
-    shape: with -1 for a size that depends on values. array: its elements, if they are constant.
-    shared: whether more than one node may read it.
+    shape: its sizes, with -1 for a size that depends on values. array: its elements, if they are
+    constant. shared: whether more than one node may read it.
     """
 
     name: str
@@ -68,7 +68,7 @@ class Value:
 
 @dataclass(frozen=True)
 class Listed:
-    """A sequence of tensors of one type. shapes: of its elements."""
+    """A sequence of tensors of one type. shapes: the shapes of its elements."""
 
     name: str
     type: str
@@ -77,7 +77,7 @@ class Listed:
 
 @dataclass(frozen=True)
 class Maybe:
-    """An optional value. content: None if it holds nothing."""
+    """An optional value. content: its content; None if it is empty."""
 
     name: str
     content: Value | Listed | None
@@ -85,7 +85,7 @@ class Maybe:
 
 @dataclass(frozen=True)
 class Mark:
-    """How much a pool, and the pools around it, held at one time."""
+    """The size of a pool, and of the pools around it, at one time."""
 
     lengths: tuple[int, ...]
     made: int
@@ -93,12 +93,12 @@ class Mark:
 
 
 class Pool:
-    """The inputs, weights, nodes and values of a model that is being generated.
+    """The inputs, weights, nodes and values of a model during its generation.
 
     inputs: elements of each input. infos: descriptions of the inputs. results: values that may be
     outputs of the model. lists, maybes: sequences and optional values. told: descriptions of
     results that onnx does not infer. used: names that nodes read. made: number of names given.
-    outer: the pool of the graph around it, if it is that of a graph inside a node.
+    outer: the pool of the enclosing graph, for the pool of an inner graph.
     """
 
     def __init__(
@@ -124,9 +124,9 @@ class Pool:
         self._constants = frozenset(constant.allowed_type_strs)
 
     def inner(self, parameters: Sequence[Value]) -> Pool:
-        """The pool of a graph inside a node, which may read all values of this one.
+        """The pool of a node's inner graph, which may read all values of this pool.
 
-        parameters: what the graph gets from its node.
+        parameters: the values that the node gives to the graph.
         """
         pool = Pool(self.sketch, self.opset, self.ir_version, self)
         pool.values += [*self.values, *parameters]
@@ -137,7 +137,7 @@ class Pool:
 
     @property
     def made(self) -> int:
-        """Number of names given, in graphs inside nodes too."""
+        """Number of names given, including those in inner graphs."""
         return self._made[0]
 
     @property
@@ -168,7 +168,7 @@ class Pool:
         return f"v{self.made}"
 
     def append(self, node: onnx.NodeProto, results: Sequence[Value], shown: bool = True) -> None:
-        """Add a node. shown: its results may be outputs of the model."""
+        """Append a node. shown: whether its results may be outputs of the model."""
         self.used.update(node.input)
         self.nodes.append(node)
         self.values += results
@@ -182,7 +182,7 @@ class Pool:
     ) -> Value:
         """A new random value: an input, an initializer or a constant.
 
-        what: "positive" for elements above 0, "divisor" for elements other than 0, "" for any.
+        what: "positive" for elements above 0, "divisor" for nonzero elements, "" for any elements.
         """
         dtype, seed = DTYPES[type_], random.randrange(1 << 30)
         array = np.asarray(values_of(shape, dtype, seed, self.sketch.data))
@@ -202,7 +202,7 @@ class Pool:
     ) -> Value:
         """A value with these elements: an input, an initializer or a constant.
 
-        known: not an input, because the reader needs the elements.
+        known: never an input, because the reader needs the elements.
         """
         chance = random.random()
         constant = type_ in self._constants
@@ -232,7 +232,8 @@ class Pool:
         return value
 
     def parameter(self, array: Array, type_: str, random: Random) -> Value:
-        """A value that the reader can compute: a constant, or computed from shapes."""
+        """A value whose elements the reader can compute: a constant, or one computed from
+        shapes."""
         vector = array.ndim == 1 and array.size > 0 and type_ == INTEGERS
         if not vector or random.random() > COMPUTED:
             return self.given(array, type_, random, known=True)
@@ -242,7 +243,8 @@ class Pool:
         return whole
 
     def _part(self, n: int, random: Random) -> Value:
-        """The vector [n]: an entry of the shape of a value, or a constant if no value has it."""
+        """A vector with the one element n: an entry of a value's shape, or a constant if none
+        has it."""
         array = np.array([n], np.int64)
         places = [(v, i) for v in self.shared for i, m in enumerate(v.shape) if m == n and n > 1]
         if not places:
@@ -272,7 +274,8 @@ class Pool:
 
 
 def _elements(one: Shape, other: Shape) -> float:
-    """Number of elements of two shapes after broadcasting; infinite if they do not broadcast."""
+    """The number of elements of two shapes after broadcasting; infinite if they do not
+    broadcast."""
     try:
         return prod(np.broadcast_shapes(one, other))
     except ValueError:

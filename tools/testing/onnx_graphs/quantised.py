@@ -16,14 +16,15 @@ BLOCKS_SINCE = 21
 
 
 def _scales(draw: Draw, shape: Shape) -> Parameter:
-    """Positive numbers, of which some are powers of two, so that quotients fall on halves."""
+    """Positive scales, some of them powers of two, so that quotients fall halfway between
+    integers."""
     random = np.random.default_rng(draw.random.randrange(1 << 30))
     plain = random.uniform(0.01, 2.0, shape)
     return np.where(random.random(shape) < 0.5, plain, 2.0 ** random.integers(-4, 2, shape))
 
 
 def _zeros(draw: Draw, variable: str, shape: Shape, *, only: bool = False) -> Parameter:
-    """Zero points of the type that a variable is bound to; only 0 if asked, and for int32."""
+    """Zero points with the bound type of a variable. only: all are 0, as for int32."""
     dtype = DTYPES[draw.types[variable]]
     if only or dtype.itemsize > 2 or dtype.kind not in "iu":
         return np.zeros(shape, dtype)
@@ -33,7 +34,7 @@ def _zeros(draw: Draw, variable: str, shape: Shape, *, only: bool = False) -> Pa
 
 
 def _spread(draw: Draw) -> tuple[Shape, dict[str, Parameter]]:
-    """The shape of scales, and the attributes that say how they are spread."""
+    """The shape of the scales, and the attributes that choose the granularity."""
     rank = draw.rank
     if draw.opset < AXES_SINCE or not rank or draw.chance(0.4):
         return (), {"axis": None, "block_size": None}
@@ -70,7 +71,7 @@ def _dequantize(draw: Draw) -> Form:
 
 
 def _weights_type(draw: Draw) -> None:
-    """Bind the type of the second factor to one that onnxruntime multiplies with the first."""
+    """Bind the type of the second factor to a type that onnxruntime multiplies with the first."""
     signed = draw.types["T1"] == "tensor(int8)"
     draw.types["T2"] = "tensor(int8)" if signed else draw.one_of("tensor(int8)", "tensor(uint8)")
 
@@ -78,7 +79,7 @@ def _weights_type(draw: Draw) -> None:
 def quantised_forms(
     conv: Callable[[Draw], Form], matmul: Callable[[Draw], Form]
 ) -> dict[str, Callable[[Draw], Form]]:
-    """The forms of all operators on quantised tensors, from those of convolutions and products."""
+    """The forms of all operators on quantised tensors, made from those of Conv and MatMul."""
 
     def conv_integer(draw: Draw) -> Form:
         _weights_type(draw)

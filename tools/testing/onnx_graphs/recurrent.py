@@ -1,4 +1,4 @@
-"""Valid shapes and parameters of operators that take their turns along a sequence."""
+"""Valid shapes and parameters of operators that iterate over a sequence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STATES = {"LSTM": (4, 3), "GRU": (3, 2), "RNN": (1, 1)}
 
 
 def _activations(draw: Draw, count: int) -> dict[str, Parameter]:
-    """Activation functions, with all constants that they take."""
+    """Activation functions with their constants."""
     if draw.chance(0.5):
         return {"activations": None, "activation_alpha": None, "activation_beta": None}
     names = [draw.one_of(*ACTIVATIONS) for _ in range(count)]
@@ -45,7 +45,7 @@ def _lengths(draw: Draw, steps: int, batch: int) -> Parameter:
 
 
 def _recurrent(draw: Draw) -> Form:
-    """A layer of a few units. onnxruntime knows no other layout than that of steps first."""
+    """A recurrent layer of a few units. onnxruntime supports only the layout with steps first."""
     name = draw.schema.name
     steps, batch, features = draw.shape
     if 0 in draw.shape:

@@ -42,11 +42,11 @@ Types = Mapping[str, frozenset[str]]
 
 
 class RefusedByRuntime(Exception):
-    """A runtime does not run a model. The message says why."""
+    """Raised if a runtime does not run a model. The message gives the reason."""
 
 
 def by_onnxruntime(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a model by name, computed without onnxruntime's graph optimizations.
+    """The outputs of a model by name, computed by onnxruntime without its graph optimizations.
 
     Raises RefusedByRuntime, also if the model ends onnxruntime's process.
     """
@@ -92,7 +92,7 @@ class _Worker:
         return found
 
     def end(self) -> None:
-        """End the process. The next model starts another one."""
+        """End the process. The next model starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()

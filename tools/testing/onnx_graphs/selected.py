@@ -1,4 +1,4 @@
-"""Valid shapes and parameters of scans and sorts, and of operators with results of open sizes."""
+"""Valid shapes and parameters of scans, sorts, and operators whose result sizes are open."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _top_k(draw: Draw) -> Form:
 
 
 def _compress(draw: Draw) -> Form:
-    """A condition for slices along an axis, or for single elements. It may be too short."""
+    """A condition that selects slices along an axis, or single elements. It may be too short."""
     axis = draw.random.randrange(draw.rank)
     whole = draw.chance(0.3)
     length = int(np.prod(draw.shape)) if whole else draw.shape[axis]

@@ -1,4 +1,4 @@
-"""Shrinks failing models, by simpler sketches and by cutting the model itself."""
+"""Shrinks failing models, by simplifying the sketch and by cutting the model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LARGE = 8
 def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
     """The smallest model found that fails like the given one.
 
-    seconds: CPU time after which the search ends.
+    seconds: CPU time limit of the search.
     """
     end = process_time() + seconds
     best, changed = graph, True
@@ -48,7 +48,7 @@ def _size(graph: Graph) -> tuple[int, int, int, int]:
 
 
 def _smaller(graph: Graph) -> Iterator[Graph]:
-    """Smaller models, the most promising first."""
+    """Smaller models, most promising first."""
     whole = graph.with_all_results()
     results = [v.name for v in whole.proto.graph.output]
     for name in results:
@@ -71,7 +71,8 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
 
 
 def _written_out(graph: Graph, values: Mapping[str, Array]) -> Iterator[Graph]:
-    """The model with the graphs inside one node in its place, and with one result of those only."""
+    """The model with one node replaced by its inner graphs, and with one result of those as
+    output."""
     for node in graph.proto.graph.node:
         if not inner_graphs(node):
             continue

@@ -16,7 +16,7 @@ def _no_narrow_floats(draw: Draw) -> None:
 
 
 def _dft(draw: Draw) -> Form:
-    """A transform along any axis but the last one, which has real and imaginary parts."""
+    """A transform along any axis except the last one, which holds real and imaginary parts."""
     _no_narrow_floats(draw)
     if draw.shape[-1] not in (1, 2) or 0 in draw.shape:
         raise ValueError("no complex numbers")
@@ -39,7 +39,7 @@ def _complex(draw: Draw) -> Shape:
 
 
 def _stft(draw: Draw) -> Form:
-    """Frames of a real signal, as long as a window or a number."""
+    """Frames of a real signal. Their length is that of a window or a number."""
     _no_narrow_floats(draw)
     if draw.shape[-1] != 1 or draw.shape[1] < 2 or 0 in draw.shape:
         raise ValueError("no signal")

@@ -1,4 +1,4 @@
-"""ONNX models as a Hypothesis strategy."""
+"""A Hypothesis strategy of ONNX models."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def onnx_models(
 ) -> SearchStrategy[Graph]:
     """Valid ONNX models, with values for their inputs.
 
-    max_nodes: nodes of a model, not counting those that compute parameters. operators: names of the
-    operators to use; all that the reader supports if None. data: the kinds of values.
+    max_nodes: number of nodes of a model, without the nodes that compute parameters. operators:
+    names of the operators to use; all that the reader supports if None. data: the kinds of values.
     """
     drawn = sketches("tiny:8", max_nodes, data, control_flow=False)
     return drawn.map(lambda sketch: build_graph(sketch, operators))

@@ -1,4 +1,4 @@
-"""A model with the graphs inside one node written out, turn by turn."""
+"""Replaces one node with inner graphs by their nodes, iteration by iteration."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ TURN = "number of the turn"
 
 
 class NotWrittenOut(Exception):
-    """A node cannot be written out."""
+    """Raised if a node cannot be written out."""
 
 
 def written_out(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array]) -> Graph:
-    """The model with the nodes of the graphs inside a node in its place, as often as they run.
+    """The model with a node replaced by copies of its inner graphs, one for each time they run.
 
     values: all values of the model. Raises NotWrittenOut.
     """
@@ -46,9 +46,9 @@ def written_out(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array])
 
 
 class _Copies:
-    """Copies of the nodes of graphs, with names of their own.
+    """Copies of the nodes of graphs, with unique names.
 
-    told: the types of those of their results that onnx does not infer.
+    told: the types of results that onnx does not infer.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,8 @@ class _Copies:
         return f"written out/{of}/{next(self._numbers)}"
 
     def add(self, graph: onnx.GraphProto, given: Sequence[str]) -> list[str]:
-        """Add the nodes of a graph whose inputs have other names. Returns those of its outputs."""
+        """Add the nodes of a graph. given: names for its inputs. Returns the names of its
+        outputs."""
         names = dict(zip((v.name for v in graph.input), given, strict=True))
         for tensor in graph.initializer:
             weight = onnx.TensorProto()
@@ -88,7 +89,7 @@ class _Copies:
 
 
 def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
-    """A copy of a node that reads and gives other names, in graphs inside it too."""
+    """A copy of a node with its inputs and outputs renamed, also in its inner graphs."""
     copy = onnx.NodeProto()
     copy.CopyFrom(node)
     for some in (copy.input, copy.output):
@@ -136,7 +137,7 @@ def _joined(
     carried: Sequence[str],
     columns: Sequence[tuple[Sequence[str], int]],
 ) -> None:
-    """Give the last values, and stacked rows, the names of the results of a node.
+    """Give the final carried values and the stacked rows the names of a node's results.
 
     columns: the rows of each result, in order, and the axis along which they are stacked.
     """
@@ -162,7 +163,7 @@ def _unsqueezed(
 
 
 def _turns(graph: Graph, node: onnx.NodeProto) -> int:
-    """How many turns a loop takes in onnxruntime."""
+    """The number of iterations that a loop runs in onnxruntime."""
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
     at = list(graph.proto.graph.node).index(node)
