@@ -39,7 +39,7 @@ FEW = 12
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options that set the budget of all checks, and those that test files of rules."""
+    """Add the options for the budget of all checks, and the options for testing rule files."""
     group = parser.getgroup("abele", "property tests of compiler passes")
     group.addoption(
         "--abele-examples",
@@ -78,7 +78,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _files(config: pytest.Config, option: str) -> list[str]:
-    """The files that an option names."""
+    """The files named by an option."""
     return list(config.getoption(option) or ())
 
 
@@ -95,7 +95,7 @@ def _budget(config: pytest.Config) -> dict[str, Any]:
 
 
 def _teller(config: pytest.Config) -> Callable[[str], None] | None:
-    """Writes to the terminal while a test runs; None where there is none, as in a worker."""
+    """A function that writes to the terminal during a test; None in a worker, which has none."""
     terminal: Any = config.pluginmanager.getplugin("terminalreporter")
     capture: Any = config.pluginmanager.getplugin("capturemanager")
     if terminal is None:
@@ -115,7 +115,7 @@ def _teller(config: pytest.Config) -> Callable[[str], None] | None:
 def _checker(
     request: pytest.FixtureRequest, function: Callable[..., R], report: Callable[[], R]
 ) -> Callable[..., R]:
-    """A check with the budget of the command line, whose report the summary shows.
+    """A check function with the budget of the command line. The summary shows its report.
 
     report: makes an empty report for a check that is given none.
     """
@@ -140,7 +140,7 @@ def _checker(
 
 
 def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any) -> T:
-    """Call a check, and raise what it finds at the test's line, without frames of the kit."""
+    """Call a check, and raise its error at the test's line, without stack frames of the kit."""
     from .search.failures import AtFault, Miscompiled, Untested  # noqa: PLC0415
 
     __tracebackhide__ = True
@@ -203,14 +203,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """The collector of a file of rules that the command line names."""
+    """The collector of a rule file that the command line names."""
     if file_path.suffix == ".rw" and parent.session.isinitpath(file_path):
         return RulesFile.from_parent(parent, path=file_path)
     return None
 
 
 class RulesFile(pytest.File):
-    """The rules of a file, and the operators that programs are generated from."""
+    """A rule file for pytest: its rules, and the operators that programs are generated from."""
 
     @cached_property
     def loaded(self) -> tuple[RuleSet, Operators]:
@@ -247,7 +247,7 @@ class RuleCollector(pytest.Collector):
 
 
 class RuleItem(pytest.Item):
-    """A test that a rule has a property."""
+    """A test of one property of a rule."""
 
     def __init__(self, *, law: Law, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -285,7 +285,7 @@ class RuleItem(pytest.Item):
         return shlex.join(["pytest", self.nodeid, *load, "--abele-replay", "FOLDER"])
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """What is wrong, with frames of the user's code but none of the kit."""
+        """The failure with frames of the user's code and none of the kit."""
         from ...ir.support.errors import InputError  # noqa: PLC0415
         from .rules import NeverFired, RuleFailed, RuleWrong  # noqa: PLC0415
 
@@ -294,7 +294,7 @@ class RuleItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """The line that the rule is written on."""
+        """The line on which the rule is written."""
         return self.path, self.law.source.line - 1, f"rule {self.law.name}: {self.name}"
 
 

@@ -109,8 +109,7 @@ def _swap(module: ModuleOp, random: Random) -> bool:
 
 
 def _alias(module: ModuleOp, random: Random) -> bool:
-    """Move a variable to addresses that overlap another variable: inside it, or with a common
-    end."""
+    """Move a variable to addresses that overlap those of another variable."""
     pair = _some(random, _variables(module), 2)
     return bool(pair) and _put(pair[0], pair[1], random)
 

@@ -29,7 +29,7 @@ COLUMNS = (
 
 
 def planted_line(planted: Planted) -> str:
-    """A text line with the number of possible bugs in a pass, and the share that no program
+    """A text line with the number of possible bugs in a pass, and the code that no program
     reaches."""
     lines, rules = planted.lines, planted.rules
     parts = [f"{len(planted.mutants)} mutants, {len(planted.cases)} programs of {planted.level}"]

@@ -238,8 +238,10 @@ def _small(pool: Pool, random: Random) -> Shape:
 
 
 def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
-    """A loop with a constant number of iterations, sometimes with scan outputs; or one that ends
-    by a value."""
+    """A loop with a fixed number of iterations, or one that a value ends.
+
+    It may have scan outputs.
+    """
     if random.random() < GROWING:
         _growing_loop(pool, random)
         return

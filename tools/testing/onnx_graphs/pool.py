@@ -243,8 +243,8 @@ class Pool:
         return whole
 
     def _part(self, n: int, random: Random) -> Value:
-        """A vector with the one element n: an entry of a value's shape, or a constant if none
-        has it."""
+        """A vector with the element n: an entry of a value's shape, or a constant if none has
+        it."""
         array = np.array([n], np.int64)
         places = [(v, i) for v in self.shared for i, m in enumerate(v.shape) if m == n and n > 1]
         if not places:

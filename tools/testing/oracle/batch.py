@@ -1,9 +1,9 @@
 """Batches: axes along which every element of a program is computed independently.
 
-Access maps show which axes are batches, one operation after another. In every operand that has the
-axis, and in the result, it must be the same parallel dimension: the whole dimension, and no other
-dimension with it. A program with a batch can be cut into two programs, each for a range of the
-batch.
+Access maps show whether an axis is a batch, operation by operation. In every operand that has the
+axis, and in the result, the axis must be the same parallel dimension: the whole dimension, and no
+other dimension with it. A program with a batch can be cut into two programs, each for a range of
+the batch.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ Axes = dict[SSAValue, int]
 
 
 class NoBatch(Exception):
-    """A program mixes elements along an axis, or cannot be cut along it."""
+    """Raised if a program mixes elements along an axis or cannot be cut along it."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The axis of each value of a program that is a batch.
+    """The batch axis of each value of a program.
 
     size: elements along the axis.
     arguments: the axis of each argument that has the batch, by argument number.
@@ -60,7 +60,7 @@ class Batch:
 
 
 def main_of(module: ModuleOp) -> FuncOp:
-    """The function that runs first: main."""
+    """The function `main` of a module, where a run begins."""
     return next(
         op for op in module.body.block.ops if isinstance(op, FuncOp) and op.sym_name.data == ENTRY
     )
@@ -95,7 +95,7 @@ def batches(program: Program) -> Iterator[Batch]:
 
 
 class _LeafMustBeCut(Exception):
-    """An operation can only be cut if a further leaf is cut along an axis.
+    """Raised for an operation that can only be cut if one more leaf is cut along an axis.
 
     A leaf is an argument, a constant or a loaded state.
     """
@@ -108,11 +108,11 @@ class _LeafMustBeCut(Exception):
 
 @dataclass
 class _Search:
-    """Finds the leaves that a batch must cut, from the one that it starts with.
+    """Finds all leaves that must be cut along a batch, starting from one leaf.
 
     size: elements of the batch. ops: the numbers of the operations whose axes are recorded.
-    constants: the numbers of the constants. stored: the states that the program writes.
-    cut: the axis along which each leaf is cut.
+    constants: the numbers of the constants. stored: the states that the program writes. cut: the
+    axis along which each leaf is cut.
     """
 
     block: Block
@@ -123,7 +123,7 @@ class _Search:
     cut: Axes
 
     def run(self) -> Batch:
-        """Cut more leaves until no operation needs another one cut. Raises NoBatch."""
+        """Cut leaves until every operation can be cut. Raises NoBatch."""
         while True:
             try:
                 axes = self._propagate()
@@ -133,7 +133,8 @@ class _Search:
             return self._batch(axes)
 
     def _cut_leaf(self, leaf: SSAValue, axis: int) -> None:
-        """Cut a leaf along an axis. Raises NoBatch if it is no leaf, is cut already or is empty."""
+        """Cut a leaf along an axis. Raises NoBatch if it is not a leaf, is cut already or is
+        empty."""
         owner = leaf.owner
         known = isinstance(owner, Block) or leaf in self.constants
         loaded = isinstance(owner, nn.LoadOp) and owner.state.string_value() not in self.stored
@@ -142,7 +143,8 @@ class _Search:
         self.cut[leaf] = axis
 
     def _batch(self, axes: Axes) -> Batch:
-        """The batch, from the axes of all values. Raises NoBatch if loads of a state disagree."""
+        """The batch, made from the axes of all values. Raises NoBatch if loads of a state
+        disagree."""
         arguments = {a.index: self.cut[a] for a in self.block.args if a in self.cut}
         states: dict[str, int] = {}
         for op in self.block.ops:
@@ -237,14 +239,14 @@ class _Search:
         return _same_axis(moves[0].results[0].shape, axis, nn.shape_of(op.results[0]))
 
     def _dim_of(self, access: AccessMap, axis: int) -> int:
-        """The dimension that an axis runs along: all of it, and no other. Raises NoBatch."""
+        """The dimension that an axis covers completely and alone. Raises NoBatch."""
         terms = access.axes[axis].terms
         if len(terms) != 1 or self._axis_of(access, terms[0][0]) != axis:
             raise NoBatch
         return terms[0][0]
 
     def _axis_of(self, access: AccessMap, d: int) -> int:
-        """The one axis that runs along a dimension: all of it, and no other. Raises NoBatch."""
+        """The axis that covers a dimension completely and alone. Raises NoBatch."""
         having = [i for i, a in enumerate(access.axes) if any(e == d for e, _ in a.terms)]
         if len(having) != 1:
             raise NoBatch
@@ -255,12 +257,13 @@ class _Search:
 
 
 def _axis_in_view(value: SSAValue, axis: int, access: AccessMap) -> int:
-    """The axis of an access map's view of a value that is the same as an axis of the value."""
+    """The axis of an access map's view that corresponds to an axis of the value."""
     return _same_axis(nn.shape_of(value), axis, access.shape)
 
 
 def _same_axis(shape: Sequence[int], axis: int, other: Sequence[int]) -> int:
-    """The axis of a reshaped tensor that is the same as an axis before. Raises NoBatch."""
+    """The axis of a reshaped tensor that corresponds to an axis before the reshape. Raises
+    NoBatch."""
     before = prod(shape[:axis])
     for i, n in enumerate(other):
         if n == shape[axis] and prod(other[:i]) == before:
@@ -274,8 +277,8 @@ def _same_axis(shape: Sequence[int], axis: int, other: Sequence[int]) -> int:
 def batch_slice(program: Program, batch: Batch, low: int, high: int) -> Program:
     """The program for elements low to high - 1 of a batch. Raises NoBatch.
 
-    An attribute that contains the size of the batch gets the new size, if the result type then
-    follows from the operands. At most one number of each operation is changed.
+    An attribute that contains the size of the batch gets the new size if the inferred result type
+    is then right. At most one number of each operation is changed.
     """
     module = program.module.clone()
     main = main_of(module)
@@ -328,10 +331,10 @@ def _retype(result: OpResult, type_: Attribute) -> None:
 
 
 def _infer_result_type(op: Operation, old: int, new: int, wanted: Attribute | None) -> None:
-    """Set the type of a result to the one that follows from its operands. Raises NoBatch.
+    """Set the type of a result to the type inferred from its operands. Raises NoBatch.
 
-    Where that fails, one number in an attribute is changed from old to new.
-    wanted: the type, if it is known.
+    Where inference fails, one number in an attribute is changed from old to new. wanted: the
+    required type, if it is known.
     """
     assert isinstance(op, Infers)
     before, problem = dict(op.properties), None

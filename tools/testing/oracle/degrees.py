@@ -1,7 +1,7 @@
-"""Degrees: how each value of a program scales if one operand is multiplied by a factor.
+"""Degrees: the scaling of each value of a program when one operand is multiplied by a factor.
 
 A value of degree d is multiplied by factor**d. A product with the operand has degree 1, its square
-2, its reciprocal -1, and a value that does not depend on the operand 0. Degrees follow from bodies
+2, its reciprocal -1, and a value that does not depend on the operand 0. Degrees come from bodies
 and access maps, not from the names of operators. If the factor is a power of two and nothing
 underflows or overflows, rounded values scale exactly, to the last bit. A value that does not scale
 exactly has no degree.
@@ -31,7 +31,7 @@ def _common_degree(degrees: Sequence[Fraction]) -> Degree:
 
 
 def degrees_of(main: FuncOp, operand: SSAValue) -> dict[SSAValue, Degree]:
-    """The degree in an operand of every value of an nn function.
+    """The degree of every value of an nn function in one operand.
 
     The function's composites must have been decomposed. Values in regions are left out, and a
     result of control flow that depends on the operand has no degree.
@@ -108,12 +108,12 @@ def _function_degree(
 
 
 def _padding_scales(move: Space, degree: Fraction) -> bool:
-    """Whether the padding of a movement scales like its operand."""
+    """Whether the padding of a movement scales as its operand does."""
     (access,) = move.operands
     outside = any(axis.outside == "fill" for axis in access.axes)
     return degree == INDEPENDENT or not outside or _is_scaled(access.fill)
 
 
 def _is_scaled(fill: float) -> bool:
-    """Whether a number does not change if it is multiplied by a positive factor."""
+    """Whether a positive factor leaves a number unchanged: 0 or an infinity."""
     return fill == 0 or bool(np.isinf(fill))

@@ -1,9 +1,9 @@
-"""Gradients: those of a program against those after passes, and against differences.
+"""Checks gradients: against those of the program before the passes, and against differences.
 
 check_pass("canonicalize", relation=same_gradients)
 
-A pass that adds the results `grad.NAME` says that they are gradients. The check of such a pass
-compares them with differences in exact arithmetic: results alone do not show what they are.
+A pass that adds results `grad.NAME` declares them to be gradients. The check compares them with
+finite differences in exact arithmetic, because results alone do not show what they are.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def same_gradients(
 ) -> str | None:
     """The program after the passes has the gradients of the program before.
 
-    Those of its first output of floats, with respect to all inputs and states of floats that both
-    programs have. Applies to nn. Where a program is not smooth, at ties and at the edges of
-    functions, two programs with equal results may have other gradients; so use it on inputs that
-    are not likely to be there.
+    Compares gradients of the first float output in all float inputs and states that both programs
+    have. Applies to nn. Where a program is not smooth, at ties and at the edges of functions, two
+    programs with equal results may have different gradients, so use inputs that are unlikely to be
+    there.
     """
     if before.level != NN or after.level != NN:
         raise NotApplicable("gradients are taken at nn")
@@ -70,7 +70,7 @@ def _differentiated(program: Program, task: Differentiate) -> Program:
 
 
 def _sources(program: Program) -> set[str]:
-    """The names of the inputs and states of floats."""
+    """The names of the float inputs and states of a program."""
     main = entry_of(program.module)
     if main is None:
         return set()
@@ -103,13 +103,13 @@ step becomes shorter, which is by a factor of four. Elsewhere they do not."""
 
 
 def wrong_gradients(before: Program, after: Program, loss: str = "") -> str | None:
-    """How the gradients that a pass has added differ from differences, in words; None if not.
+    """The difference between added gradients and finite differences, in words; None if they agree.
 
-    Looks at the results `grad.NAME` of a program of nn that the program before did not have, where
-    NAME is an input or a state. All are moved together, in a random direction, and away from the
-    values of the program, at which it may have edges. loss: the output that they are gradients of;
-    the first of floats if it is "". Returns None also where the program is not smooth, or has
-    values that are not finite.
+    Checks the results `grad.NAME` of a program of nn that the program before did not have, where
+    NAME is an input or a state. All inputs are moved together in a random direction, from a point
+    away from the program's own values, where it may not be smooth. loss: the output whose gradients
+    they are; "" stands for the first float output. Returns None also where the program is not
+    smooth or has infinite values or NaN.
     """
     names = _gradients(before, after)
     outputs = _outputs(before)
@@ -124,7 +124,7 @@ def wrong_gradients(before: Program, after: Program, loss: str = "") -> str | No
 
 
 def _gradients(before: Program, after: Program) -> list[str]:
-    """The names of the inputs and states whose gradients are new results of a program."""
+    """The names of the inputs and states whose gradients a pass has added as results."""
     if before.level != NN or after.level != NN:
         return []
     main = entry_of(after.module)
@@ -137,7 +137,7 @@ def _gradients(before: Program, after: Program) -> list[str]:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a gradient is taken: floats in float64, and a direction for those that are moved."""
+    """The point at which a gradient is taken, in float64, and the direction of the step."""
 
     inputs: Mapping[str, Array]
     state: Mapping[str, Array]
@@ -157,7 +157,7 @@ class _Place:
         return _Place(given["inputs"], given["state"], direction)
 
     def moved(self, by: float) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The inputs and states, moved along the direction."""
+        """The inputs and states, moved along the direction by a distance."""
 
         def after(some: Mapping[str, Array]) -> dict[str, Array]:
             way = self.direction
@@ -167,7 +167,7 @@ class _Place:
 
 
 def _generic(array: Array, random: np.random.Generator) -> Array:
-    """Finite numbers near those of an array, of which no two are equal and none is 0."""
+    """Finite nonzero values near those of an array, with no two equal."""
     values = array.astype(np.float64)
     near = np.where(np.isfinite(values) & (np.abs(values) < LARGE), values, 1.0)
     return near + random.uniform(0.05, 0.3, array.shape) * random.choice((-1, 1), array.shape)
@@ -179,7 +179,7 @@ LARGE = 1e4
 
 @dataclass
 class _Sides:
-    """The values of an output on both sides of a place, and there."""
+    """The values of an output at a place, and at a step to each side of it."""
 
     module: ModuleOp
     place: _Place
@@ -190,13 +190,13 @@ class _Sides:
         self.size = self.here[1]
 
     def value(self, by: float) -> tuple[float, float]:
-        """The sum of the elements of the output, and the sum of their sizes."""
+        """The sum of the output's elements, and the sum of their absolute values."""
         inputs, state = self.place.moved(by)
         found = unrounded_outputs(self.module, inputs, state, TURNS, wide=True)[self.loss]
         return float(found.sum()), float(np.abs(found).sum())
 
     def slopes(self, step: float) -> tuple[float, float]:
-        """The differences to both sides, over the step."""
+        """The difference quotients to the two sides."""
         ahead, behind = self.value(step)[0], self.value(-step)[0]
         return (ahead - self.here[0]) / step, (self.here[0] - behind) / step
 
@@ -223,7 +223,7 @@ def _off(sides: _Sides, after: Program, place: _Place) -> str | None:
 
 
 def _rounding(module: ModuleOp) -> float:
-    """The largest rounding of a float in a module."""
+    """The largest relative rounding error among the float types of a module."""
     dtypes = {_dtype(value) for op in module.walk() for value in (*op.results, *op.operands)}
     return max((float_limits(each).roundoff for each in dtypes if is_floating(each)), default=0.0)
 

@@ -1,8 +1,7 @@
-"""The comparison of compiled kernels with NumPy: the same program, byte for byte.
+"""Compares compiled kernels with NumPy: both must give the same bytes for a program.
 
-The calls of NumPy define the bytes of a machine, and kernels write the same bytes faster. Every
-other check of the kit runs NumPy alone, so it says nothing about the kernels that a user's program
-runs with.
+NumPy's calls define the bytes of a machine, and kernels write the same bytes faster. Every other
+check of the kit runs NumPy alone and so does not test the kernels that users' programs run with.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ def has_kernels() -> bool:
 
 @cache
 def prepare_kernels() -> tuple[str, ...]:
-    """Load the kernels of all tasks, and compile those that are not cached, which takes a minute.
+    """Load the kernels of all tasks, and compile the uncached ones, which takes a minute.
 
-    Otherwise the first program that needs them would seem to hang. Returns what is wrong with those
-    that cannot be used, because they fail their self-test: NumPy does their tasks.
+    Otherwise the first program that needs them would seem to hang. Returns messages about the
+    kernels that fail their self-test and are not used: NumPy does their tasks.
     """
     problems: dict[str, str] = {}
     for task in TASKS if has_kernels() else ():
@@ -63,7 +62,7 @@ def prepare_kernels() -> tuple[str, ...]:
 
 
 def situations(program: Program) -> set[Situation]:
-    """The situations of the operations of a program of exchange."""
+    """The situations of all operations in a program of exchange."""
     variables = {op.symbol: op for op in program.module.ops if isinstance(op, exchange.VariableOp)}
     found: set[Situation] = set()
     for op in program.module.walk():
@@ -82,7 +81,7 @@ def situations(program: Program) -> set[Situation]:
 
 
 def is_rare(situation: Situation) -> bool:
-    """Whether few programs have a situation, so that a kernel for it must not wait long."""
+    """Whether few programs contain a situation, so that a kernel for it should run soon."""
     kind, *rest = situation
     if kind == "copy":
         _, source, target = cast("list[tuple[int, int]]", rest)
@@ -91,7 +90,7 @@ def is_rare(situation: Situation) -> bool:
 
 
 def is_deep(situation: Situation) -> bool:
-    """Whether a copy may need as many loops as hardly a program has, so that kernels always run it.
+    """Whether a copy may need more loops than most programs have, so kernels always run it.
 
     Copies without windows are mostly made along routes, which need no such loops.
     """
@@ -104,12 +103,12 @@ def _has_windows(variable: exchange.VariableOp) -> bool:
 
 
 def _cuts(variable: exchange.VariableOp) -> tuple[int, int]:
-    """Along how many dimensions a variable is cut, and how many axes it has."""
+    """The number of dimensions along which a variable is split, and the number of its axes."""
     return sum(n > 1 for n in variable.placed.parts), len(variable.placed.shape)
 
 
 def _nested(variable: exchange.VariableOp) -> int:
-    """How many nested loops, at most, fill the blocks of a variable: over parts and elements."""
+    """The largest number of nested loops that fill a variable's blocks, over parts and elements."""
     layout = variable.placed
     return sum(n > 1 for n in layout.parts) + sum(n > 1 for n in layout.box)
 
@@ -128,10 +127,10 @@ def _of_vertices(op: tile.VerticesOp, variables: Sequence[exchange.VariableOp]) 
 
 
 def wrong_kernel(program: Program, found: Run) -> tuple[str, str] | None:
-    """The kernels that make a program of exchange give other bytes than NumPy's calls do.
+    """The kernels that differ from NumPy on a program of exchange, and the difference, in words.
 
-    found: the results by NumPy. Returns the kernels in words, and how the results differ; None if
-    all bytes are equal. Where both results are NaN, their bits may differ.
+    found: the results by NumPy. Returns None if all bytes are equal. Where both results are NaN,
+    their bits may differ.
     """
     right = Results(found.outputs, found.state)
     problem = module_kernel_problem(program.module, program.target, program.inputs, right)

@@ -1,9 +1,9 @@
-"""The expected results of a program, their error bounds, and comparison with another program.
+"""The expected results of a program with error bounds, and the comparison with another program.
 
-A program is run, and every value gets an error: how far it may be from the result of exact
-arithmetic on the program's inputs. If two programs mean the same, each result of one is at most the
-sum of both errors away from the other's, element by element. No tolerance is chosen by hand: the
-errors follow from the dtypes, the lengths of sums and the values.
+A program is run, and every value gets an error: its largest distance from the exact result for the
+program's inputs. If two programs mean the same, each result of one is at most the sum of both
+errors away from the other's, element by element. No tolerance is chosen by hand: the errors come
+from the dtypes, the lengths of sums and the values.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class ResultCache:
     """The results of nn operations, by operation and operands.
 
     A pass leaves most of a program unchanged, so those parts need not be computed again. Arrays are
-    compared by identity. The cache keeps the operands of every entry alive. Nobody may write to
-    them.
+    compared by identity. The cache keeps the operands of every entry alive, and they must not be
+    modified.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class ResultCache:
     def get_or_add(
         self, op: Operation, operands: Sequence[Array], evaluate: Evaluate, result: int = 0
     ) -> Array:
-        """The result of an operation; if it is not cached, evaluate computes it and it is added.
+        """The cached result of an operation. A missing one is computed by `evaluate` and cached.
 
         Operations that mean the same and read the same arrays return the same array.
         """
@@ -88,7 +88,7 @@ class ResultCache:
         return found[1]
 
     def get_or_compute(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-        """The result of an operation; if it is not cached, it is computed and not added."""
+        """The cached result of an operation. If there is none, it is computed but not cached."""
         found = self._entries.get(_key(op, operands, result))
         return operation_value(op, operands, result) if found is None else found[1]
 
@@ -98,7 +98,8 @@ def _key(op: Operation, operands: Sequence[Array], result: int) -> tuple[object,
 
 
 def _meaning(op: Operation) -> object:
-    """What determines the result of an operation, apart from its operands and result type."""
+    """A key of everything that determines an operation's result besides operands and result
+    type."""
     if isinstance(op, Structured):
         return op.structure()
     if isinstance(op, Movement):
@@ -110,20 +111,20 @@ def _meaning(op: Operation) -> object:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results of a run, and how far each element may be from the exact result.
+    """The results of a run, and the error bound of each element.
 
     outputs: by name.
     state: the states that the program stores, by name.
     errors: the error of each output and state, by name; states are called "@name".
-    decided: False if a branch depends on a value that may differ between correct runs. Nothing can
-    then be concluded from the results.
+    decided: False if a branch depends on a value that may differ between correct runs. The results
+    then prove nothing.
     exact: the exact results, by the names of errors. Only results of fewer than 32 bits whose last
     operation has operands without an error.
-    fault: the fault that ends the run, for an index that is out of range; None if it ends with
-    results. There are no outputs then. A pass may drop a fault only together with an operation
+    fault: the fault that ends the run, for an index out of range; None if it ends with results.
+    There are no outputs after a fault. A pass may drop a fault only together with an operation
     whose value reaches neither an output nor a state, and the fault of a run may be any of its
-    faults. dead_fault: whether the run ended with a fault of operations that compute nothing which
-    reaches an output or a state. The results are those without them.
+    faults. dead_fault: whether the run ended with a fault of operations whose values reach no
+    output or state. The results are then those without these operations.
     cache: the results of the operations of an nn program.
     """
 
@@ -174,10 +175,10 @@ def run(program: Program, cache: ResultCache | None = None) -> Run:
 
 
 def bounded_run(program: Program) -> Outcome:
-    """Run a program of any level, and bound the errors of its outputs and states.
+    """The results of a program of any level, with error bounds of its outputs and states.
 
-    A program of nn whose run ends with a fault is run without its dead operations, so that the
-    fault is one that every correct program has.
+    A program of nn whose run ends with a fault is run again without its dead operations, because a
+    correct program may have dropped them.
     """
     try:
         return BOUNDED[program.level](program, _unadjusted)
@@ -194,7 +195,7 @@ def bounded_run(program: Program) -> Outcome:
 
 
 def narrowed_run(program: Program) -> Outcome:
-    """Run a program that a pass has narrowed, and allow any value where a narrow float overflows.
+    """The results of a program narrowed by a pass, with any value allowed where a float overflows.
 
     Every correct run of the narrowed program overflows there, but a run in wider floats does not.
     So where a narrow float is not finite, or is the largest finite number, its error is infinite.
@@ -203,10 +204,10 @@ def narrowed_run(program: Program) -> Outcome:
 
 
 def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
-    """The first outcome, with errors that allow for those of the second as well.
+    """The first outcome, with errors that also cover the errors of the second.
 
     For programs that round differently, such as one in float32 and one in float16. Each error is
-    the mean of both, because difference doubles it.
+    the mean of both, because `difference` doubles it.
     """
     none = np.zeros(())
     errors = {n: (e + second.errors.get(n, none)) / 2 for n, e in first.errors.items()}
@@ -215,7 +216,7 @@ def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
 
 
 def difference(expected: Outcome, found: Run) -> Difference | None:
-    """The first output or state that is further from the expected one than two correct runs can be.
+    """The first output or state that is further from the expected value than correct runs can be.
 
     An output that is missing or has another shape or dtype is wrong; a missing state is not.
     Returns None if all are within their bounds, or if the expected outcome is not decided.
@@ -256,10 +257,9 @@ def _differs(name: str, right: Array, found: Array, error: Errors) -> Difference
 def coarseness(expected: Outcome, found: Run) -> Difference | None:
     """The first result of fewer than 32 bits that is less exact than a 32-bit result rounded once.
 
-    difference does not find sums whose partials are kept in too few bits: they are no further off
-    than two correct runs may be apart. They show only in a comparison with the exact value.
-    (Medians of errors show less: for correct results the median is half a bound, for narrow
-    partials it is twice as much.)
+    `difference` does not find sums whose partials have too few bits: two correct runs may be as far
+    apart. Only the exact value shows the loss. (Medians of errors show it less clearly: for correct
+    results the median is half a bound, for narrow partials it is twice as much.)
     """
     if not expected.decided:
         return None
@@ -284,7 +284,7 @@ def coarseness(expected: Outcome, found: Run) -> Difference | None:
 
 
 def ratios(right: Array, found: Array, error: Errors) -> Errors:
-    """|found - right| over the largest distance of two correct runs, element by element."""
+    """|found - right| divided by the largest distance of two correct runs, element by element."""
     with np.errstate(all="ignore"):
         bound = np.broadcast_to(error, right.shape) * TWO_ERRORS
         if not is_floating(right.dtype):
@@ -341,9 +341,10 @@ class _ErrorTracker:
 
     Calls and loops pass the same objects on, so the errors stay known.
 
-    adjust: applied to every error. decided: as in Outcome. by_holder: each holder and its error, by
-    id. by_value: the errors by SSA value. exact: exact results by the id of their holder. cache:
-    the results of nn operations. evaluated: the value and bound of the latest nn operation.
+    adjust: a function applied to every error. decided: as in Outcome. by_holder: each holder and
+    its error, by id. by_value: the errors by SSA value. exact: exact results by the id of their
+    holder. cache: the results of nn operations. evaluated: the value and bound of the latest nn
+    operation.
     """
 
     adjust: AdjustError
@@ -367,11 +368,11 @@ class _ErrorTracker:
         return no_error(np.asarray(holder if array is None else array))
 
     def record_adjusted(self, result: SSAValue, array: Array, error: Errors) -> None:
-        """Record the adjusted error of the result of an nn operation."""
+        """Adjust an error and record it for the result of an nn operation."""
         self.record(result, array, self.adjust(array, error))
 
     def record(self, result: SSAValue, holder: object, error: Errors) -> None:
-        """Record the error of a result, which an object holds."""
+        """Record the error of a result. holder: the object with the result's elements."""
         # Keep the holder alive, so that no other object gets its id.
         self.by_holder[id(holder)] = holder, error
         self.by_value[result] = error
@@ -379,10 +380,10 @@ class _ErrorTracker:
             self.decided = False
 
     def value(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-        """A result of an nn operation. observe_nn bounds its error next.
+        """A result of an nn operation. `observe_nn` bounds its error next.
 
-        Sets evaluated to the result before rounding and its bound, or to None if the operation has
-        a chain or its result was in the cache.
+        Sets `evaluated` to the result before rounding and its bound, or to None if the operation
+        has a chain or its result was in the cache.
         """
         self.evaluated = None
         if isinstance(op, Structured):
@@ -404,7 +405,7 @@ class _ErrorTracker:
     def observe_nn(
         self, op: Operation, operands: Sequence[Array], results: Sequence[Array]
     ) -> None:
-        """Bound the result of an nn operation, or of a part of a composite."""
+        """Record the error bound of the result of an nn operation or of a part of a composite."""
         known = [id(each) in self.by_holder for each in results]
         if any(known):
             # A composite returns the array of its last part, and the cache an earlier array.
@@ -431,7 +432,7 @@ class _ErrorTracker:
     def observe_partition(
         self, op: Operation, operands: Sequence[Stacked], results: Sequence[Stacked]
     ) -> None:
-        """Bound the result of a partition operation."""
+        """Record the error bound of the result of a partition operation."""
         if not isinstance(op, partition.ComputeOp | partition.RelayoutOp | partition.ReshapeOp):
             return
         values = [each.values for each in operands]
@@ -483,7 +484,7 @@ def _bounded_partition(program: Program, adjust: AdjustError) -> Outcome:
 
 @dataclass
 class _ForwardedErrors:
-    """Finds the errors of values that come through control flow and calls.
+    """The errors of values that come through control flow and calls.
 
     known: the errors of the results of operations. functions: by name. open: the values that are
     being looked up, because loops make them depend on themselves.
@@ -507,7 +508,7 @@ class _ForwardedErrors:
         return found
 
     def _sources(self, value: SSAValue) -> list[SSAValue]:
-        """The values that a result of control flow or a block argument may be."""
+        """The values from which a control flow result or a block argument may come."""
         owner = value.owner
         if isinstance(value, OpResult):
             assert isinstance(owner, Operation)
@@ -574,12 +575,12 @@ class _Variables:
                 self.values[op.writes.string_value()] = program.inputs[op.host_name.data]
 
     def error_of(self, name: str, array: Array) -> Errors:
-        """The error of a variable with these elements; 0 if nothing has written it."""
+        """The error of a variable with these elements; 0 if no operation has written it."""
         error = self.errors.get(name)
         return no_error(array) if error is None else error.reshape(array.shape)
 
     def wrote(self, value: Value) -> None:
-        """Bound the error of the variable that a copy or a set of vertices has written."""
+        """Record the error bound of a variable that a copy or a vertex set has written."""
         op = value.op
         if isinstance(op, control.RepeatOp):
             self.values[value.variable] = value.values

@@ -1,7 +1,7 @@
-"""What passes promise about the structure of a program, where its values show nothing.
+"""Promises of passes about the structure of a program, which its values cannot show.
 
-A pass that gives up precision is held to the errors of the program that it leaves, and these grow
-with every value that it makes narrow. So no value shows that it has made too many narrow.
+A pass that gives up precision is held to the errors of the program that it returns, and these grow
+with every value that it narrows. So values do not show that it has narrowed too many.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ WIDE = 4
 
 
 def narrowed_sum(before: ModuleOp, after: ModuleOp) -> str | None:
-    """A sum that is narrower than in the program before, in words; None if there is none.
+    """A message about a sum that is narrower than before the passes; None if there is none.
 
-    A sum adds the elements of one operand, along some or all of a dimension. One that was narrow
-    before may stay so, wherever it is now.
+    A sum adds the elements of one operand, along all or part of a dimension. A sum that was narrow
+    before may stay narrow, wherever it is now.
     """
     allowed = Counter(element for _, element in _narrow_sums(before))
     for op, element in _narrow_sums(after):

@@ -58,11 +58,11 @@ None if they do not. Raises NotApplicable."""
 
 
 class NotApplicable(Exception):
-    """A relation cannot be tested on a program. The message says why."""
+    """Raised if a relation cannot be tested on a program. The message gives the reason."""
 
 
 class _Violated(Exception):
-    """A relation does not hold. Raised by functions that relations call."""
+    """Raised by helpers of a relation that does not hold."""
 
 
 def _relation(function: Relation) -> Relation:
@@ -89,7 +89,7 @@ def expected_of(program: Program) -> Outcome:
 
 @lru_cache(maxsize=4)
 def _run(program: Program) -> Run:
-    """Run a program, and report an error as a violation of the relation."""
+    """The results of a program. An error is raised as a violation of the relation."""
     try:
         return run(program)
     except (MemoryError, IndexFault):
@@ -99,14 +99,14 @@ def _run(program: Program) -> Run:
 
 
 def _unplanned(before: Program) -> Program:
-    """A program, if it can be compiled for any machine. Raises NotApplicable."""
+    """The program itself. Raises NotApplicable if it is planned for one machine."""
     if before.level != NN or TARGET in before.module.attributes:
         raise NotApplicable("the program is already planned for a machine")
     return before
 
 
 def _choice_number(program: Program) -> int:
-    """A pseudorandom number to make choices with. It depends on the program alone."""
+    """A pseudorandom number for choices that depends on the program alone."""
     named = repr(program.sketch) if program.sketch is not None else program.target.spelling()
     return zlib.crc32(named.encode())
 
@@ -114,7 +114,7 @@ def _choice_number(program: Program) -> int:
 def _run_difference(
     expected: Outcome, one: Run, other: Run, what: str, exactly: bool
 ) -> str | None:
-    """How another run differs from one run of a program by more than both errors; None if not.
+    """The difference of two runs beyond both errors, in words; None if there is none.
 
     what: describes the other run, for the message. exactly: no difference is allowed.
     """
@@ -133,9 +133,9 @@ def _run_difference(
 
 
 def _rounds_the_same_everywhere(module: ModuleOp) -> bool:
-    """Whether results do not depend on the order of sums or on how vector loops handle their tails.
+    """Whether results are independent of the order of sums and of the tails of vector loops.
 
-    That is so if nothing is reduced by a sum or product, and every function is correctly rounded.
+    They are if nothing is reduced by a sum or product and every function is correctly rounded.
     """
     for op in module.walk():
         if not isinstance(op, Structured):
@@ -201,7 +201,7 @@ def tile_count_invariant(before: Program, after: Program, compiled: Compiled) ->
 
 
 def _for_another_machine(before: Program) -> Program:
-    """The program, for a machine with another number of tiles, and perhaps of workers."""
+    """The program for a machine with another number of tiles, and sometimes of workers."""
     tiles = before.target.tiles
     counts = [n for n in (1, 2, tiles - 1, tiles + 1, 2 * tiles + 1) if 0 < n <= MOST_TILES]
     number = _choice_number(before)
@@ -247,7 +247,7 @@ def batch_split(before: Program, after: Program, compiled: Compiled) -> str | No
 def _joined(before: Program, batch: Batch, runs: list[Run], one: Run) -> Run:
     """The outputs of all parts, concatenated along the batch.
 
-    The states, and the outputs that do not have the batch, are those of one part.
+    The states, and the outputs without the batch, are those of one part.
     """
     main = main_of(before.module)
     names = host_names(main, "result_names", len(batch.outputs))
@@ -289,7 +289,7 @@ def ignores_dead_code(before: Program, after: Program, compiled: Compiled) -> st
 
 
 def _may_be_dead(op: Operation) -> bool:
-    """Whether a copy of an operation may be added to its block without changing any result."""
+    """Whether adding an unused copy of an operation to its block leaves all results unchanged."""
     return op.has_trait(Pure) and not op.regions and bool(op.results) and bool(op.operands)
 
 
@@ -307,11 +307,10 @@ def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled)
     """If an operand is multiplied by 4, a result that is linear in it is 4 times as large, exactly.
 
     A float times a power of two has the same digits, so products, quotients and sums of scaled
-    numbers round as before. A constant that was added by mistake shows, however small it is. How
-    each result scales follows from what the operations do with the operand (see degrees): the
-    square of the operand is multiplied by 16, its reciprocal by 1/4. Values that are too small or
-    too large to round the same way make the relation inapplicable. The compiled program is run
-    twice; nothing else is compiled.
+    numbers round as before. A constant that was added by mistake shows, however small it is. The
+    degree of each value (see degrees) gives its factor: the square of the operand is multiplied by
+    16, its reciprocal by 1/4. Values that are too small or too large to round the same way make the
+    relation inapplicable. The compiled program is run twice; nothing else is compiled.
     """
     program = before.source_program()
     module = _decomposed(program)
@@ -337,7 +336,7 @@ def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled)
 
 
 def _scales(after: Program, name: str, degrees: Mapping[str, Fraction]) -> str | None:
-    """How a compiled program does not scale with an operand; None if it does.
+    """A message about a result that does not scale with an operand; None if all do.
 
     degrees: the degree of each output in the operand.
     """
@@ -366,7 +365,7 @@ def _scales(after: Program, name: str, degrees: Mapping[str, Fraction]) -> str |
 
 
 def _is_in_range(program: Program, module: ModuleOp, degrees: Mapping[SSAValue, Degree]) -> bool:
-    """Whether all values that scale stay in the range of their dtypes, before rounding too."""
+    """Whether all scaling values stay in the range of their dtypes, before rounding too."""
     right = True
 
     def look(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
@@ -388,7 +387,7 @@ def _is_in_range(program: Program, module: ModuleOp, degrees: Mapping[SSAValue, 
 
 
 def _holds(values: Array, dtype: np.dtype[np.generic]) -> bool:
-    """Whether each value is 0, or normal in a dtype even if multiplied or divided by 16."""
+    """Whether each value is 0, or stays normal in a dtype when multiplied or divided by 16."""
     limits = float_limits(dtype)
     size = np.abs(values.astype(np.float64))
     low, high = max(LEAST, 16 * limits.smallest_normal), min(MOST, limits.largest / 16)
@@ -429,7 +428,7 @@ def cycles_of(program: Program) -> int:
 
 
 def _append(program: Program) -> str:
-    """Append a copy of an operation, as one more output, and return the operation's name.
+    """Append a copy of an operation whose result is a new output. Returns the operation's name.
 
     The operation reads only arguments and outputs, none of them a state or constant. Raises
     NotApplicable if there is none.
@@ -471,5 +470,5 @@ RELATIONS: dict[str, Relation] = {
 
 
 def name_of(relation: Relation) -> str:
-    """The name of a relation."""
+    """The name of a relation, for messages and records."""
     return getattr(relation, "__name__", type(relation).__name__)

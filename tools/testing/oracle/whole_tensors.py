@@ -1,7 +1,7 @@
-"""Runs a program of any lower level on whole tensors: no layout, codelet or address takes part.
+"""Runs a program of any lower level on whole tensors, without layouts, codelets and addresses.
 
-Each operation computes its definition: its structure, or its moves. So a program that gives the
-expected results here says the right thing, whatever the machine makes of it.
+Each operation computes its definition: its structure or its moves. So a program with the expected
+results here is right, and any wrong result of the machine has another cause.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ..generators.program import Program
 
 @dataclass(frozen=True)
 class Tensor:
-    """A tensor during a run, and the layout that the program gives it."""
+    """A tensor during a run, and its layout in the program."""
 
     values: Array
     type: TensorType
@@ -44,7 +44,8 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """An operation that computes or moves: what it has read, and what it has written."""
+    """One step of a run: an operation, the tensors that it has read and those that it has
+    written."""
 
     op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
     operands: tuple[Tensor, ...]
@@ -72,7 +73,7 @@ def run_on_whole_tensors(program: Program, watch: Watch) -> Run:
 
 
 def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tensor) -> Array:
-    """The values of a movement's result. like: its type and layout."""
+    """The values of a movement's result. like: the type and layout of the result."""
     shape = tuple(like.type.get_shape())
     if moves is None:
         return operands[0].values.reshape(shape)
@@ -83,7 +84,7 @@ def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tens
 
 
 def _computed(structure: Structure, operands: Sequence[Tensor], like: Tensor, result: int) -> Array:
-    """The values of a result of a structured operation. like: its type and layout."""
+    """The values of a result of a structured operation. like: the type and layout of the result."""
     values = [each.values for each in operands]
     dtype, shape = like.values.dtype, like.values.shape
     return converted(structure_value(structure, values, dtype, shape, result), dtype)
@@ -94,7 +95,7 @@ def _zeros(type_: TensorType, layout: Layout) -> Tensor:
 
 
 class _OfValues:
-    """A program of partition."""
+    """Runs a program of partition."""
 
     def __init__(self, program: Program, watch: Watch) -> None:
         self.program = program
@@ -170,7 +171,7 @@ class _OfValues:
 
 @dataclass
 class _OfVariables:
-    """A program of tile or exchange. Each variable holds a whole tensor of its own."""
+    """Runs a program of tile or exchange. Each variable holds a whole tensor of its own."""
 
     program: Program
     watch: Watch

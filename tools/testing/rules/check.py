@@ -73,7 +73,7 @@ def check_rules(
 
 
 def lowering_passes(load: Sequence[str | os.PathLike[str]]) -> tuple[ModulePass, ...]:
-    """The passes of the loaded files that have rules which may give operations a meaning."""
+    """The passes of the loaded files whose rules may give operations a meaning."""
     extensions = load_extensions(load)
     found = (load_pass(n, extensions.passes) for n in extensions.passes if n not in PASSES)
     return tuple(
@@ -82,7 +82,7 @@ def lowering_passes(load: Sequence[str | os.PathLike[str]]) -> tuple[ModulePass,
 
 
 def _lowers(rules: RuleSet) -> bool:
-    """Whether rules have a lowering, or replace operations that the reference cannot run."""
+    """Whether a set has lowering rules, or rules that replace operations that cannot be run."""
     roots = {cls for law in rules.laws for cls in law.roots}
     return bool(rules.lowered) or not all(map(has_meaning, roots))
 
@@ -186,7 +186,7 @@ class _Check:
             raise InputError(f"rule {self.law.source}: no program could be run: {self.refusal}")
 
     def _programs(self, what: Property) -> Iterator[tuple[Program, bool]]:
-        """Programs to test a property on, and whether each contains the rule's left side."""
+        """Programs for testing a property, and whether each contains the rule's left side."""
         if what == "keeps_the_meaning":
             for program in self.sources.fitting():
                 yield program, True
@@ -196,7 +196,7 @@ class _Check:
             yield program, False
 
     def _look(self, program: Program, must: bool) -> bool:
-        """Judge one program; returns whether it could be run."""
+        """Judge one program. Returns whether it could be run."""
         try:
             wrong = self.judge.wrong(program, must)
         except Refused as refused:
@@ -224,7 +224,7 @@ class _Check:
             raise RuleWrong(self.law, program, wrong, self._rewritten(program, wrong), folder)
 
     def _small_wrong(self, program: Program, wrong: Wrong) -> RuleWrong:
-        """The error to raise for a wrong rule. Its program is shrunk and saved."""
+        """The error to raise for a wrong rule. The program is shrunk and saved."""
         judge = self.judge.uncounted()
 
         def alike(candidate: Program) -> bool:
@@ -256,13 +256,14 @@ class _Check:
         )
 
     def _rewritten(self, program: Program, wrong: Wrong) -> str:
-        """The text of the program after the rule; "" for failures that it does not explain."""
+        """The text of the program after the rule; "" for failures that it does not help to
+        explain."""
         if wrong.kind not in ("value", "fault", "hang"):
             return ""
         return self.judge.uncounted().applied(program)[0].text
 
     def _small_failure(self, program: Program, failed: RuleFailed) -> RuleFailed:
-        """The error to raise for a rule that fails itself. Its program is shrunk and saved."""
+        """The error to raise for a rule that raises or hangs. The program is shrunk and saved."""
 
         def alike(candidate: Program) -> bool:
             try:

@@ -10,7 +10,7 @@ from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 
 
 class RuleWrong(Miscompiled):
-    """A rule changes the meaning of a program, or does not fire exactly where it matches.
+    """Raised if a rule changes the meaning of a program, or does not fire exactly where it matches.
 
     program: the smallest failing program found, before the rule. made: the text of the program
     after the rule.
@@ -47,7 +47,7 @@ class RuleWrong(Miscompiled):
 
 
 class RuleFailed(PassFailed):
-    """A rule fails itself: its Python code raises or hangs, or its right side cannot be built.
+    """Raised if a rule itself fails: its Python code raises or hangs, or its right side is invalid.
 
     The rule's own error is the cause.
     """
@@ -71,4 +71,4 @@ class RuleFailed(PassFailed):
 
 
 class NeverFired(AssertionError):
-    """A rule matches none of the generated programs, so nothing is known about it."""
+    """Raised if a rule matches no generated program, so that nothing is tested."""

@@ -1,4 +1,4 @@
-"""Judges a rule on one program: whether it fires where it matches, and keeps the meaning."""
+"""Judges a rule on one program: it must fire where it matches, and keep the meaning."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from .settings import RuleReport
 
 @dataclass
 class RuleJudge:
-    """Applies a rule to one program after another, and finds out what is wrong with each.
+    """Applies a rule to one program after another and finds its failures.
 
     rules: the set that the rule belongs to. limit: CPU seconds for one program. report: counts the
     programs. lowered_by: passes that give a meaning to operations of a user's dialect.
@@ -61,7 +61,7 @@ class RuleJudge:
         return RuleJudge(self.law, self.rules, self.limit, lowered_by=self.lowered_by)
 
     def fit(self, op: Operation, program: Program) -> Fit | None:
-        """How the rule matches an operation; None if it does not. Raises RuleFailed."""
+        """The match of the rule with an operation; None if there is none. Raises RuleFailed."""
         try:
             with at_most(self.limit / 2):
                 return fit(self.law, op, self.vocabulary)
@@ -71,7 +71,7 @@ class RuleJudge:
             raise self._raised(program, failure.error) from failure.error
 
     def wrong(self, program: Program, must: bool = False) -> Wrong | None:
-        """What is wrong with the rule on a program; None if nothing is.
+        """The failure of the rule on a program; None if there is none.
 
         must: the program contains the rule's left side. Raises Refused if the program cannot be
         compiled or run, and RuleFailed.
@@ -96,7 +96,7 @@ class RuleJudge:
         return invalid(after.module) or self._differs(program, after)
 
     def _differs(self, program: Program, after: Program) -> Wrong | None:
-        """What is wrong with the results of the program after the rule."""
+        """The difference between the results before and after the rule; None if there is none."""
         try:
             with at_most(self.limit):
                 expected = _expected(self._runnable(program))
@@ -106,7 +106,7 @@ class RuleJudge:
             return Wrong("hang", f"the program is not done after {self.limit:g} s ({late})")
 
     def _runnable(self, program: Program) -> Program:
-        """The program, or the first that can run while its operations are lowered.
+        """The program, or its first lowered form that can run.
 
         Raises Refused if nothing gives a meaning to an operation.
         """
@@ -128,7 +128,7 @@ class RuleJudge:
         )
 
     def _lowerings(self) -> Iterator[tuple[str, Callable[[Program], object]]]:
-        """What lowers operations of users' dialects, by name: the set's rules, then passes."""
+        """The lowerings of operations of users' dialects, by name: the set's rules, then passes."""
         laws = tuple(law for law in self.rules.laws if law.kind == "lower")
         if laws:
             own = RuleSet(laws, self.vocabulary)
@@ -137,14 +137,14 @@ class RuleJudge:
             yield each.name, lambda program, each=each: self._lower(each, program)
 
     def _lower(self, each: ModulePass, program: Program) -> None:
-        """Apply a pass without the tested rule, so that the rule never decides what is expected."""
+        """Apply a pass without the tested rule, which must not decide the expected results."""
         if isinstance(each, RulesPass) and self.law.name in each.rule_set().names:
             each.rule_set().chosen(skip=[self.law.name]).apply(program.module)
         else:
             each.apply(program.context, program.module)
 
     def _mismatch(self, program: Program, fitting: Sequence[Operation]) -> Wrong | None:
-        """How the matcher disagrees with the text of the rule; None if it agrees."""
+        """The disagreement between the matcher and the text of the rule; None if they agree."""
         for op in program.module.walk():
             if type(op) not in self.law.roots:
                 continue
@@ -165,7 +165,7 @@ class RuleJudge:
         return all(match is not None and self.law.make(match) is None for match in matches)
 
     def applied(self, program: Program) -> tuple[Program, int]:
-        """The program after the rule, and how often the rule fired.
+        """The program after the rule, and the number of times that the rule fired.
 
         Raises Refused and RuleFailed.
         """
@@ -220,7 +220,7 @@ def _expected(program: Program) -> Outcome:
 
 
 def _is_on_one_level(module: ModuleOp) -> bool:
-    """Whether all operations of a module are legal on its level."""
+    """Whether all operations of a module are legal on the module's level."""
     try:
         verify(module, level_of(module).legal)
     except VerifyException:
