@@ -418,7 +418,7 @@ def _description(found: Difference, node: onnx.NodeProto | None) -> str:
 
 
 def _second_opinion(graph: Graph, ours: Outcome) -> str:
-    """A text: does onnx's evaluator agree with abele or not?"""
+    """The judgement of onnx's own evaluator on the difference, in words."""
     try:
         third = by_reference(graph.proto, graph.inputs)
     except RefusedByRuntime as error:

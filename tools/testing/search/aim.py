@@ -1,8 +1,8 @@
-"""What the programs of a check are about: operators, decisions and numbers.
+"""The aim of a check: the operators, decisions and numbers that its programs should contain.
 
-A caller names the operators and decisions that a change touches. Otherwise the code of a user's
-pass tells: it names operators, and, if it reads plans, the decisions in them. The numbers in it are
-those that it may treat in a way of their own.
+A caller names the operators and decisions that a change touches. Otherwise they come from the code
+of a user's pass: the operators that it names, and, if it reads plans, the decisions that it names.
+The numbers in the code matter too, because a pass may treat them specially.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ALL_DECISIONS = (*DECISIONS, GROUPS)
 
 
 def decisions_in(module: ModuleOp) -> set[str]:
-    """The decisions that the plans of a module make."""
+    """The names of all decisions that the plans of a module make."""
     found: set[str] = set()
     for op in module.walk():
         attribute = op.attributes.get("plan")
@@ -75,7 +75,7 @@ def decisions_in(module: ModuleOp) -> set[str]:
 
 
 def decisions_named_by(tested: ModulePass) -> tuple[str, ...]:
-    """The decisions that the code of a pass names, if it reads plans."""
+    """The names of decisions in the code of a pass that reads plans; () if it reads none."""
     words = words_of(tested)
     reads_plans = any(each.startswith("plan") for each in words)
     if not reads_plans and not {Plan, PlanAttr} & set(classes_named_by(tested)):
@@ -85,10 +85,11 @@ def decisions_named_by(tested: ModulePass) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Aim:
-    """What programs are about.
+    """The operators, decisions and numbers that programs should contain.
 
-    level: of the programs. passes: those whose code, or rules, tell what they look for. operators:
-    the names that the caller gives. decisions: those that plans are to make.
+    level: the level of the programs. passes: the passes whose code or rules name operators and
+    numbers. operators: the names that the caller gives. decisions: the decisions that plans should
+    make.
     """
 
     level: str = NN.name
@@ -103,7 +104,7 @@ class Aim:
         operators: OperatorsGiven = (),
         decisions: Sequence[str] = (),
     ) -> Aim:
-        """The aim of a check. Raises InputError for an operator or a decision that is not known."""
+        """The aim of a check. Raises InputError for an unknown operator or decision."""
         unknown = [each for each in decisions if each not in ALL_DECISIONS]
         if unknown:
             raise InputError(f"decision '{unknown[0]}'; need some of {', '.join(ALL_DECISIONS)}")
@@ -125,21 +126,21 @@ class Aim:
         return aim
 
     def vocabulary(self) -> Operators:
-        """The operators that programs are made of."""
+        """The operators that programs are built from."""
         if not any(map(is_users, self.operators)):
             return default_operators()
         own = (cls.name for cls in default_operators().classes)
         return Operators(new_context(USERS_DIALECTS.values()), (*own, *self.operators))
 
     def numbers(self, operators: Operators) -> tuple[int, ...]:
-        """The numbers of the operators that programs are about; () for any."""
+        """The numbers of the operators that programs should contain; () for any operators."""
         if self.operators:
             names = [cls.name for cls in operators.classes]
             return tuple(sorted(names.index(name) for name in self.operators))
         return named_operators(self.passes, operators)
 
     def literals(self) -> Hints:
-        """The numbers in the code of users' passes, which attributes are to be now and then."""
+        """The numbers in the code of users' passes, for some attributes of the programs."""
         # Mistakes of abele's own passes are looked for with all numbers alike.
         found = [literals_of(each) for each in self.passes if not is_abeles(each)]
         return Hints(
@@ -149,7 +150,10 @@ class Aim:
         )
 
     def decided(self, sketch: Sketch, operators: Operators, random: Random) -> Sketch:
-        """The sketch, with a seed that gives its program the decisions, if its level has any."""
+        """The sketch, often with a new seed for which its program makes the wanted decisions.
+
+        Sketches of programs of nn stay unchanged.
+        """
         if not self.decisions or self.level == NN.name or random.random() >= AIMED_PLANS:
             return sketch
         some = [replace(sketch, seed=random.randrange(1 << 16)) for _ in range(SEEDS - 1)]
@@ -160,7 +164,10 @@ class Aim:
         return self._best((sketch, *some), planned)
 
     def planned(self, program: Program) -> Program:
-        """The program of nn, with the seed of random plans that make the decisions."""
+        """The program, often with a seed of random plans that make the wanted decisions.
+
+        Programs of other levels than nn stay unchanged.
+        """
         sketch = program.sketch
         if not self.decisions or self.level != NN.name or sketch is None:
             return program
@@ -179,7 +186,10 @@ class Aim:
         return program
 
     def _best(self, some: Sequence[T], planned: Callable[[T], ModuleOp]) -> T:
-        """The first of some that makes all decisions, or else the one that makes most."""
+        """The first candidate with all wanted decisions, or else the candidate with the most.
+
+        some: the candidates. planned: returns the planned module of a candidate.
+        """
         wanted, best, most = set(self.decisions), some[0], -1
         for each in some:
             try:

@@ -1,4 +1,4 @@
-"""Blaming: the first pass after which a program is wrong, and the rewrite that makes it wrong."""
+"""Finds the pass to blame for a wrong program, and the rewrite to blame within the pass."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ class FirstWrong:
     index: int | None
 
     def reached(self, program: Program, judge: Judge) -> Program:
-        """Another program before that pass. judge: of all passes. Raises Refused and PassFailed."""
+        """Another program as it is before that pass. judge: judges all passes.
+
+        Raises Refused and PassFailed.
+        """
         if not self.index:
             return program
         lead = replace(judge.passes, first=self.index)
@@ -47,7 +50,7 @@ class FirstWrong:
         return after
 
     def alone_on(self, program: Program, judge: Judge) -> Judge:
-        """A judge of that pass with the options for another program's machine."""
+        """A judge of that pass, with its options for the machine of another program."""
         if self.index is None:
             return self.alone
         own = judge.passes.for_program(program)[self.index]
@@ -75,7 +78,7 @@ def first_wrong_pass(program: Program, judge: Judge) -> FirstWrong:
 
 
 def fewest_passes(program: Program, judge: Judge) -> Judge:
-    """A judge of the fewest passes, counted from the first, after which something is wrong."""
+    """A judge of the shortest beginning of the pipeline after which the program fails."""
     count = len(judge.passes.for_program(program))
     for first in range(1, count):
         some = judge.only(passes=replace(judge.passes, first=first))
@@ -88,7 +91,7 @@ def fewest_passes(program: Program, judge: Judge) -> Judge:
 
 
 def wrong_rewrite(program: Program, judge: Judge, wrong: Wrong) -> str:
-    """The rewrite of the last pass that makes a program wrong; "" where it is not known."""
+    """The rewrite of the last pass that makes a program wrong; "" if it is unknown."""
     # A relation runs the passes more than once, a hang takes its whole limit each time, a refusal
     # is another pass's, and kernels are no pass.
     if wrong.kind in ("relation", "hang", "refused", "kernel"):
@@ -107,7 +110,7 @@ def wrong_rewrite(program: Program, judge: Judge, wrong: Wrong) -> str:
 
 
 def interrupted_rewrite(program: Program, judge: Judge, name: str) -> str:
-    """The rewrite that the pass of this name was making when it failed; "" if it is not known."""
+    """The rewrite during which the pass with this name failed; "" if it is unknown."""
     before, limit = program.clone(), judge.settings.limit
     try:
         for each in judge.passes.for_program(program):
@@ -124,10 +127,10 @@ def interrupted_rewrite(program: Program, judge: Judge, name: str) -> str:
 def bisected_rewrite(
     each: ModulePass, program: Program, is_wrong: Callable[[int], bool]
 ) -> BlamedRewrite | None:
-    """The rewrite of a pass with which a program becomes wrong, found by bisection.
+    """The first rewrite of a pass after which a program is wrong, found by bisection.
 
     is_wrong: whether the program is wrong after this many rewrites. None if the pass reports no
-    rewrites, or makes its mistake outside of them. Raises what the pass and is_wrong raise.
+    rewrites, or makes its mistake outside of them. Raises any error of the pass and of is_wrong.
     """
     count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):
@@ -138,7 +141,7 @@ def bisected_rewrite(
 
 
 class _Rewrites(Watcher):
-    """Records the rewrites that a pass makes, and their roots."""
+    """The rewrites of a pass in order, with their roots."""
 
     def __init__(self) -> None:
         self.made: list[tuple[Source, str, str | None]] = []
@@ -165,7 +168,7 @@ def _rewritten(each: ModulePass, program: Program, most: int | None = None) -> _
 
 
 def _unfinished(each: ModulePass, program: Program) -> BlamedRewrite | None:
-    """The rewrite in which a pass raises; None if it raises outside of one."""
+    """The rewrite during which a pass raises; None if it raises outside of any rewrite."""
     log, clone = _Rewrites(), program.module.clone()
     try:
         with watched(log):

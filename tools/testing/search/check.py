@@ -1,8 +1,8 @@
-"""Checks of passes and pipelines: generated programs run before and after them.
+"""Checks passes and pipelines: runs generated programs before and after them.
 
-The oracle says what a program computes and how far a right result may be from that. A check draws
-programs, judges each, and reports the first failure: the wrong pass, the program made small, and
-the command that runs it again.
+The oracle gives the expected results of a program with error bounds. A check draws programs, judges
+each, and reports the first failure: the wrong pass, the shrunk program, and the command that runs
+it again.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def check_pipeline(
     level: Level | str | None = None,
     **options: Unpack[CheckOptions],
 ) -> Report:
-    """Run generated programs before and after a whole pipeline, and name the pass that is wrong.
+    """Run generated programs before and after a whole pipeline, and name the wrong pass.
 
     tested: passes, or their names as abele opt -p takes them. A level stands for the passes that
     end there, and each program is compiled for its own machine. Three programs in ten get random
@@ -107,16 +107,16 @@ class _Found(BaseException):
 
 
 class _Enough(BaseException):
-    """Ends the search: the time is over, or every program is refused."""
+    """Ends the search when the time is over or every program is refused."""
 
 
 @dataclass
 class _Check:
     """A search for a program on which passes fail.
 
-    found_level: the level of the programs. refusal: why the last program was refused. _place: the
-    settings with the folder that a failure has been saved in. _counted: how many rules and answers
-    of guards have been seen. _end: when the time is over; None before the first program.
+    found_level: the level of the programs. refusal: the message of the last refusal. _place: the
+    settings with the folder in which a failure has been saved. _counted: the number of rules and of
+    guard results seen so far. _end: when the time is over; None before the first program.
     """
 
     found_level: FoundLevel
@@ -201,7 +201,7 @@ class _Check:
             generated(self.level, count, seed, aim, look, has_news)
 
     def _look(self, program: Program) -> bool:
-        """Judge one program; returns whether the passes change it."""
+        """Judge one program. Returns whether the passes change it."""
         if self._end is None:
             # What comes before the first program is slow in a new process on a busy host.
             self._end = monotonic() + (inf if self.settings.time is None else self.settings.time)
@@ -227,7 +227,8 @@ class _Check:
         return self.report.changed > changed
 
     def _miscompiled(self, program: Program, wrong: Wrong) -> Miscompiled:
-        """The failure to raise: blamed on one pass, made small, and saved."""
+        """The error to raise for a failing program. One pass is blamed; the program is shrunk
+        and saved."""
         if wrong.kind == "relation":
             broken = [r for r in self.settings.relations if name_of(r) == wrong.relation]
             alone = fewest_passes(program, self.judge.only(relation=broken, results=False))
@@ -260,7 +261,8 @@ class _Check:
         )
 
     def _after(self, program: Program, alone: Judge) -> str:
-        """The text of a program after the passes of a judge; "" if it is long, or there is none."""
+        """The text of a program after the passes of a judge; "" if it is long or the passes
+        fail."""
         try:
             text = alone.compiled(program).text.rstrip()
         except (Refused, AtFault):
@@ -269,14 +271,14 @@ class _Check:
 
     @property
     def _reducing(self) -> float:
-        """CPU seconds for making a failing program smaller."""
+        """The CPU seconds for shrinking a failing program."""
         given = self.settings.reduce_seconds
         return shrink.SHRINKING if given is None else given
 
     def _small(self, program: Program, first: FirstWrong, wrong: Wrong) -> tuple[Shrunk, Judge]:
-        """The program before the first wrong pass, made small, and a judge of that pass.
+        """The shrunk program before the first wrong pass, and a judge of that pass.
 
-        A program that further passes come before is made small before them, and then after them.
+        A program that further passes come before is shrunk before them, and then after them.
         """
         end = process_time() + self._reducing
         begin = process_time()
@@ -341,7 +343,7 @@ class _Check:
         return shrunk, first.alone_on(shrunk.program, self.judge)
 
     def _saved(self, program: Program, judge: Judge, kind: str) -> Saved:
-        """Save a failing program, in the same folder each time."""
+        """Save a failing program, always in the same folder."""
         saved = save_failure(
             program, judge.passes, judge.settings.relations, kind, self._place or self.settings
         )
@@ -349,7 +351,7 @@ class _Check:
         return saved
 
     def _fault(self, program: Program, failed: AtFault) -> AtFault | Miscompiled:
-        """The failure of a pass or relation to raise: on a small program, which is saved.
+        """The error to raise for a failing pass or relation, with the program shrunk and saved.
 
         If an earlier pass left a wrong program, that pass is to blame.
         """
@@ -387,7 +389,7 @@ class _Check:
         return found
 
     def _wrong_earlier(self, program: Program) -> Wrong | None:
-        """What is wrong with a program before the pass that fails on it; None if nothing is."""
+        """The failure of an earlier pass on a program; None if there is none."""
         try:
             first = first_wrong_pass(program, self.judge.only())
             return None if first.index is None else first.alone.wrong(first.before)
@@ -395,7 +397,7 @@ class _Check:
             return None
 
     def _replay(self, folder: Path) -> None:
-        """Judge the one program that is saved in a folder. Raises as check_pass."""
+        """Judge the saved program in a folder. Raises as check_pass."""
         program, _ = Program.load(folder)
         try:
             wrong = self.judge.wrong(program)
@@ -407,7 +409,7 @@ class _Check:
 
 
 def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
-    """The level, or stage, that the first of some passes is for."""
+    """The level, or stage, of the first tested pass."""
     passes = tested.on()
     if not passes or settings.programs is not None or settings.replay is not None:
         return FoundLevel(level_before(type(passes[0])) if passes else NN.name, "")
@@ -415,9 +417,9 @@ def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
 
 
 def _limit_for(limit: float, wrong: Wrong, seconds: float, before: float) -> float:
-    """The CPU seconds for a smaller program, given those that the failing one took.
+    """The CPU seconds for a smaller program, from the seconds that the failing program took.
 
-    before: the limit for the failing one. A change that makes a program smaller can make a loop
+    before: the limit for the failing program. A change that makes a program smaller can make a loop
     endless, so the limit is low.
     """
     return limit if wrong.kind == "hang" else min(before, HURRIED + SLOWER * seconds)

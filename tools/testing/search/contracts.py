@@ -1,7 +1,7 @@
-"""Contracts of a pass with the rest of the pipeline, in addition to the results of programs.
+"""Contracts between a pass and the rest of the pipeline, beyond the results of programs.
 
-A pass has to accept every program of its level, and the passes after it have to accept its output.
-Comparing results does not show a pass that refuses a program or that leaves work undone.
+A pass must accept every program of its level, and the passes after it must accept its output.
+Comparing results does not expose a pass that refuses a program or leaves work undone.
 
     check_pass(must_accept_all(Allocate()), "placed", relation=contracts_of(Allocate))
 """
@@ -27,13 +27,13 @@ from .settings import LIMIT
 
 
 class WronglyRefused(Exception):
-    """A pass refuses a program that it has to accept, with the pass's own message."""
+    """Raised if a pass refuses a program that it must accept. The message is the pass's own."""
 
 
 def must_accept_all(tested: ModulePass) -> ModulePass:
     """A copy of a pass that may refuse only programs that do not fit.
 
-    It raises WronglyRefused for any other program, so that the check fails.
+    It raises WronglyRefused for any other refused program, so that the check fails.
     """
 
     def insist(ctx: Context, op: ModuleOp) -> None:
@@ -46,7 +46,7 @@ def must_accept_all(tested: ModulePass) -> ModulePass:
 
 
 def with_apply(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -> ModulePass:
-    """A pass with the name and options of another, which runs a function instead."""
+    """A pass with the name and options of another pass that runs a function instead."""
 
     def method(self: ModulePass, ctx: Context, op: ModuleOp) -> None:
         apply(ctx, op)
@@ -55,7 +55,7 @@ def with_apply(tested: ModulePass, apply: Callable[[Context, ModuleOp], None]) -
 
 
 def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePass:
-    """A pass with the name and options of another, and with some methods replaced."""
+    """A pass with the name and options of another pass and some replaced methods."""
     cls = type(tested)
     body = {**methods, "__module__": cls.__module__, "__qualname__": cls.__qualname__}
     made = object.__new__(type(cls.__name__, (cls,), body))
@@ -64,17 +64,17 @@ def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePas
 
 
 def followed_by(passes: str) -> Relation:
-    """A relation: further passes accept the output of the tested ones, and the results stay right.
+    """A relation: further passes accept the output of the tested passes, and results stay right.
 
-    Results are compared with those of the program before the tested passes. passes: as
-    `abele opt -p` takes them; TARGET stands for the program's own machine. Does not apply to
-    programs that do not fit.
+    Results are compared with those of the program before the tested passes. passes: as `abele opt
+    -p` takes them; TARGET stands for the program's own machine. Does not apply to programs that do
+    not fit.
     """
     return _followed_by(passes, lambda before, after: before)
 
 
 def followed_as_rounded_by(passes: str) -> Relation:
-    """As `followed_by`, but results are compared with those after the tested passes.
+    """The relation of `followed_by`, with the output of the tested passes as the reference.
 
     For passes that round, whose output may be less exact than their input.
     """
@@ -99,7 +99,7 @@ def _followed_by(passes: str, meant: Callable[[Program, Program], Program]) -> R
 
 
 def leaves_only(level: Level) -> Relation:
-    """A relation: the output of the passes has only operations of a level."""
+    """A relation: the output of the passes contains operations of one level only."""
 
     def has_only_its_level(before: Program, after: Program, compiled: Compiled) -> str | None:
         try:

@@ -1,8 +1,8 @@
-"""Whether a codelet or a layout is to blame for a wrong result, and not the pass before it.
+"""Finds a codelet or layout that is to blame for a wrong result instead of the pass.
 
-A pass that chooses other codelets or layouts shows the faults of those, too. The output of such a
-pass is right if it gives the expected results on whole tensors. Then each operation runs by itself,
-on memory of its own, and the first one whose result is wrong names the codelet or the layout.
+A pass that chooses other codelets or layouts also exposes their mistakes. The output of such a pass
+is right if it gives the expected results on whole tensors. Then each operation runs by itself, on
+memory of its own, and the first one with a wrong result names the codelet or the layout.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ Fault = str
 
 
 def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
-    """The codelet or layout that makes the results of a program wrong after a pass.
+    """The codelet or layout to blame for the wrong results of a program after a pass.
 
-    compiled: the pass. Returns "" if the pass is to blame, if no operation is wrong by itself, or
-    if the program cannot be run in this way.
+    compiled: runs the pass. Returns "" if the pass is to blame, if no operation is wrong by itself,
+    or if the program cannot be run in this way.
     """
     steps: list[Step | Tensor] = []
     # This only adds to a message. Whatever is raised here, the failure itself has to be shown.
@@ -72,14 +72,14 @@ def _fault_of(step: Step | Tensor) -> Fault:
 
 
 def _held(tensor: Tensor, layout: Layout) -> Blocks:
-    """A tensor in the blocks of a layout."""
+    """The blocks of a layout, filled with a tensor."""
     blocks = stacked_blocks(layout, tensor.type)
     write_blocks(tensor.values, blocks)
     return blocks
 
 
 def _layout_fault(tensor: Tensor) -> Fault:
-    """Whether a tensor is no longer the same when it is written to its layout and read back."""
+    """The fault of a tensor's layout: elements that change between writing and reading."""
     right = tensor.values.reshape(tensor.layout.shape)
     found = read_blocks(_held(tensor, tensor.layout))
     wrong = np.argwhere(_differs(found, right) & _holds(tensor.layout))
@@ -93,7 +93,7 @@ def _layout_fault(tensor: Tensor) -> Fault:
 
 
 def _holds(layout: Layout) -> Array:
-    """Whether any block holds each element: those of an operand need not hold all of its tensor."""
+    """Whether any block holds each element. The blocks of an operand may leave out elements."""
     axes: list[Array] = []
     for i, axis in enumerate(layout.access.axes):
         starts, counts = layout.starts(i).ravel(), layout.counts(i).ravel()
@@ -113,10 +113,10 @@ def _differs(found: Array, right: Array) -> Array:
 
 
 def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
-    """Whether a vertex set gives a wrong result on right operands.
+    """The fault of a vertex set with a wrong result on right operands.
 
-    The codelet is to blame if it is wrong for one vertex too, which computes everything. Otherwise
-    the way in which the work and its operands are split is.
+    The codelet is to blame if it is wrong even with one vertex that computes everything. Otherwise
+    the split of the work and its operands is to blame.
     """
     layouts = [each.layout for each in (*step.operands, *step.results)]
     split = _wrongly_computed(structure, replace(plan, first_tile=0), layouts, step)
@@ -138,7 +138,7 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
 
 
 def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], step: Step) -> Fault:
-    """How a vertex set is wrong with a plan and with these layouts, in words."""
+    """The first wrong element of a vertex set with a plan and layouts, in words; "" if none is."""
     count = len(step.operands)
     held, last = layouts[:count], layouts[count:]
     operands = [_held(each, layout) for each, layout in zip(step.operands, held, strict=True)]
@@ -158,7 +158,7 @@ def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], s
 
 
 def _copy_fault(moves: Sequence[Space] | None, step: Step) -> Fault:
-    """Whether a copy moves right operands to wrong places."""
+    """The fault of a copy that moves right operands to wrong places."""
     sources = [_held(each, each.layout) for each in step.operands]
     target = stacked_blocks(step.result.layout, step.result.type)
     where = ", ".join(str(LayoutAttr(each.layout)) for each in step.operands)

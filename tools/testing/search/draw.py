@@ -1,4 +1,4 @@
-"""Drawing the programs that a check runs: generated ones, or those of a Hypothesis strategy."""
+"""Draws the programs of a check: generated programs, or those of a Hypothesis strategy."""
 
 from __future__ import annotations
 
@@ -32,12 +32,13 @@ Look = Callable[[Program], bool]
 def generated(
     level: str, count: int, seed: int, aim: Aim, look: Look, news: Callable[[], bool] = bool
 ) -> None:
-    """Show generated programs of a level to a function.
+    """Pass generated programs of a level to a function.
 
-    aim: what programs are about. Half of the programs contain the left sides of rules, or are made
-    of the operators that the aim names. Others resemble programs that the passes changed, or that
-    reached new code of them. If the aim names nothing, or nothing that helps, half of the programs
-    resemble changed ones. news: whether the program that was shown last reached new code.
+    look: the function. aim: the operators, decisions and numbers that programs should contain. Half
+    of the programs contain the left sides of rules, or are made of the aim's operators. Others
+    resemble programs that the passes changed, or that reached new code of them. If the aim names
+    nothing, or nothing that helps, half of the programs resemble changed ones. news: whether the
+    latest program reached new code.
     """
     operators = aim.vocabulary()
     named, literals = aim.numbers(operators), aim.literals()
@@ -67,7 +68,7 @@ def generated(
 
 
 def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) -> None:
-    """Show programs of a strategy to a function. Raises StrategyFailed if the strategy fails."""
+    """Pass programs of a strategy to a function. Raises StrategyFailed if the strategy fails."""
     # Only a caller with a strategy needs Hypothesis, which is an extra.
     import hypothesis  # noqa: PLC0415
 
@@ -100,7 +101,8 @@ def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) 
 
 
 class _FromLook(BaseException):
-    """Carries an error of the look through Hypothesis, which would take it for the strategy's."""
+    """Carries an error of the function through Hypothesis, which would blame the strategy for
+    it."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()
@@ -108,7 +110,7 @@ class _FromLook(BaseException):
 
 
 def _checked(program: object) -> Program:
-    """What a strategy made, if it is a valid program. Raises StrategyFailed."""
+    """A strategy's result, if it is a valid program. Raises StrategyFailed."""
     if not isinstance(program, Program):
         raise StrategyFailed(f"made a value of type {type(program).__name__}; need a Program")
     problem = invalid(program.module)

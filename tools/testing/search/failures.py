@@ -1,4 +1,4 @@
-"""How a check fails: the compiler is wrong, or the pass, relation or strategy itself failed."""
+"""The failures of a check: a miscompiled program, or a pass, relation or strategy that fails."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ..generators.program import Program
 
 @dataclass(frozen=True)
 class Wrong:
-    """What is wrong with a program after passes.
+    """A failure of a program after passes.
 
     kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
     "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
     "narrow", its results are less exact than their types allow; "relation", a relation does not
-    hold; "refused", a later pass refuses it; "kernel", compiled kernels give other bytes than
-    NumPy does; "gradient", gradients that a pass adds differ from differences; "promise", a pass
-    does not do what it declares. text: the same in words. relation: the name of the relation that
-    does not hold. error: the type of the error that was raised, for a fault. blamed: the pass or
-    kernels to blame, "" if not known.
+    hold; "refused", a later pass refuses it; "kernel", compiled kernels give other bytes than NumPy
+    does; "gradient", gradients that a pass adds differ from differences; "promise", a pass does not
+    do what it declares. text: the same in words. relation: the name of the relation that does not
+    hold. error: the type of the error that was raised, for a fault. blamed: the pass or kernels to
+    blame, "" if not known.
     """
 
     kind: str
@@ -31,30 +31,30 @@ class Wrong:
 
     @property
     def way(self) -> tuple[str, str, str, str]:
-        """What two failures have in common if they fail in the same way."""
+        """The features that two failures share if they fail in the same way."""
         return self.kind, self.relation, self.error, self.blamed
 
 
 def ending(program: Program, folder: Path | None, command: str) -> list[str]:
-    """The last lines of every message: the program, where it is saved, how to run it again."""
+    """The last lines of every message: the program, its folder, and the command to run it again."""
     return [program.text.rstrip(), *saved_lines(folder, command)]
 
 
 def saved_lines(folder: Path | None, command: str) -> list[str]:
-    """Where a failing program is saved, and the command that runs it again."""
+    """The lines of a message with a failing program's folder and the command to run it again."""
     lines = ["", f"saved in {folder}"] if folder is not None else []
     return [*lines, f"replay: {command}"] if command else lines
 
 
 class Miscompiled(AssertionError):
-    """A pass changes what a program means. The message shows everything below.
+    """Raised if a pass changes the meaning of a program. The message shows everything below.
 
     program: the smallest failing program found, before the pass. passes: the names of the passes
-    that ran. blamed: the name of the wrong one. rewrite: the rewrite that makes the program wrong,
+    that ran. blamed: the name of the wrong pass. rewrite: the rewrite that makes the program wrong,
     "" if it is not known. folder: where the program is saved. command: the command that runs it
-    again. examples: the number of programs up to this one. note: that the program is not fully
-    reduced, or "". culprit: the codelet or layout that is to blame instead of the pass, "" if the
-    pass is. after: the text of the program after the passes, "" if there is none.
+    again. examples: the number of programs up to this one. note: a remark that the program is not
+    fully reduced, or "". culprit: the codelet or layout that is to blame instead of the pass, "" if
+    the pass is. after: the text of the program after the passes, "" if there is none.
     """
 
     def __init__(
@@ -109,11 +109,11 @@ class Miscompiled(AssertionError):
 
 
 class AtFault(Exception):
-    """A pass or a relation failed itself, whatever the program means.
+    """Raised if a pass or a relation itself fails, regardless of results.
 
-    program: the program that it failed on. name: the pass or relation. problem: what it did.
-    rewrite: the rewrite that a pass was making, "" if it is not known. note: that the program is
-    not fully reduced, or "". Its own error is the cause.
+    program: the program on which it failed. name: the pass or relation. problem: the kind of
+    failure. rewrite: the rewrite that a pass was making, "" if it is not known. note: a remark that
+    the program is not fully reduced, or "". Its own error is the cause.
     """
 
     what: ClassVar[str] = ""
@@ -143,19 +143,19 @@ class AtFault(Exception):
 
 
 class PassFailed(AtFault):
-    """A pass raised, or did not end."""
+    """Raised if a pass raises or does not end."""
 
     what = "pass"
 
 
 class RelationFailed(AtFault):
-    """A relation raised, so nothing is known about the passes."""
+    """Raised if a relation raises, so that nothing is known about the passes."""
 
     what = "relation"
 
 
 class Untested(AssertionError):
-    """A check in which passes changed hardly any program, so that it shows nothing about them.
+    """Raised if passes changed hardly any program, so that the check shows nothing about them.
 
     problem: what happened, and how the level was found. advice: what to pass to the check.
     """
@@ -167,9 +167,9 @@ class Untested(AssertionError):
 
 
 class StrategyFailed(Exception):
-    """A strategy of programs raised, or made something that is not a valid program.
+    """Raised if a strategy of programs raises or does not give a valid program.
 
-    program: what it made, or None. The strategy's own error is the cause.
+    program: the strategy's result, or None. The strategy's own error is the cause.
     """
 
     def __init__(self, problem: str, program: Program | None = None) -> None:

@@ -1,6 +1,6 @@
-"""The operators that a pass names, and programs that contain many of them.
+"""The operators that a pass names, and programs with many of them.
 
-A random program rarely contains everything that a pass looks for. The code of the pass, or the
+A random program rarely contains everything that a pass matches. The code of the pass, or the
 patterns of its rules, name the operators in question; programs made of these test it better.
 """
 
@@ -37,7 +37,7 @@ def named_operators(passes: Iterable[ModulePass], operators: Operators) -> tuple
 
 
 def about(sketch: Sketch, operators: Sequence[int]) -> Sketch:
-    """A sketch with the same steps, but with only these operators."""
+    """The sketch with the same steps, but only these operators."""
     steps = (replace(each, kind=operators[each.kind % len(operators)]) for each in sketch.steps)
     return replace(sketch, steps=tuple(steps), kinds=tuple(operators))
 

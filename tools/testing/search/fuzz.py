@@ -59,9 +59,9 @@ def jobs(
     """The checks of some passes, by name; of everything in abele if none are given.
 
     passes: pipelines, each checked by itself; one that names levels, such as "nn,partition", as
-    check_pipeline does. level: the level of their programs; if None, each
-    check finds it as check_pass does. operators, decisions: what programs are about, as check_pass
-    takes them. Raises InputError for an unknown pass, level, operator or decision.
+    check_pipeline does. level: the level of their programs; if None, each check finds it as
+    check_pass does. operators, decisions: names for the programs to contain, as check_pass takes
+    them. Raises InputError for an unknown pass, level, operator or decision.
     """
     if level is not None:
         level_given(level)
@@ -105,13 +105,13 @@ def fuzz(
     processes: int = 1,
     reduce_seconds: float | None = None,
 ) -> Iterator[Fuzzed]:
-    """Run each check for so many seconds, and yield the result of each as it ends.
+    """Run each check for a number of seconds, and yield the result of each as it ends.
 
     seed: the seed of every check. folder: each failure is saved in a folder below it, named after
     its job. processes: how many checks run at once, in forks of this process, so that modules are
-    loaded once. reduce_seconds: CPU seconds for making each failing program smaller. A
-    KeyboardInterrupt, which all forks get too, ends the checks that run: a check that makes a
-    program smaller returns the smallest one so far.
+    loaded once. reduce_seconds: CPU seconds for shrinking each failing program. A
+    KeyboardInterrupt, which all forks get too, ends the running checks: a check that is shrinking a
+    program returns the smallest one so far.
     """
     fork = get_context("fork")
     stop = fork.Event()
@@ -173,6 +173,6 @@ def _run(
 
 
 def _file_name(name: str) -> str:
-    """A job's name with only letters, digits, - and _."""
+    """A job's name with all characters replaced that are not letters, digits, - or _."""
     kept = (each if each.isalnum() or each in "-_" else " " for each in name)
     return "-".join("".join(kept).split())

@@ -1,4 +1,4 @@
-"""Judging one program: what is wrong with it after the passes, if anything is."""
+"""Judges one program: finds its failure after the passes, if there is one."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ READ_BACK = 12
 
 @dataclass
 class Judge:
-    """Runs passes on one program after another, and says what is wrong with each.
+    """Runs passes on one program after another, and finds the failure of each.
 
-    doing: the current step, to be named if it takes too long. looks_for: the kind of failure that
-    the judge looks for; any if "". It leaves out some steps that cannot show this kind.
-    watching: a block around each pass, when it runs on a program for the first time. part: the
-    latest program after only some of the passes, and their number; None if it was not to be run.
-    met: the situations in which kernels have run programs.
+    doing: the current step, named in the message if it takes too long. looks_for: the kind of
+    failure to look for; any if "". Some steps that cannot show this kind are left out. watching: a
+    context manager around each pass, when it runs on a program for the first time. part: the latest
+    program after only some of the passes, and their number; None if none was wanted. met: the
+    situations in which kernels have run programs.
     """
 
     passes: PassList
@@ -91,17 +91,18 @@ class Judge:
     def only(
         self, *, passes: PassList | None = None, looks_for: str | None = None, **settings: Any
     ) -> Judge:
-        """A judge of fewer passes or with other settings. It counts by itself and saves nothing."""
+        """A judge of fewer passes or with other settings. It has its own report and saves
+        nothing."""
         less = replace(self.settings, **{"folder": None, "command": "", **settings})
         kind = self.looks_for if looks_for is None else looks_for
         return Judge(passes or self.passes, less, looks_for=kind)
 
     def _may_show(self, step: str) -> bool:
-        """Whether a step that shows one kind of failure is of use."""
+        """Whether a step that finds one kind of failure is needed."""
         return self.looks_for in ("", step)
 
     def wrong(self, program: Program) -> Wrong | None:
-        """What is wrong with a program after the passes; None if nothing is.
+        """The failure of a program after the passes; None if there is none.
 
         Raises Refused, AtFault, and StrategyFailed for a program that cannot run before any pass.
         """
@@ -118,7 +119,7 @@ class Judge:
             return Wrong("hang", f"{self.doing} is not done after {limit:g} s ({late})")
 
     def last_words(self, program: Program) -> str:
-        """Save a program that cannot be interrupted; the message to end the process with."""
+        """Save a program that cannot be interrupted. Returns the message that ends the process."""
         saved = save_failure(program, self.passes, self.settings.relations, "hang", self.settings)
         late = f"{self.doing} is not done after {STUCK * self.settings.limit:g} s"
         names = ", ".join(each.name for each in self.passes.for_program(program))
@@ -173,7 +174,7 @@ class Judge:
         twice: bool = False,
         kernels: bool = False,
     ) -> Wrong | None:
-        """What is wrong with a program after these passes. twice, kernels: as for disagreement."""
+        """The failure of a program after these passes. twice, kernels: as for disagreement."""
         self.doing = "running the program as it was before"
         expected = self._expected(program)
         rounds = any(map(_rounds, passes))
@@ -195,14 +196,14 @@ class Judge:
     def _gradients(
         self, program: Program, after: Program, passes: Sequence[ModulePass]
     ) -> Wrong | None:
-        """What is wrong with the gradients that passes have added; None if nothing is."""
+        """The failure of the gradients that passes have added; None if they are right."""
         self.doing = "comparing gradients with differences"
         loss = next((each.loss for each in passes if isinstance(each, Differentiate)), "")
         wrong = wrong_gradients(program, after, loss)
         return None if wrong is None else Wrong("gradient", wrong)
 
     def _reaches_kernels(self, program: Program) -> bool:
-        """Whether compiled kernels may run a program, because the passes lead to exchange."""
+        """Whether the passes lead to exchange, where compiled kernels may run a program."""
         if not self.settings.kernels or not self._may_show("kernel"):
             return False
         if all(_leaves(each) != EXCHANGE for each in self.passes.for_program(program)):
@@ -211,11 +212,11 @@ class Judge:
         return not self.report.lacks_kernels
 
     def _runs_kernels(self, program: Program, after: Program) -> bool:
-        """Whether compiled kernels run a program of exchange too.
+        """Whether to run a program of exchange with compiled kernels too.
 
-        They run every n-th one, and those with a situation that no program had before, as long as
-        they have not run too many: one program in eight, or in five if the situation is rare. They
-        run those with copies of many loops in any case.
+        True for every n-th program, and for programs with a new situation while the share of kernel
+        runs is small: one program in eight, or in five if the situation is rare. Always true for a
+        new situation with copies of many loops.
         """
         often = self.settings.kernels
         if not self._reaches_kernels(program):
@@ -231,7 +232,7 @@ class Judge:
         return True
 
     def _stop(self, program: Program, passes: Sequence[ModulePass]) -> int:
-        """After how many of several passes a program is run too; 0 for none.
+        """The number of passes after which an intermediate program is run too; 0 for none.
 
         Conversions and passes that are not abele's are likelier to be the last of them.
         """
@@ -245,7 +246,7 @@ class Judge:
         return found
 
     def _unrelated(self, program: Program, after: Program) -> Wrong | None:
-        """The first relation that does not hold."""
+        """The failure of the first relation that does not hold; None if all hold."""
         for relation in self.settings.relations:
             name = name_of(relation)
             self.doing = f"checking {name}"
@@ -280,7 +281,7 @@ class Judge:
             raise StrategyFailed(problem, source) from error
 
     def _compiled_first(self, program: Program) -> Program:
-        """The program after all passes, counting which of several passes change it."""
+        """The program after all passes. Counts which of several passes change it."""
         passes = self.passes.for_program(program)
         changed_by = self.report.changed_by if len(passes) > 1 else None
         self.part, stop = None, self._stop(program, passes)
@@ -299,9 +300,9 @@ class Judge:
         )
 
     def _lowered(self, program: Program) -> Program:
-        """The program that defines the results: the first that can run, before or after a pass.
+        """The program that defines the results: the first form that can run, perhaps after a pass.
 
-        Raises Refused if the program can run after no pass.
+        Raises Refused if it can run after no pass.
         """
         if can_run(program):
             return program
@@ -320,14 +321,15 @@ class Judge:
 
 
 def unknown_operation(program: Program) -> str:
-    """The name of an operation of nn that only a pass gives a meaning; "" if there is none."""
+    """The name of an operation of nn that cannot run before a pass lowers it; "" if there is
+    none."""
     module = program.module
     found = first_meaningless(module) if level_of(module) == NN else None
     return "" if found is None else found.name
 
 
 def can_run(program: Program) -> bool:
-    """Whether each operation of a program has a meaning of its own."""
+    """Whether all operations of a program can be run as they are."""
     return not unknown_operation(program)
 
 
@@ -338,7 +340,7 @@ def _rounds(each: ModulePass) -> bool:
 
 
 def _broken(program: Program, after: Program, passes: Sequence[ModulePass]) -> Wrong | None:
-    """The first promise about the structure of a program that passes declare and do not keep."""
+    """The first broken promise of passes about the structure of a program; None if all are kept."""
     declared = [declared_levels(type(each)) for each in passes]
     promised = after.level == NN and any(each is not None and each.wide_sums for each in declared)
     problem = narrowed_sum(program.module, after.module) if promised else None
@@ -346,19 +348,19 @@ def _broken(program: Program, after: Program, passes: Sequence[ModulePass]) -> W
 
 
 def _leaves(each: ModulePass) -> Level | None:
-    """The level that a pass declares to leave."""
+    """The level at which a pass declares to leave programs; None if it declares no levels."""
     declared = declared_levels(type(each))
     return None if declared is None else declared.leaves
 
 
 def invalid(module: ModuleOp) -> Wrong | None:
-    """Why a module does not verify; None if it does."""
+    """The failure of a module that does not verify; None if it is valid."""
     why = invalidity(module)
     return Wrong("invalid", f"the program does not verify: {why}") if why else None
 
 
 def unreadable(program: Program) -> Wrong | None:
-    """Why a program's text does not read as the same program; None if it does."""
+    """The failure of a program whose text is not read back as the same program; else None."""
     text = print_module(program.module)
     for blob in blobs_of(program.module):
         program.context.blobs.add(blob)
@@ -380,12 +382,12 @@ def disagreement(
     rounded_once: bool = True,
     kernels: bool = False,
 ) -> Wrong | None:
-    """What is wrong with the results of a program; None if they are within their bounds.
+    """The failure of a program's results; None if they are within their bounds.
 
     twice: run it again and require the same bits. rounded_once: require narrow results to be as
     exact as 32-bit results that are rounded once. kernels: run a program of exchange with compiled
-    kernels too, and require the bytes that NumPy gives. Raises Refused for a program that is on
-    several levels.
+    kernels too, and require the bytes that NumPy gives. Raises Refused for a program with several
+    levels.
     """
     try:
         verify_legal(after.module, level_of(after.module).legal)
@@ -419,9 +421,9 @@ def disagreement(
 
 
 def _is_nth(program: Program, n: int, which: int = 0) -> bool:
-    """Whether a program is one in n, which depends on the program alone.
+    """Whether a program is one of every n, a choice that depends on the program alone.
 
-    A program that was not generated always is. which: of n kinds of programs.
+    Always true for a program that was not generated. which: a number that makes another choice.
     """
     key = program.key if program.sketch is None else repr(program.sketch)
     return not key or zlib.crc32(key.encode()) % n == which % n

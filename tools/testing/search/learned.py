@@ -1,4 +1,4 @@
-"""Learning from what passes do: programs that resemble those that they changed."""
+"""Learns from the effects of passes: makes programs like the ones that they changed."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ LATEST = 8
 class Learned:
     """The sketches of programs that passes changed, and of those that reached new code in them.
 
-    named: whether passes name operators, or the caller does. given: whether the caller does.
-    aimed, hits: how many programs were made of these operators, and how many of those the passes
-    changed. sketches: of programs that passes changed. promising: of programs that reached code of
-    the passes which no program before reached.
+    named: whether the passes or the caller name operators. given: whether the caller names them.
+    aimed, hits: number of programs made of these operators, and number of those that the passes
+    changed. sketches: sketches of changed programs. promising: sketches of programs that reached
+    code of the passes for the first time.
     """
 
     named: bool = False
@@ -35,29 +35,31 @@ class Learned:
 
     @property
     def aim_helps(self) -> bool:
-        """Whether programs of the named operators are worth making as often as others."""
+        """Whether programs of the named operators are changed often enough to be worth making."""
         return self.given or self.aimed < AIMED or self.hits > 0
 
     def is_aimed(self, number: int) -> bool:
-        """Whether a program, by its number, is made of the named operators alone.
+        """Whether the program with this number is made of the named operators alone.
 
-        The aim is never given up: a pattern of several operators may fit one in a thousand.
+        The aim is never given up: a pattern of several operators may match one program in a
+        thousand.
         """
         if not self.named:
             return False
         return number % 2 == 1 if self.aim_helps else number % 4 == 1
 
     def resembles(self, number: int) -> Sequence[Sketch]:
-        """The sketches that a program, by its number, may resemble; () for none."""
+        """The sketches that the program with this number may resemble; () for none."""
         if number % 8 in (2, 6) and self.promising:
             return self.promising
         turns = (0,) if self.named and self.aim_helps else (0, 3) if self.named else (1, 3)
         return self.sketches if number % 4 in turns else ()
 
     def add(self, sketch: Sketch, aimed: bool, changed: bool, news: bool = False) -> None:
-        """Record whether passes changed the program of a sketch, and whether it was aimed.
+        """Record the sketch of a program.
 
-        news: whether it reached code that no program before did.
+        aimed: whether the program is made of the named operators. changed: whether the passes
+        changed it. news: whether it reached code for the first time.
         """
         self.aimed += aimed
         self.hits += aimed and changed
@@ -67,7 +69,7 @@ class Learned:
             self.promising.append(sketch)
 
     def like(self, sketches: Sequence[Sketch], fresh: Sketch, random: Random) -> Sketch:
-        """A sketch that resembles one of some sketches. fresh: a random sketch."""
+        """A sketch that resembles a random one of some sketches. fresh: a random sketch."""
         if sketches is self.promising:
             latest = sketches[-LATEST:] if random.random() < 0.5 else sketches
             return _varied(random.choice(latest), fresh, random, keep=0.6)
@@ -78,7 +80,7 @@ class Learned:
 
 
 def _mixed(fresh: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
-    """A sketch with some of the operators of other steps."""
+    """A sketch in which random steps take operators of other steps."""
     mixed = (
         replace(random.choice(steps), seed=each.seed) if random.random() < 0.5 else each
         for each in fresh.steps
@@ -87,10 +89,10 @@ def _mixed(fresh: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
 
 
 def _varied(old: Sketch, fresh: Sketch, random: Random, keep: float) -> Sketch:
-    """A sketch with most of the steps of an old one, and with other sizes, values or machine.
+    """A sketch with most of the steps of an old sketch, and other sizes, values or machine.
 
-    What a pass looks for, say an operator on the result of another, stays most of the time.
-    keep: how often the seed stays, so that leaves are the same.
+    A pattern that a pass matches, such as an operator on the result of another, mostly stays. keep:
+    the probability that the seed stays, so that leaves are the same.
     """
     steps = list(old.steps)
     at = random.randrange(len(steps))

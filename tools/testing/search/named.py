@@ -1,4 +1,4 @@
-"""The operations that the code of a pass names, and the numbers in it.
+"""The operations and numbers in the code of a pass.
 
 Reads the functions of a pass, its patterns and their helpers, without running them. It looks
 through decorators (also xDSL's `op_type_rewrite_pattern`, which keeps the decorated function in a
@@ -55,7 +55,7 @@ _INSIDE = ("__func__", "fget", "func", "args", "keywords")
 
 
 def classes_named_by(tested: ModulePass) -> Iterator[type]:
-    """The classes that the code of a pass names, or the patterns of its rules.
+    """The classes named in the code of a pass or in the patterns of its rules.
 
     Operations that the code names by text, as "nn.relu" or "ReluOp", are among them. A class may
     come more than once.
@@ -70,7 +70,7 @@ def classes_named_by(tested: ModulePass) -> Iterator[type]:
 
 
 def words_of(tested: ModulePass) -> set[str]:
-    """The names of variables and attributes that the code of a pass uses."""
+    """The names of variables and attributes in the code of a pass."""
     reader = _Reader(type(tested))
     for _ in reader.read(tested):
         pass
@@ -78,9 +78,9 @@ def words_of(tested: ModulePass) -> set[str]:
 
 
 def literals_of(tested: ModulePass) -> Hints:
-    """The numbers, and the short lists of integers, that the code of a pass compares with or uses.
+    """The numbers and short lists of integers in the code of a pass.
 
-    Those of rules are not among them: their programs have these numbers already.
+    Numbers in rules are left out, because the programs of rules contain them already.
     """
     if isinstance(tested, RulesPass):
         return Hints()
@@ -91,10 +91,10 @@ def literals_of(tested: ModulePass) -> Hints:
 
 
 class _Reader:
-    """Reads values one after another. home: the class of the pass.
+    """Reads the values in a pass's code one after another. home: the home of the pass's class.
 
-    words: the names that the functions read so far use. numbers, lists: those read so far, each
-    once, in the order of the code.
+    words: the names in the functions read so far. numbers, lists: the numbers and lists read so
+    far, each once, in the order of the code.
     """
 
     def __init__(self, home: type) -> None:
@@ -106,7 +106,7 @@ class _Reader:
         self.lists: dict[tuple[int, ...], None] = {}
 
     def literals(self) -> Hints:
-        """The numbers and lists read so far that an attribute may be."""
+        """The numbers and lists read so far that are possible values of attributes."""
         whole = [n for n in self.numbers if isinstance(n, int) and abs(n) <= LARGEST]
         floats = [n for n in self.numbers if isinstance(n, float)]
         return Hints(
@@ -116,7 +116,7 @@ class _Reader:
         )
 
     def read(self, tested: ModulePass) -> Iterator[type]:
-        """The classes that a pass names."""
+        """The classes that a pass's code names."""
         self.left = [*vars(tested).values(), *self._members(type(tested))]
         kept: list[object] = []
         while self.left and len(kept) < MOST_VALUES:
@@ -134,7 +134,7 @@ class _Reader:
             self.left += self._inside(value)
 
     def _note(self, value: object) -> None:
-        """Keep a value if it is a number or a short list of integers."""
+        """Record a value that is a number or a short list of integers."""
         # A truth value is an int too.
         if type(value) in (int, float):
             number = cast("int | float", value)
@@ -146,7 +146,7 @@ class _Reader:
                 self.lists[cast("tuple[int, ...]", items)] = None
 
     def _inside(self, value: object) -> Iterable[object]:
-        """The values that another one contains, wraps or mentions."""
+        """The values that a value contains, wraps or mentions."""
         if isinstance(value, FunctionType):
             return self._of_function(value)
         if isinstance(value, _WRAPPERS):
@@ -166,7 +166,7 @@ class _Reader:
         return ()
 
     def _members(self, cls: type) -> list[object]:
-        """The members of a class and of its bases that the user wrote."""
+        """The members of a class and of its user-written bases."""
         # Overridden methods too: a wrapper such as `must_accept_all` overrides those of its pass.
         own = [each for each in cls.__mro__ if self._is_own(each)]
         return [
@@ -197,13 +197,13 @@ class _Reader:
         yield from _values(scope, names)
 
     def _is_own(self, value: type | FunctionType) -> bool:
-        """Whether a class or function is of the same module, package or folder as the pass."""
+        """Whether a class or function is in the module, package or folder of the pass."""
         return self.home.has(value.__module__, _file_of(value))
 
 
 @dataclass(frozen=True)
 class Home:
-    """Where the code of a pass is: a module, and the package or folder around it."""
+    """The origin of a pass's code: a module, and the package or folder around it."""
 
     module: str
     folder: Path | None
@@ -229,7 +229,7 @@ class Home:
 
 
 def _file_of(value: type | FunctionType) -> object:
-    """The file that defines a class or function; None if it is in no file."""
+    """The file that defines a class or function; None if there is none."""
     if isinstance(value, FunctionType):
         return value.__globals__.get("__file__")
     return getattr(sys.modules.get(value.__module__), "__file__", None)
@@ -240,7 +240,7 @@ def _folder(file: object) -> Path | None:
 
 
 def _mentioned(code: CodeType) -> tuple[set[str], list[object]]:
-    """The names that code uses and the constants in it, including those of nested functions."""
+    """The names and constants in code, including those of nested functions."""
     names, constants = set(code.co_names), list[object]()
     for const in (*code.co_consts, *_small_integers(code)):
         if isinstance(const, CodeType):
@@ -253,7 +253,7 @@ def _mentioned(code: CodeType) -> tuple[set[str], list[object]]:
 
 
 def _small_integers(code: CodeType) -> list[int]:
-    """The integers that are in instructions of code, as Python 3.14 keeps small ones."""
+    """The integers inside the instructions of code, where Python 3.14 keeps small ones."""
     found = (each for each in dis.get_instructions(code) if each.opname == "LOAD_SMALL_INT")
     return [cast("int", each.argval) for each in found]
 
@@ -278,7 +278,7 @@ def _values(scope: Mapping[str, Any], names: set[str]) -> Iterator[object]:
 
 
 def _operation(text: str) -> type[Operation] | None:
-    """The operation with a name, or whose class has it; None if there is none."""
+    """The operation with this name, or with this class name; None if there is none."""
     if _OP_CLASS.match(text):
         return _by_class_name().get(text)
     if not _OP_NAME.match(text):
@@ -287,13 +287,13 @@ def _operation(text: str) -> type[Operation] | None:
 
 
 def _by_class_name() -> dict[str, type[Operation]]:
-    """All operations by the names of their classes; the higher level wins."""
+    """All operations by class name. Of two operations with one name, the higher level's is kept."""
     dialects = [*USERS_DIALECTS.values(), *map(load_dialect, reversed(DIALECTS))]
     return {op.__name__: op for dialect in dialects for op in dialect.operations}
 
 
 def _dialect(text: str) -> Dialect:
-    """The dialect of an operation's name; an empty one if it is not known."""
+    """The dialect in an operation's name; an empty dialect if it is unknown."""
     name = text.partition(".")[0]
     if name in DIALECTS:
         return load_dialect(name)

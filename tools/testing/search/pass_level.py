@@ -1,4 +1,4 @@
-"""The level of the programs to test a pass on: declared, named by its code, or found by trying."""
+"""The level of programs for testing a pass: declared, named by its code, or found by trial."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ TRIAL_LIMIT = 2.0
 
 @dataclass(frozen=True)
 class FoundLevel:
-    """A level, or a stage between levels, and the reason for it in words."""
+    """A level, or a stage between levels, and the reason for choosing it, in words."""
 
     level: str
     why: str
 
 
 def level_given(level: Level | str) -> FoundLevel:
-    """The level that a user names. Raises InputError for an unknown one."""
+    """The level that a user has named. Raises InputError if it is unknown."""
     if str(level) not in KNOWN:
         raise InputError(f"level '{level}'; need one of {', '.join(KNOWN)}")
     return FoundLevel(str(level), "as given")
 
 
 def level_for(tested: ModulePass, settings: CheckSettings) -> FoundLevel:
-    """The level of the programs to test a pass on.
+    """The level of the programs for testing a pass.
 
-    It is the level that the pass declares to take; or else the only one that its code names
-    operations of; or else the one where the pass changes most of some programs. If it changes none,
-    it is the highest level that its code names. settings: the seed of those programs, and the
-    limits of a check.
+    It is the level that the pass declares to take; or else the level whose operations its code
+    names, if there is only one; or else the level at which the pass changes the most of some trial
+    programs. If it changes none, it is the highest level that its code names. settings: the seed of
+    those programs, and the limits of a check.
     """
     declared = declared_levels(type(tested))
     if declared is not None and declared.takes is not None:
@@ -77,7 +77,7 @@ def level_for(tested: ModulePass, settings: CheckSettings) -> FoundLevel:
 
 
 def levels_named_by(tested: ModulePass) -> list[Level]:
-    """The levels of the operations that the code of a pass names, the highest first."""
+    """The levels whose operations the code of a pass names, the highest first."""
     names = {
         cls.name.partition(".")[0]
         for cls in classes_named_by(tested)
@@ -89,7 +89,7 @@ def levels_named_by(tested: ModulePass) -> list[Level]:
 
 
 def changed_of_some(tested: ModulePass, level: str, settings: CheckSettings) -> int:
-    """How many of TRIED generated programs of a level a pass changes."""
+    """The number of generated programs of a level, out of TRIED, that a pass changes."""
     limit, count = min(settings.limit, TRIAL_LIMIT), 0
     judge = Judge(PassList((tested,)), settings, doing="compiling the program")
 
@@ -117,4 +117,4 @@ def changed_of_some(tested: ModulePass, level: str, settings: CheckSettings) -> 
 
 
 class _Hangs(BaseException):
-    """Ends the trials of a level where the pass does not end."""
+    """Ends the trials of a level at which the pass hangs."""

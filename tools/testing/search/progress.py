@@ -1,4 +1,4 @@
-"""What a user sees of a failure while it is made small."""
+"""Shows a failure to the user while it is shrunk."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ AGAIN = 5.0
 
 
 class Progress:
-    """Saves and shows the smallest program so far, if making it small takes long.
+    """Saves and shows the smallest program so far, if shrinking takes long.
 
-    save: saves a program, and returns where. tell: shows a text. seconds: that reducing may take.
+    save: saves a program, and returns its place. tell: shows a text. seconds: the time limit of
+    shrinking.
     """
 
     def __init__(
@@ -35,11 +36,11 @@ class Progress:
         self.has_told = False
 
     def better(self, program: Program) -> None:
-        """Take note of a smaller program."""
+        """Remember a smaller program."""
         self.latest = program
 
     def pause(self) -> None:
-        """Save the smallest program, and show the first one, if it is time to. Call it often."""
+        """If it is time, save the smallest program or show the first one. Call it often."""
         if self.latest is None or process_time() < self.next:
             return
         program, self.latest = self.latest, None

@@ -1,4 +1,4 @@
-"""Which lines of the passes under test programs reach.
+"""Finds the lines of the tested passes that programs reach.
 
 A pattern is a row of conditions. A program that reaches a later line of it than all programs before
 is worth changing a little. So lines are watched while passes run. From Python 3.12 on, each line is
@@ -34,10 +34,10 @@ _NAME = "abele"
 
 
 class Reached:
-    """Watches the passes under test, and counts the lines that they reach for the first time.
+    """Watches the passes under test, and counts the lines reached for the first time.
 
-    passes: those under test. Nothing is watched in threads, or while a debugger or another measure
-    of coverage is at work.
+    passes: the passes under test. Nothing is watched in threads, or while a debugger or a coverage
+    tool is at work.
     """
 
     def __init__(self, passes: Iterable[ModulePass]) -> None:
@@ -53,7 +53,8 @@ class Reached:
         self._turn = 0
 
     def has_news(self) -> bool:
-        """Whether lines were reached for the first time since the last call; one per program."""
+        """Whether lines were reached for the first time since the last call. Call once per
+        program."""
         news = self.lines > self._counted
         self._counted = self.lines
         if self._turn % self._every == 0:
@@ -66,12 +67,12 @@ class Reached:
         return news
 
     def session(self) -> AbstractContextManager[None]:
-        """A block in which passes are watched, one after another."""
+        """A context manager in which passes are watched, one after another."""
         return self.way.session()
 
     @contextmanager
     def watching(self, each: ModulePass) -> Generator[None]:
-        """Watch a pass in the block, if it is under test."""
+        """Watch a pass inside the `with` block, if it is under test."""
         if not self.files or self._turn % self._every or not self._is_tested(each):
             yield
             return
@@ -83,7 +84,7 @@ class Reached:
         return any(type(each) is type(other) for other in self.passes)
 
     def left(self, code: CodeType) -> set[int] | None:
-        """The lines of a function that nothing has reached; None if it is of no pass."""
+        """The unreached lines of a function; None if it belongs to no pass."""
         if code not in self.of:
             own = code.co_filename in self.files
             lines = {line for _, _, line in code.co_lines() if line} if own else None
@@ -91,7 +92,7 @@ class Reached:
         return self.of[code]
 
     def reach(self, code: CodeType, line: int) -> None:
-        """Take note of a line."""
+        """Record a reached line."""
         left = self.left(code)
         if left and line in left:
             left.discard(line)
@@ -99,7 +100,7 @@ class Reached:
 
 
 def _files_of(each: ModulePass) -> set[str]:
-    """The files with the code of a pass: of its module, and of the modules that belong to it."""
+    """The files of a pass's code: its module, and other modules that belong to the pass."""
     first = sys.modules.get(type(each).__module__)
     if is_abeles(each):
         return {str(m.__file__) for m in _modules(first, _is_of_passes)}
@@ -119,7 +120,8 @@ def _is_of_passes(module: ModuleType) -> bool:
 def _modules(
     first: ModuleType | None, belongs: Callable[[ModuleType], bool]
 ) -> Iterable[ModuleType]:
-    """A module and those that it imports, directly or through others, as far as they belong."""
+    """A module and the modules that it imports, directly or through others, that belong to a
+    pass."""
     left, seen = [first], set[str]()
     while left:
         module = left.pop()
@@ -137,23 +139,23 @@ def _modules(
 
 
 class _Traced:
-    """Watches by tracing calls, as Python 3.11 can."""
+    """Watches lines with sys.settrace, for Python 3.11."""
 
     def __init__(self, reached: Reached) -> None:
         self.reached = reached
 
     def share(self, passes: int) -> int:
-        """One program in how many is watched at first."""
+        """The interval of watching: one program in this many is watched at first."""
         return 1 if passes == 1 else OF_PIPELINE * passes
 
     @contextmanager
     def session(self) -> Generator[None]:
-        """A block that is watched in parts."""
+        """A context manager around several `watching` blocks."""
         yield
 
     @contextmanager
     def watching(self) -> Generator[None]:
-        """A part of the session in which lines are watched."""
+        """A context manager that watches lines."""
         if sys.gettrace() is not None:
             yield
             return
@@ -161,7 +163,7 @@ class _Traced:
         seen: Counter[CodeType] = Counter()
 
         def follows(code: CodeType) -> bool:
-            """Whether a function has lines that nothing has reached, and is not in a long loop."""
+            """Whether a function has unreached lines and is not in a long loop."""
             return bool(left(code)) and seen[code] < MOST_EVENTS
 
         def at_line(frame: FrameType, event: str, argument: Any) -> Any:
@@ -184,7 +186,7 @@ class _Traced:
 
 
 class _Monitored:
-    """Watches by events, of which each is reported once."""
+    """Watches lines with sys.monitoring, which reports each line once."""
 
     def __init__(self, reached: Reached) -> None:
         self.reached = reached
@@ -192,12 +194,15 @@ class _Monitored:
         self.tool: int | None = None
 
     def share(self, passes: int) -> int:
-        """One program in how many is watched at first."""
+        """The interval of watching: one program in this many is watched at first."""
         return 1
 
     @contextmanager
     def session(self) -> Generator[None]:
-        """A block that is watched in parts, if there is a number left for one more tool."""
+        """A context manager around several `watching` blocks.
+
+        Nothing is watched if Python has no free number for one more monitoring tool.
+        """
         monitoring = self.monitoring
         tool = next((i for i in range(6) if monitoring.get_tool(i) is None), None)
         if tool is None:
@@ -233,7 +238,7 @@ class _Monitored:
 
     @contextmanager
     def watching(self) -> Generator[None]:
-        """A part of the session in which functions that begin are watched."""
+        """A context manager that watches the functions that start in it."""
         if self.tool is None:
             yield
             return

@@ -1,4 +1,4 @@
-"""Judging refusals: whether a pass refuses a program because an earlier pass broke it."""
+"""Judges refusals: a pass may refuse a program because an earlier pass broke it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from .run import PassList, Refused, apply, is_abeles
 def broken_before(
     refused: Refused, program: Program, passes: Sequence[ModulePass], limit: float
 ) -> Wrong | None:
-    """What an earlier pass broke, if a refused program is taken where no user's pass ran before.
+    """The failure of an earlier pass that makes a later pass refuse a program; None if none is.
 
-    passes: all passes, of which one refused. limit: CPU seconds, as for `apply`. Returns None where
-    the refusal stands: the program does not fit the machine, no user's pass ran before, or the
-    program is refused without them too. Then abele's default pipeline is tried, because a user's
-    pass may stand in for one of abele's.
+    passes: all passes, of which one refused. limit: CPU seconds, as for `apply`. The program must
+    be accepted without the users' passes before the refusal. If it is refused without them too,
+    abele's default pipeline is tried, because a user's pass may stand in for one of abele's.
+    Returns None where the refusal stands: the program does not fit the machine, no user's pass ran
+    before, or the program is refused in all these ways.
     """
     at = refused.at
     if at is None or not refused.fits:
@@ -41,7 +42,7 @@ def broken_before(
 
 
 def takes(passes: Sequence[ModulePass], program: Program, limit: float) -> bool:
-    """Whether there are passes, and they run on a program without refusing it."""
+    """Whether passes run on a program without refusing it or failing; False for no passes."""
     after = program.clone()
     try:
         for each in passes:
@@ -54,7 +55,7 @@ def takes(passes: Sequence[ModulePass], program: Program, limit: float) -> bool:
 def _first_to_break(
     users: Sequence[int], passes: Sequence[ModulePass], program: Program, limit: float
 ) -> ModulePass:
-    """The first user's pass with which the program is refused, if the later ones are left out."""
+    """The first user's pass that makes a later pass refuse, with later users' passes left out."""
     for last in users:
         some = [each for i, each in enumerate(passes) if i <= last or i not in users]
         if not takes(some, program, limit):
@@ -63,7 +64,7 @@ def _first_to_break(
 
 
 def _default_up_to(refuser: ModulePass, program: Program) -> tuple[ModulePass, ...]:
-    """Abele's default pipeline from a program's level up to a pass; () if the pass is not in it."""
+    """The default pipeline from a program's level up to a pass; () if the pass is not in it."""
     if program.level == LEVELS[-1]:
         return ()
     spec = ",".join(map(str, levels_below(program.level)))

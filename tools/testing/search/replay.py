@@ -1,4 +1,4 @@
-"""Running a saved failure again: the passes and relations are found by its record."""
+"""Runs a saved failure again, with the passes and relations in its record."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from .settings import CheckSettings
 
 
 def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
-    """What is wrong with a saved program, run as its record says; None if nothing is.
+    """The failure of a saved program, run as its record says; None if it passes.
 
     Raises InputError for a record that cannot be read, and AtFault.
     """
@@ -43,7 +43,7 @@ def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
 
 
 def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
-    """The passes that a record names, and texts of pipelines. Loading a file runs it.
+    """The passes and pipeline texts in a record. Executes the files that define the passes.
 
     Raises InputError.
     """
@@ -61,7 +61,7 @@ def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...
 
 
 def recorded_relations(record: Mapping[str, object]) -> tuple[Relation, ...]:
-    """The relations that a record names. Loading a file runs it. Raises InputError."""
+    """The relations in a record. Executes the files that define them. Raises InputError."""
     written = cast("list[dict[str, str]]", record.get("relations", []))
     unknown = [e["name"] for e in written if "name" in e and e["name"] not in RELATIONS]
     if unknown:

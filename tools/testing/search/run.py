@@ -1,4 +1,4 @@
-"""Running the passes under test on one program."""
+"""Runs the passes under test on one program."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Watching: TypeAlias = "Callable[[ModulePass], AbstractContextManager[None]]"
 
 
 def unwatched(_: ModulePass) -> AbstractContextManager[None]:
-    """A block that watches nothing."""
+    """A context manager that watches nothing."""
     return nullcontext()
 
 
 class Refused(Exception):
-    """A pass refuses a program, and says why, so there is nothing to compare.
+    """Raised if a pass refuses a program, with the pass's reason, so there is nothing to compare.
 
     fits: False if the reason is that the program does not fit its machine. at: the position of the
     pass among those that ran, or None.
@@ -65,11 +65,11 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class PassList:
-    """The passes under test, as passes and texts of pipelines.
+    """The passes under test, as pass objects and pipeline texts.
 
     first: run only this many of the passes; all if None. rewrites: stop each pass after this many
-    rewrites; never if None. at_random: plan programs at random, of those that say so, in place of
-    plan-splits, and leave out some passes that the pipeline can do without.
+    rewrites; never if None. at_random: give random plans, in place of plan-splits, to programs with
+    a seed for plans, and leave out some dispensable passes.
     """
 
     tested: tuple[ModulePass | str, ...]
@@ -87,12 +87,12 @@ class PassList:
         return PassList(given)
 
     def on(self, target: str = DEFAULT_TARGET) -> tuple[ModulePass, ...]:
-        """The passes for a target, spelled as abele compile takes it."""
+        """The passes for a target. target: its spelling, as abele compile takes it."""
         passes = ((e,) if isinstance(e, ModulePass) else _parsed(e, target) for e in self.tested)
         return tuple(chain.from_iterable(passes))[: self.first]
 
     def for_program(self, program: Program) -> tuple[ModulePass, ...]:
-        """The passes for the target of one program."""
+        """The passes for the target of a program."""
         if not self.at_random or program.plans is None:
             return self.on(program.target.spelling())
         passes = replace(self, first=None).on(program.target.spelling())
@@ -116,10 +116,10 @@ class PassList:
     ) -> Program:
         """A copy of the program after all passes.
 
-        limit: CPU seconds, as for `apply`. counts: counts what rules do. changed_by: counts the
-        programs that each user's pass changes. watching: a block around each pass. seen: called
-        after each pass with the number of passes that have run, and the program, which the next
-        pass changes. Raises Refused and PassFailed.
+        limit: CPU seconds, as for `apply`. counts: counts the rule applications. changed_by: counts
+        the programs that each user's pass changes. watching: a context manager around each pass.
+        seen: called after each pass with the number of passes that have run, and the program, which
+        the next pass changes. Raises Refused and PassFailed.
         """
         after = program.clone()
         for at, each in enumerate(self.for_program(program)):
@@ -149,7 +149,7 @@ def _left_out(seed: int) -> set[str]:
 
 
 def is_abeles(each: ModulePass) -> bool:
-    """Whether a pass is one of abele's own, or stands in for one."""
+    """Whether a pass is one of abele's own, or a replacement of one."""
     return isinstance(each, PlanAtRandom) or _is_abeles(type(each))
 
 
@@ -176,9 +176,9 @@ def apply(
 ) -> None:
     """Run a pass on a program in place.
 
-    before: the program that an error shows. limit: CPU seconds for one program; the pass may take
-    half of them. counts: counts what the pass's rules do.
-    Raises Refused if the pass refuses the program, and PassFailed.
+    before: the program to show in an error. limit: CPU seconds for one program; the pass may take
+    half of them. counts: counts the rule applications of the pass. Raises Refused if the pass
+    refuses the program, and PassFailed.
     """
     try:
         with at_most(limit / 2), nullcontext() if counts is None else watching_rules(counts):
@@ -199,7 +199,7 @@ def apply(
 
 
 def _not_an_attribute(module: ModuleOp) -> str | None:
-    """A property or attribute that holds something else, in words; None if there is none."""
+    """A message about a property or attribute that is not an Attribute; None if there is none."""
     for op in operations(module):
         for what, table in (("property", op.properties), ("attribute", op.attributes)):
             for name, value in table.items():

@@ -1,4 +1,4 @@
-"""Saving a failing program, with the passes and relations that another process needs for it."""
+"""Saves a failing program, with the passes and relations that another process needs for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Saved(NamedTuple):
 def save_failure(
     program: Program, passes: PassList, relations: Sequence[Relation], kind: str, budget: Budget
 ) -> Saved:
-    """Save a program on which passes fail, where the budget says. kind: as Wrong.kind."""
+    """Save a program on which passes fail, in the folder of the budget. kind: as Wrong.kind."""
     record = replay_record(passes.tested, kind, relations)
     record |= {"first": passes.first, "at_random": passes.at_random}
     return save_program(program, budget, record, lambda folder: replay_command(folder, record))
@@ -48,7 +48,7 @@ def save_program(
 ) -> Saved:
     """Save a program with a record of its failure.
 
-    command: makes the command that runs it again, where the budget has none of its own.
+    command: makes the command that runs it again, unless the budget has one.
     """
     wanted = budget.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
     folder = free_folder(wanted, KIND)
@@ -60,7 +60,7 @@ def save_program(
 def replay_record(
     passes: Sequence[ModulePass | str], kind: str, relations: Sequence[Relation] = ()
 ) -> dict[str, object]:
-    """What replay.json records: the passes, the relations, and the kind of failure."""
+    """The contents of replay.json: the passes, the relations, and the kind of failure."""
     return {
         "passes": [_pass_record(each) for each in passes],
         "kind": kind,

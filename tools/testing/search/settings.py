@@ -1,4 +1,4 @@
-"""The settings of a check: how many programs it runs, and what must hold for each."""
+"""The settings of a check: the number of programs, and the conditions that each must meet."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ class CheckOptions(BudgetOptions, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """How much a check may do, and where it saves a failure.
+    """The limits of a check, and the place for saving a failure.
 
     examples: number of programs; each kind of check has its own default.
     seconds: time after the first program is ready, after which the check starts no more programs.
     seed: seed of the programs. None means any, or 0 where the environment sets CI.
     limit: CPU seconds for one program.
-    reduce_seconds: CPU seconds for making a failing program smaller; 60 if None.
+    reduce_seconds: CPU seconds for shrinking a failing program; 60 if None.
     folder: where to save a failing program; a new temporary folder if None.
-    command: the command that replays the failure, with FOLDER for the folder; the check works it
-    out if "".
+    command: the command that replays the failure, with FOLDER for the folder; the check makes one
+    itself if "".
     replay: a folder with a saved program, which the check runs instead of generated ones.
-    tell: is given the first small program that fails, as text, if reducing it takes long; None
-    writes it to standard error.
+    tell: is given the first small program that fails, as text, if shrinking takes long; None writes
+    it to standard error.
     """
 
     examples: int | None = None
@@ -92,11 +92,11 @@ class Budget:
     tell: Callable[[str], None] | None = None
 
     def count(self, default: int) -> int:
-        """The number of programs; the default if neither it nor the time is set."""
+        """The number of programs; the default if neither a number nor a time is set."""
         return self.examples or (UNLIMITED if self.seconds is not None else default)
 
     def any_seed(self) -> int:
-        """The seed, or one that is chosen now."""
+        """The seed, or a new random seed."""
         if self.seed is not None:
             return self.seed
         return 0 if os.environ.get("CI") else Random().randrange(1 << 32)
@@ -104,16 +104,16 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class CheckSettings(Budget):
-    """The budget of a check of passes, and what must hold for each program.
+    """The budget of a check of passes, and the conditions that each program must meet.
 
     If neither examples nor seconds is set, the check runs for SECONDS. The n-th program depends on
     the seed and the passes alone, so time only limits how many programs run.
     programs: a Hypothesis strategy of programs; any programs of the level if None.
-    operators: what half of the programs are made of: operators of nn, as classes or by name. If
-    none are given, the code of the passes tells what they look for.
-    decisions: what most plans decide, if programs are planned at random or are of a lower level:
-    some of split, order, first_tile, method, workers, combine, steps, ring and groups. If none are
-    given, the code of a user's pass tells.
+    operators: operators of nn, as classes or by name, that half of the programs are made of. If
+    none are given, the operators in the code of the passes.
+    decisions: the decisions that most plans make, if programs are planned at random or are of a
+    lower level: some of split, order, first_tile, method, workers, combine, steps, ring and groups.
+    If none are given, the decisions in the code of a user's pass.
     guided: whether programs that reach new lines of the passes are kept and changed a little.
     relation: one or several relations that must hold in addition to the results.
     results: whether to compare results. False checks the relations alone.
@@ -142,12 +142,13 @@ class CheckSettings(Budget):
 
     @property
     def time(self) -> float | None:
-        """Seconds after which no more programs are started; None if only their number is set."""
+        """Seconds after which no more programs start; None if only the number of programs is
+        set."""
         return SECONDS if self.seconds is None and self.examples is None else self.seconds
 
     @property
     def relations(self) -> tuple[Relation, ...]:
-        """The relations, however many there are."""
+        """The relations as a tuple."""
         if self.relation is None:
             return ()
         return (self.relation,) if callable(self.relation) else tuple(self.relation)

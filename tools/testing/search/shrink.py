@@ -1,4 +1,4 @@
-"""Making a failing program small: its sketch, its source, its operations, then its values."""
+"""Shrinks a failing program: its sketch, its source, its operations, then its values."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ def _not_shown(program: Program) -> None:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """A small program that fails.
+    """A shrunk program that fails.
 
-    complete: False if time ran out before all ways were tried. stopped: whether the user ended it.
-    seconds: the CPU seconds that there were.
+    complete: False if time ran out before every reduction was tried. stopped: whether the user
+    ended the search. seconds: the CPU time limit of the search.
     """
 
     program: Program
@@ -67,7 +67,7 @@ class Shrunk:
 
     @property
     def note(self) -> str:
-        """What to tell the user if the program may still be too large; "" otherwise."""
+        """A message that the program may still be too large; "" if it is fully reduced."""
         if self.stopped:
             why = "reducing it was stopped"
         elif not self.complete:
@@ -91,11 +91,11 @@ def smallest(
 ) -> Shrunk:
     """A small program that fails like a given one.
 
-    level: what the program was generated for. seconds: of CPU time; SHRINKING if None. valid:
-    whether a program is fit to be a reproducer, which takes longer to say than whether it fails.
-    better: is shown each smaller program that fails, valid or not. A KeyboardInterrupt ends the
-    search with the smallest program so far.
-    Returns the program itself if it does not fail again, as one that fails only now and then.
+    level: the level for which the program was generated. seconds: CPU time limit; SHRINKING if
+    None. valid: whether a program is fit to be a reproducer, a slower test than `fails`. better: is
+    given each smaller program that fails, valid or not. A KeyboardInterrupt ends the search with
+    the smallest program so far. Returns the given program if it does not fail again, because it
+    fails only sometimes.
     """
     limit = SHRINKING if seconds is None else seconds
     search = _Shrinking(program, level, fails, valid, better, process_time() + limit)
@@ -112,7 +112,7 @@ def smallest(
 class _Shrinking:
     """A search for a small program.
 
-    best: the smallest program that fails. sure: the smallest one that is known to be valid too.
+    best: the smallest program that fails. sure: the smallest failing program known to be valid.
     """
 
     sure: Program
@@ -127,16 +127,19 @@ class _Shrinking:
 
     @property
     def left(self) -> float:
-        """CPU seconds until the end."""
+        """The CPU seconds left."""
         return max(0.0, self.end - process_time())
 
     def show(self, program: Program) -> None:
-        """Take note of a smaller program that fails."""
+        """Record a smaller program that fails."""
         self.best = program
         self.better(program)
 
     def settle(self) -> bool:
-        """Make sure of the smallest program, if it is valid; false if it is not."""
+        """Accept the smallest program if it is valid, or else return to the last valid one.
+
+        Returns whether it is valid.
+        """
         if self.best is not self.sure and not self.valid(self.best):
             self.best = self.sure
             return False
@@ -144,7 +147,7 @@ class _Shrinking:
         return True
 
     def run(self) -> bool:
-        """Take one way after another; returns whether there was time enough."""
+        """Run one reduction after another. Returns whether the time was enough."""
         if self.sure.sketch is not None:
             self._take(_of_sketch, SKETCHED)
             if self.sure.source is not None:
@@ -155,10 +158,10 @@ class _Shrinking:
         return complete
 
     def _take(self, way: Way, share: float) -> bool:
-        """Take a way with a share of the time that is left; returns whether it had enough.
+        """Run a reduction with a share of the time left. Returns whether the time was enough.
 
-        Most smaller programs are valid, so only the smallest is asked about; if it is not valid,
-        the way is taken again, and each program is asked about.
+        Most smaller programs are valid, so only the smallest is tested for validity; if it is
+        invalid, the reduction runs again and tests each program.
         """
         seconds = share * self.left
         complete = way(self, self.fails, seconds)
@@ -174,7 +177,7 @@ they were enough."""
 
 
 def fails_with(judge: Judge, wrong: Wrong) -> Fails:
-    """Whether a program is wrong in the same way."""
+    """A function that tells whether a program fails in the same way."""
 
     def fails(program: Program) -> bool:
         try:
@@ -188,7 +191,7 @@ def fails_with(judge: Judge, wrong: Wrong) -> Fails:
 
 
 def fails_alike(judge: Judge, failed: AtFault) -> Fails:
-    """Whether the same pass or relation raises the same kind of error on a program."""
+    """A function that tells whether a pass or relation fails on a program with the same error."""
     way = _way(failed)
 
     def fails(program: Program) -> bool:
@@ -208,7 +211,7 @@ def _way(failed: AtFault) -> tuple[type, type, str]:
 
 
 def both(fails: Fails, valid: Fails) -> Fails:
-    """Whether a program fails, and is valid by itself. A program that does not fail is not run."""
+    """A function that tells whether a program fails and is valid. Validity is tested last."""
     return lambda program: fails(program) and valid(program)
 
 
@@ -296,7 +299,7 @@ def simpler(sketch: Sketch) -> Iterator[Sketch]:
 
 
 def smaller_machines(spelling: str) -> Iterator[str]:
-    """Spellings of machines with fewer tiles, and without changes to the preset machine."""
+    """Spellings of machines with fewer tiles, or without changes to the preset machine."""
     machine, comma, changes = spelling.partition(",")
     preset, colon, count = machine.partition(":")
     if changes:
@@ -313,7 +316,7 @@ def smaller_machines(spelling: str) -> Iterator[str]:
 
 
 def _of_source(search: _Shrinking, fails: Fails, seconds: float) -> bool:
-    """Leave out operations of nn, and lower what remains by the same decisions."""
+    """Remove operations of nn from the source, and lower the rest by the same decisions."""
     program = search.best
     assert program.sketch is not None
     source = program.source_program()
@@ -342,7 +345,7 @@ def _reduced(
     seconds: float,
     better: Callable[[ModuleOp], None],
 ) -> bool:
-    """Reduce a module, and return whether the time was enough."""
+    """Reduce a module. Returns whether the time was enough."""
     if seconds <= 0:
         return False
     try:
@@ -356,7 +359,7 @@ def _reduced(
 
 
 def _of_module(search: _Shrinking, fails: Fails, seconds: float) -> bool:
-    """Leave out operations, as long as the program fails."""
+    """Remove operations as long as the program fails."""
     program = search.best
     named = program.with_module(_with_names(program.module.clone()))
     latest = program
@@ -377,7 +380,7 @@ def _of_module(search: _Shrinking, fails: Fails, seconds: float) -> bool:
 
 
 def _with_names(module: ModuleOp) -> ModuleOp:
-    """Name arguments and results for the host, so that they keep their names if others go."""
+    """The module with names for arguments and results, which stay when others are removed."""
     for op in module.body.block.ops:
         if isinstance(op, FuncOp) and op.sym_name.data == ENTRY:
             counts = {"arg_names": len(op.body.block.args)}
@@ -393,9 +396,9 @@ def _with_names(module: ModuleOp) -> ModuleOp:
 
 
 def _of_values(search: _Shrinking, fails: Fails, seconds: float) -> bool:
-    """Make the machine smaller, and weights and inputs simple, as long as the program fails.
+    """Simplify the machine, the weights and the inputs, as long as the program fails.
 
-    The program has no more parts to leave out, so this is complete whenever it stops.
+    The program has no more parts to remove, so this is complete whenever it stops.
     """
     end = process_time() + seconds
     if search.best.source is not None:
@@ -452,7 +455,7 @@ def _with_input(program: Program, name: str, simple: Callable[[Array], Array]) -
 
 
 def _holders(module: ModuleOp) -> Iterator[tuple[Operation, str, Array]]:
-    """The operations that hold an array, the names of the properties, and the arrays."""
+    """Each array in a module: the operation that holds it, the property's name, and the array."""
     for op in module.walk():
         for name, value in op.properties.items():
             if isinstance(value, BlobAttr) and value.array.size:

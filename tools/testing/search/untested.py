@@ -1,4 +1,4 @@
-"""Refusing a check that shows nothing: the passes under test changed hardly any program."""
+"""Refuses a check in which the passes under test changed hardly any program."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def refuse_untested(
 
 
 def _idle(passes: Sequence[ModulePass], report: Report) -> str | None:
-    """The passes that changed hardly any program, in words; None if there are none."""
+    """The names of passes that changed hardly any program, in words; None if there are none."""
     names = ", ".join(f"'{each.name}'" for each in passes)
     which = "pass" if len(passes) == 1 else "passes"
     counts = {f"{which} {names}": report.changed}

@@ -1,4 +1,4 @@
-"""Whether a program is valid by itself: it runs on its level, and abele compiles it correctly.
+"""Tests whether a program is valid by itself: it runs, and abele compiles it correctly.
 
 A reproducer must be valid by itself, or its failure says nothing about the pass under test. So
 shrinking keeps a smaller program only if the passes of abele that lead from its level to the
@@ -27,10 +27,10 @@ from .settings import CheckSettings
 
 
 def valid_like(program: Program, limit: float) -> Callable[[Program], bool]:
-    """A test of programs: whether they are valid by themselves in all ways that a given one is.
+    """A validity test of programs, with only the conditions that a given program meets.
 
-    A program that abele does not compile correctly need not be compiled correctly when it is
-    smaller. limit: CPU seconds for one program.
+    A smaller form of a program that abele does not compile correctly need not be compiled
+    correctly. limit: CPU seconds for one program.
     """
     needed = [each for each in (_runs, _compiles) if each(program, limit)]
     return lambda candidate: all(each(candidate, limit) for each in needed)
@@ -63,7 +63,7 @@ def _compiles(program: Program, limit: float) -> bool:
 
 
 def passes_to_the_machine(program: Program) -> tuple[str, ...]:
-    """The rest of the default pipeline for a program, which may be decided in part."""
+    """The rest of the default pipeline for a program, which may be partly decided."""
     module, level = program.module, program.level
     if level == EXCHANGE:
         return ()
@@ -76,7 +76,7 @@ def passes_to_the_machine(program: Program) -> tuple[str, ...]:
 
 
 def _steps_done(module: ModuleOp) -> int:
-    """How many of the passes from tile to exchange are already done."""
+    """The number of passes from tile to exchange that have run already."""
     ops = tuple(module.walk())
     if any(isinstance(op, SuperstepOp) for op in ops):
         return 3

@@ -1,4 +1,4 @@
-"""Counting which rules fire, and how often their guards hold, while something runs."""
+"""Counts rule applications and guard results while passes run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..generators.rules.reading import guards_of
 
 
 class Counts(Protocol):
-    """The counters: fired by the rule's name; guards by rule, text and answer."""
+    """The counters. fired: by the rule's name. guards: by rule, text and result."""
 
     fired: Counter[str]
     guards: Counter[tuple[str, str, bool]]
@@ -33,7 +33,7 @@ class _Watch(Watcher):
         self.counts.fired[source.name] += 1
 
     def evaluated(self, law: Law, failed: Place | None) -> None:
-        """Count the guards up to the one that failed; those before it held."""
+        """Count the results of guards up to the one that failed. Guards before it were true."""
         for guard in guards_of(law):
             holds = guard.place != failed
             self.counts.guards[law.name, expression_text(guard), holds] += 1
@@ -43,7 +43,7 @@ class _Watch(Watcher):
 
 @contextmanager
 def watching_rules(counts: Counts) -> Generator[None]:
-    """Within the block, count what rules do."""
+    """A context manager in which rule applications and guard results are counted."""
     watch = _Watch(counts)
     with watched(watch), watched_guards(watch.evaluated):
         yield
