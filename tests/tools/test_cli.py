@@ -1044,6 +1044,7 @@ def test_a_warm_start_imports_no_compiler(
         "abele.tools.importers.front_ends",
         "abele.tools.importers.onnx",
         "abele.tools.importers.onnx.front_end",
+        "abele.tools.importers.onnx.location",
     }
     # 350 before such programs were kept ready to run. A target brings its parts, nine modules.
     assert len(own) <= 126

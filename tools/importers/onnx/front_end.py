@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from ....ir.support.deferred import deferred
 from ..front_end import FrontEnd
+from .location import LOCATION
 
 if TYPE_CHECKING:
     from .external_files import external_files
 else:
     external_files = deferred(".external_files", "external_files", __package__)
-
-LOCATION = b"location"
-"""The key of the entry that names a file of external data. A model without it has no such file."""
-
 
 def _is_proto(value: object) -> bool:
     return hasattr(value, "SerializeToString")
