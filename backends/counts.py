@@ -30,7 +30,7 @@ from ..ir.upstream import ModuleOp
 from .graph.flow import flow_of, set_of
 from .graph.links import reaches
 from .graph.parts import fields_of, vertex_count
-from .price import copy_overlaps
+from .prices.price import copy_overlaps
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class Code:
-    """What a program needs on a tile besides its variables; `backends/overheads.py` counts it."""
+    """What a program needs on a tile besides its variables; `prices/overheads.py` counts it."""
 
     instruction_bytes: int = fact(4, PUBLISHED, "poplar::IPUModel, instructionBytes", (1, 64))
     codelet_instructions: int = fact(128, ASSUMED, "instructions of one codelet", (0, 1e6))

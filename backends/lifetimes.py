@@ -14,7 +14,7 @@ from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, Vert
 from ..ir.marks import ENTRY
 from ..ir.support.limits import LISTED_SUPERSTEPS
 from .calls import FirstAndLastCalls
-from .price import callee_of
+from .prices.price import callee_of
 
 EXCHANGE, BEFORE, AFTER = range(3)
 """The phases of a superstep.

@@ -13,7 +13,7 @@ from ..ir.provenance import origin
 from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import ModuleOp
 from .lifetimes import PHASES, Timeline
-from .price import functions_of
+from .prices.price import functions_of
 from .target import Target
 
 Integers = NDArray[np.int64]

@@ -23,8 +23,8 @@ from ..dialects.exchange import VariableOp
 from ..dialects.tile import written
 from ..ir.geometry.layout import Layout, placement
 from ..ir.upstream import ModuleOp
-from .cost import host_cycles
-from .overheads import overheads
+from .prices.cost import host_cycles
+from .prices.overheads import overheads
 from .target import Target
 
 Integers = NDArray[np.int64]

@@ -12,7 +12,7 @@ from ..dialects import control
 from ..dialects.tile import SuperstepOp
 from ..ir.marks import ENTRY
 from ..ir.upstream import ModuleOp
-from .price import Executions, callee_of, functions_of
+from .prices.price import Executions, callee_of, functions_of
 
 
 @dataclass(frozen=True)

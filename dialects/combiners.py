@@ -10,7 +10,7 @@ with the members of the step before.
     moments:  x       ->  (1, x, 0)   Chan's update   ->  mean, variance
 
 backends/codelets/combiners.py computes each combiner, backends/reference/combiners.py has its exact
-value and the error bound of a correct machine, and backends/cost.py has its cost.
+value and the error bound of a correct machine, and backends/prices/cost.py has its cost.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import FunctionType, TensorType
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
-from ..backends.codelets.workload import left_dtypes
+from ..backends.prices.workload import left_dtypes
 from ..backends.reference.operation import Meaningless
 from ..dialects import control, nn, partition
 from ..dialects.abele import Plan

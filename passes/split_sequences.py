@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import StringAttr, i32
 from xdsl.ir import Operation, SSAValue
 
-from ..backends import cost
+from ..backends.prices import cost
 from ..backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ..dialects import nn
 from ..dialects.dtypes import numpy_dtype

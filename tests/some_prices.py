@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from abele.backends.codelets.prices import cells_cycles
-from abele.backends.codelets.workload import Workload
+from abele.backends.prices.codelets import cells_cycles
+from abele.backends.prices.workload import Workload
 from abele.backends.target import Target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure

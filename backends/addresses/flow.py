@@ -17,7 +17,7 @@ from ...dialects import control
 from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from ...ir.marks import ENTRY
-from ..price import callee_of
+from ..prices.price import callee_of
 from .in_place import is_in_place
 
 PHASES = 2

@@ -11,7 +11,7 @@ from ...dialects.exchange import VariableOp
 from ...ir.provenance import origin, place
 from ...ir.upstream import ModuleOp
 from ..faults import MachineFault
-from ..price import functions_of
+from ..prices.price import functions_of
 from ..target import Target
 from .boxes import Boxes, Integers, meetings
 from .flow import END, Access, Flow, Life, flow_of

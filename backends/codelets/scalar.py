@@ -18,7 +18,6 @@ from ...dialects.scalar_functions import FUNCTIONS, Mathematics, register_functi
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating, whole_limits
 from ...ir.support.user_entries import add_entry
-from ..loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .conversion import (
     BOOL,
     FLOAT32,
@@ -35,6 +34,7 @@ from .conversion import (
 )
 from .erf import erf
 from .functions import PROGRAMS
+from .loops import PUBLISHED, Loop, Loops, assumed, single, unrolled, vector
 from .philox import philox
 
 Kernel = Callable[[Parameters, Arrays, Array, np.dtype[Any]], None]

@@ -16,9 +16,9 @@ from ...dialects.variable import Variable
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
 from ...ir.support.distinct import distinct
-from ..codelets.prices import whole_cycles
-from ..codelets.workload import Workload
-from ..price import operands_of, updates_in_place
+from ..prices.codelets import whole_cycles
+from ..prices.price import operands_of, updates_in_place
+from ..prices.workload import Workload
 from ..target import Target
 from .parts import dim_parts
 

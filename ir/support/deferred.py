@@ -4,9 +4,9 @@ A program from the cache starts without xDSL, the passes and the reference, whic
 start to import. Modules on that way name what they seldom need like this:
 
     if TYPE_CHECKING:
-        from ..backends.price import price
+        from ..backends.prices.price import price
     else:
-        price = deferred("..backends.price", "price", __package__)
+        price = deferred("..backends.prices.price", "price", __package__)
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...backends import cost
-from ...backends.price import block_sizes, bus_bytes
+from ...backends.prices import cost
+from ...backends.prices.price import block_sizes, bus_bytes
 from ...backends.target import Target
 from ...ir.geometry.fragments import Fragments, fragments_of, most_fragments
 from ...ir.geometry.layout import Layout

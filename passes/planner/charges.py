@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ...backends import cost
-from ...backends.codelets.workload import partials_dtype
-from ...backends.contractions.contraction import Contraction
-from ...backends.contractions.methods import contraction_cycles
+from ...backends.prices import cost
+from ...backends.prices.contractions.contraction import Contraction
+from ...backends.prices.contractions.methods import contraction_cycles
+from ...backends.prices.workload import partials_dtype
 from ...backends.target import Target
 
 Cycles = NDArray[np.float64]

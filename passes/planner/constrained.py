@@ -11,9 +11,9 @@ from typing import cast
 import numpy as np
 from xdsl.ir import Operation
 
-from ...backends.codelets.prices import compute_cycles
-from ...backends.codelets.workload import roles
-from ...backends.contractions.methods import methods_of
+from ...backends.prices.codelets import compute_cycles
+from ...backends.prices.contractions.methods import methods_of
+from ...backends.prices.workload import roles
 from ...backends.target import Target
 from ...dialects.abele import Plan, PlanAttr
 from ...dialects.dtypes import numpy_dtype

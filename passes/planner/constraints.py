@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-from ...backends.contractions.methods import METHODS
+from ...backends.prices.contractions.methods import METHODS
 from ...dialects.abele import Plan, PlanAttr
 from ...ir.support.errors import InputError
 from ...ir.support.json_lines import JsonText, read_json

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends import cost
-from ...backends.codelets.prices import chain_cycles, compute_cycles, elements, merging_cycles
+from ...backends.prices import cost
+from ...backends.prices.codelets import chain_cycles, compute_cycles, elements, merging_cycles
 from ...backends.target import Target
 from ...ir.geometry.space import Space
 from .candidates import splits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...backends.codelets.prices import elements
+from ...backends.prices.codelets import elements
 from ...backends.target import Target
 from .price import Integers, block_elements, largest_cells
 from .problem import Problem

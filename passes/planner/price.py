@@ -12,16 +12,16 @@ from math import gcd, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ...backends.codelets.prices import (
+from ...backends.facts import Mac
+from ...backends.prices.codelets import (
     compute_cycles,
     contraction_prices,
     elements,
     method_cycles,
 )
-from ...backends.codelets.workload import Workload
-from ...backends.contractions.amp import amp_pass_cycles
-from ...backends.contractions.methods import methods_of
-from ...backends.facts import Mac
+from ...backends.prices.contractions.amp import amp_pass_cycles
+from ...backends.prices.contractions.methods import methods_of
+from ...backends.prices.workload import Workload
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.codelets.workload import Workload, left_dtypes, number_dtype
+from ...backends.prices.workload import Workload, left_dtypes, number_dtype
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Body, Structure

@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from ...backends import cost
-from ...backends.codelets.prices import elements
-from ...backends.codelets.workload import Workload, roles
+from ...backends.prices import cost
+from ...backends.prices.codelets import elements
+from ...backends.prices.workload import Workload, roles
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...dialects.structured import Structure

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...backends import cost
-from ...backends.price import first_shares_bus
+from ...backends.prices import cost
+from ...backends.prices.price import first_shares_bus
 from ...backends.target import Target
 from ...dialects.abele import Plan
 from ...ir.geometry.layout import Layout

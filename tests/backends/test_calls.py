@@ -15,7 +15,7 @@ from abele.backends.faults import IterationLimit
 from abele.backends.graph.contents import Content
 from abele.backends.graph.flow import Flow, flow_of
 from abele.backends.memory import memory_report
-from abele.backends.price import MOST_TIMES, price
+from abele.backends.prices.price import MOST_TIMES, price
 from abele.backends.target import resolve_target
 from abele.backends.timeline import timeline
 from abele.dialects.tile import SuperstepOp, VariableOp

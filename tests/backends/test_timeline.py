@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 
-from abele.backends.price import price, totals
+from abele.backends.prices.price import price, totals
 from abele.backends.target import resolve_target
 from abele.backends.timeline import Execution, Skipped, timeline
 from abele.dialects.tile import SuperstepOp

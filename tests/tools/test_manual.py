@@ -22,8 +22,8 @@ from xdsl.irdl import (
 )
 from xdsl.traits import HasParent
 
-from abele.backends.presets import PRESET_SOURCES
 from abele.backends.target import PRESETS, Target
+from abele.backends.target.presets import PRESET_SOURCES
 from abele.dialects import exchange, nn, partition, tile
 from abele.dialects.abele import PlanAttr
 from abele.dialects.levels import DIALECTS, load_dialect

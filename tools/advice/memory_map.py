@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 from ...backends.memory import MemoryReport, TileVariable
-from ...backends.overheads import overheads
-from ...backends.price import variables_of
+from ...backends.prices.overheads import overheads
+from ...backends.prices.price import variables_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp
 from ...dialects.tile import SuperstepOp

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 import typer
 
-from ...backends.presets import PRESET_VALUES
+from ...backends.target.presets import PRESET_VALUES
 from ...ir.support.deferred import deferred
 from ..driver.extensions.loaded import Extensions
 from ..driver.on_step import OnStep

@@ -7,7 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from ...backends.cost import host_cycles
+from ...backends.prices.cost import host_cycles
 from ...backends.residents import overlapping, rectangle, value_of
 from ...backends.target import Target
 from ...dialects.exchange import VariableOp

@@ -30,14 +30,14 @@ from .signature import Signature
 
 if TYPE_CHECKING:
     from ...backends.addresses.prove import AddressProof, prove_addresses
-    from ...backends.cost import host_cycles
     from ...backends.counts import Counts, PhaseCounts, counts
     from ...backends.host.kept_run import KeptRun
     from ...backends.levels import RUNNERS, Runner, initial_states
     from ...backends.machine import Machine
     from ...backends.memory import memory_report
-    from ...backends.price import SuperstepPrice, price, totals
-    from ...backends.price_operations import OperationPrice, Priced, price_operations
+    from ...backends.prices.cost import host_cycles
+    from ...backends.prices.price import SuperstepPrice, price, totals
+    from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...dialects.host import optional_inputs
     from ...dialects.levels import level_named
     from ...dialects.random_states import set_seed
@@ -55,15 +55,17 @@ if TYPE_CHECKING:
 else:
     PassTiming = deferred("...ir.instruments.timing", "PassTiming", __package__)
     prove_addresses = deferred("...backends.addresses.prove", "prove_addresses", __package__)
-    host_cycles = deferred("...backends.cost", "host_cycles", __package__)
+    host_cycles = deferred("...backends.prices.cost", "host_cycles", __package__)
     PhaseCounts = deferred("...backends.counts", "PhaseCounts", __package__)
     counts = deferred("...backends.counts", "counts", __package__)
     RUNNERS = deferred("...backends.levels", "RUNNERS", __package__)
     initial_states = deferred("...backends.levels", "initial_states", __package__)
     memory_report = deferred("...backends.memory", "memory_report", __package__)
-    price = deferred("...backends.price", "price", __package__)
-    totals = deferred("...backends.price", "totals", __package__)
-    price_operations = deferred("...backends.price_operations", "price_operations", __package__)
+    price = deferred("...backends.prices.price", "price", __package__)
+    totals = deferred("...backends.prices.price", "totals", __package__)
+    price_operations = deferred(
+        "...backends.prices.price_operations", "price_operations", __package__
+    )
     level_named = deferred("...dialects.levels", "level_named", __package__)
     set_seed = deferred("...dialects.random_states", "set_seed", __package__)
     listed_names = deferred("...dialects.settable", "listed_names", __package__)

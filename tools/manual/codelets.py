@@ -8,14 +8,14 @@ from math import prod
 
 import numpy as np
 
-from ...backends import cost
+from ...backends.codelets.loops import ASSUMED_LOOP
 from ...backends.codelets.reduction import MERGE
 from ...backends.codelets.scalar import SCALAR_FUNCTIONS, ScalarFunction
-from ...backends.contractions.contraction import Contraction
-from ...backends.contractions.methods import OWN_METHODS, Method
-from ...backends.dtype_kinds import Kind
-from ...backends.loops import ASSUMED_LOOP
+from ...backends.prices import cost
+from ...backends.prices.contractions.contraction import Contraction
+from ...backends.prices.contractions.methods import OWN_METHODS, Method
 from ...backends.target import PRESETS, Target
+from ...backends.target.dtype_kinds import Kind
 from ...dialects.along import SCANS, SORTS
 from ...dialects.combiners import TUPLE_COMBINERS, Combiner
 from ...dialects.scalar_functions import COMBINERS, chainable

@@ -7,10 +7,10 @@ from dataclasses import dataclass, is_dataclass
 from typing import cast
 
 from ...backends import facts as definitions
-from ...backends.dotted_keys import members
 from ...backends.fabrics.table import OWN_FABRICS
-from ...backends.presets import PRESET_SOURCES
 from ...backends.target import PRESETS, Target, resolve_target
+from ...backends.target.dotted_keys import members
+from ...backends.target.presets import PRESET_SOURCES
 from .documents import document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from xdsl.dialects.func import CallOp
 
-from ...backends.price import SuperstepPrice, price
-from ...backends.price_operations import OperationPrice
+from ...backends.prices.price import SuperstepPrice, price
+from ...backends.prices.price_operations import OperationPrice
 from ...backends.target import Target
 from ...backends.timeline import Execution, Skipped, timeline
 from ...dialects.tile import SuperstepOp

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from abele.backends import cost
 from abele.backends.codelets.scalar import loops_of
+from abele.backends.prices import cost
 from abele.backends.target import resolve_target
 
 MK2 = resolve_target("mk2")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from abele.backends.fabrics.traffic import Carried, Traffic
-from abele.backends.price import block_sizes
+from abele.backends.prices.price import block_sizes
 from abele.ir.geometry.grid import Cut
 from abele.ir.geometry.layout import Layout
 from abele.ir.geometry.overlap import overlap, sent_elements

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from some_models import convolutions
 
 from abele.backends.fabrics.mesh import Mesh
-from abele.backends.price import busiest_of, charge_copy, no_charge, price, variables_of
-from abele.backends.target import MK2, PRESETS, resolve_target
+from abele.backends.prices.price import busiest_of, charge_copy, no_charge, price, variables_of
+from abele.backends.target import PRESETS, resolve_target
+from abele.backends.target.target import MK2
 from abele.dialects.tile import CopyOp, SuperstepOp
 from abele.tools import compile_model
 from abele.tools.debug.check import check_run

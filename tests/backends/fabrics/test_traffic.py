@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from abele.backends.fabrics.traffic import Carried, Flows, Traffic
-from abele.backends.price import charge_copy, no_charge, variables_of
+from abele.backends.prices.price import charge_copy, no_charge, variables_of
 from abele.backends.target import resolve_target
 from abele.dialects.tile import CopyOp
 from abele.ir.geometry.layout import Layout, canonical

@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends.graph import columns as columns_file
 from abele.backends.graph.columns import SetColumns
-from abele.backends.price import operands_of, variables_of
+from abele.backends.prices.price import operands_of, variables_of
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from abele.backends import cost
-from abele.backends.contractions.contraction import Contraction
-from abele.backends.contractions.methods import contraction_cycles
+from abele.backends.prices import cost
+from abele.backends.prices.contractions.contraction import Contraction
+from abele.backends.prices.contractions.methods import contraction_cycles
 from abele.backends.target import resolve_target
 from abele.passes.planner.charges import target_charges
 

@@ -9,7 +9,7 @@ from some_prices import busiest_tile_cycles
 
 from abele.backends.counts import counts
 from abele.backends.graph import graph_of, vertex_count
-from abele.backends.price import operands_of, variables_of
+from abele.backends.prices.price import operands_of, variables_of
 from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.structured import Body, Structure, Structured
 from abele.dialects.tile import VerticesOp

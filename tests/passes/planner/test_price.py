@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.backends.codelets.workload import Workload
+from abele.backends.prices.workload import Workload
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Structure

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from abele.backends.memory import memory_report
-from abele.backends.price import price
+from abele.backends.prices.price import price
 from abele.backends.target import resolve_target
 from abele.dialects.abele import Plan, PlanAttr
 from abele.dialects.partition import partition_type

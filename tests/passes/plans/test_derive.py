@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from abele.backends.codelets.workload import partials_dtype
+from abele.backends.prices.workload import partials_dtype
 from abele.dialects.abele import Plan
 from abele.dialects.structured import Body, Structure
 from abele.ir.geometry.space import Dim, Space, identity_map

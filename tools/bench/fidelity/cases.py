@@ -32,7 +32,7 @@ class Vertex:
 class Elementwise:
     """A function of every element of a block on each tile.
 
-    function: "scaled_add", "reduce", or one that `backends.cost` has a loop for. elements: number
+    function: "scaled_add", "reduce", or one that `prices.cost` has a loop for. elements: number
     of elements of one tile. depth: number of elements that a reduction combines into one.
     bracketed: whether the measured cycles include reading the cycle counter.
     """

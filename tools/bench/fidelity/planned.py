@@ -14,7 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import TensorType, UnitAttr
 from xdsl.ir import Block, SSAValue
 
-from ....backends import cost
+from ....backends.prices import cost
 from ....backends.target import Target
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype

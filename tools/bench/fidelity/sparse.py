@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ....backends import cost
-from ....backends.contractions.amp import amp_cycles
-from ....backends.contractions.contraction import Contraction
-from ....backends.contractions.workers import mac_cycles
+from ....backends.prices import cost
+from ....backends.prices.contractions.amp import amp_cycles
+from ....backends.prices.contractions.contraction import Contraction
+from ....backends.prices.contractions.workers import mac_cycles
 from ....backends.target import Target
 from .cases import SparseProduct
 from .units import element_bytes

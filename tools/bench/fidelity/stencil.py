@@ -13,7 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from ....backends import cost
+from ....backends.prices import cost
 from ....backends.target import Target
 from ....dialects.abele import Plan
 from ....dialects.structured import Body, Structure

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ....backends import cost
-from ....backends.contractions.amp import amp_cycles
-from ....backends.contractions.contraction import Contraction
+from ....backends.prices import cost
+from ....backends.prices.contractions.amp import amp_cycles
+from ....backends.prices.contractions.contraction import Contraction
 from ....backends.target import Target
 from .cases import Elementwise, Triad, Vertex
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from ....backends.price_operations import OperationPrice, Priced
+from ....backends.prices.price_operations import OperationPrice, Priced
 from ....dialects.levels import LEVELS
 from ....ir.instruments.dump_ir import INPUT, file_name
 from ....ir.instruments.record_ir import Stage

@@ -9,8 +9,8 @@ from time import process_time
 from xdsl.dialects.builtin import StringAttr
 
 from ....backends.memory import memory_report
-from ....backends.price import price, totals
-from ....backends.price_operations import OperationPrice, Priced, price_operations
+from ....backends.prices.price import price, totals
+from ....backends.prices.price_operations import OperationPrice, Priced, price_operations
 from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, parse_pipeline

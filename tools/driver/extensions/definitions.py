@@ -8,8 +8,8 @@ from types import ModuleType
 from xdsl.ir import Dialect, Operation
 
 from ....backends.codelets.scalar import ScalarFunction
-from ....backends.contractions.methods import Method
 from ....backends.fabrics.fabric import Fabric
+from ....backends.prices.contractions.methods import Method
 from ....backends.target import Target
 from ....ir.rules import PythonRule, library
 from ....ir.support.errors import InputError

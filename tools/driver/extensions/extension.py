@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from xdsl.ir import Dialect
 
     from ....backends.codelets.scalar import ScalarFunction
-    from ....backends.contractions.methods import Method
     from ....backends.fabrics.fabric import Fabric
+    from ....backends.prices.contractions.methods import Method
     from ....backends.target import Target
     from ....ir.rules import PythonRule
     from ....ir.upstream import ModulePass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ....backends.codelets.scalar import register_scalar_function
-from ....backends.contractions.methods import register_method
 from ....backends.fabrics.table import register_fabric
+from ....backends.prices.contractions.methods import register_method
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
 from ....ir.support.user_entries import remove_entries

@@ -20,9 +20,9 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import IntegerAttr, StringAttr, TensorType, i64
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
-from ....backends.codelets.prices import compute_cycles
-from ....backends.codelets.workload import Workload, number_dtype, roles
-from ....backends.contractions.methods import methods_of
+from ....backends.prices.codelets import compute_cycles
+from ....backends.prices.contractions.methods import methods_of
+from ....backends.prices.workload import Workload, number_dtype, roles
 from ....backends.target import Target, named_target, resolve_target
 from ....dialects import partition, tile
 from ....dialects.abele import Plan, PlanAttr

@@ -6,8 +6,8 @@ import tomllib
 
 import numpy as np
 
-from ....backends.presets import PRESET_VALUES
 from ....backends.target import resolve_target
+from ....backends.target.presets import PRESET_VALUES
 from .case import Case, Damaged
 from .programs import MODULE, any_program
 from .text import damage_text

@@ -28,7 +28,7 @@ from ....backends.codelets.conversion import float_limits
 from ....backends.codelets.scalar import scalar_function
 from ....backends.evaluate.host import Run
 from ....backends.faults import IndexFault
-from ....backends.price import price, totals
+from ....backends.prices.price import price, totals
 from ....backends.reference import evaluate_structure, run_reference
 from ....dialects import nn
 from ....dialects.host import host_names

@@ -8,7 +8,7 @@ from shutil import copyfile
 
 from ....backends.graph import Graph
 from ....backends.graph.memory import check_memory
-from ....backends.price import price
+from ....backends.prices.price import price
 from ....ir.support.whole_folder import check_whole_folder, whole_folder
 from ...driver.executable import MACHINE, Executable
 from .parquet import needs_pyarrow, write_parquet, write_pieces

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....backends.graph import Graph
-from ....backends.price import SuperstepPrice
+from ....backends.prices.price import SuperstepPrice
 from ....ir.phases import PHASES
 
 Table = Mapping[str, Sequence[Any] | NDArray[Any]]

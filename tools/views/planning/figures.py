@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ....backends.codelets.workload import roles
+from ....backends.prices.workload import roles
 from ....backends.target import ConvUnits, Target
 from ....dialects.abele import Plan, PlanAttr
 from ....ir.geometry.space import Dim

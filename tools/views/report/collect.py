@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from ....backends.memory import MemoryReport
-from ....backends.overheads import overheads
-from ....backends.price import totals, variables_of
-from ....backends.step_charges import StepCharge, step_charges
+from ....backends.prices.overheads import overheads
+from ....backends.prices.price import totals, variables_of
+from ....backends.prices.step_charges import StepCharge, step_charges
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
 from ....dialects.levels import LEVELS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ....backends.fabrics.traffic import Carried
 from ....backends.graph.graph import codelet_name
 from ....backends.graph.parts import vertex_count
-from ....backends.step_charges import Charged, StepCharge
+from ....backends.prices.step_charges import Charged, StepCharge
 from ....backends.timeline import Skipped, timeline
 from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable

@@ -7,7 +7,7 @@ from typing import Any
 
 from xdsl.ir import Operation
 
-from ....backends.price_operations import Priced
+from ....backends.prices.price_operations import Priced
 from ....dialects.levels import EXCHANGE, LEVELS, PARTITION
 from ....dialects.partition import ComputeOp, RelayoutOp
 from ....dialects.tile import CopyOp, SuperstepOp, VerticesOp

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from ....backends.lifetimes import PHASES
 from ....backends.memory import MemoryReport
-from ....backends.overheads import overheads
-from ....backends.step_charges import StepCharge
+from ....backends.prices.overheads import overheads
+from ....backends.prices.step_charges import StepCharge
 from ....dialects.exchange import VariableOp
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown

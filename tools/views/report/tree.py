@@ -9,8 +9,8 @@ from typing import Any
 from xdsl.dialects import func
 from xdsl.ir import Block, Operation
 
-from ....backends.price import MOST_TIMES, Executions, callee_of, functions_of
-from ....backends.step_charges import StepCharge
+from ....backends.prices.price import MOST_TIMES, Executions, callee_of, functions_of
+from ....backends.prices.step_charges import StepCharge
 from ....dialects import control
 from ....dialects.tile import CopyOp, SuperstepOp
 from ....ir.marks import ENTRY

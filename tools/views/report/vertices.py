@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....backends.graph.columns import SetColumns
 from ....backends.graph.parts import vertex_count
-from ....backends.step_charges import StepCharge
+from ....backends.prices.step_charges import StepCharge
 from ....backends.target import Target
 from ....dialects.abele import Plan
 from ....dialects.tile import VerticesOp

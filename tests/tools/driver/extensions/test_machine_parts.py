@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from abele.backends.contractions.contraction import Contraction
-from abele.backends.contractions.methods import contraction_cycles, methods_of
 from abele.backends.fabrics.table import FABRICS
+from abele.backends.prices.contractions.contraction import Contraction
+from abele.backends.prices.contractions.methods import contraction_cycles, methods_of
 from abele.backends.target import USERS_TARGETS, Target, resolve_target
 from abele.ir.support.errors import InputError
 from abele.tools.driver.extensions.registration import uninstall
@@ -15,7 +15,7 @@ from abele.tools.extensions import load_extensions
 IMPORTS = """
 from dataclasses import dataclass, replace
 import numpy as np
-from abele.backends.contractions.methods import Method
+from abele.backends.prices.contractions.methods import Method
 from abele.backends.fabrics.fabric import Fabric
 from abele.backends.facts import ASSUMED, Unit, fact
 from abele.backends.target import MK2

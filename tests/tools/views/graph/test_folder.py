@@ -11,7 +11,7 @@ import pytest
 from some_models import convolutions
 
 from abele.backends.graph import Graph, graph_of
-from abele.backends.price import price, totals
+from abele.backends.prices.price import price, totals
 from abele.ir.errors import InputError
 from abele.ir.support.whole_folder import MANIFEST
 from abele.tools.driver.compile import compile_model

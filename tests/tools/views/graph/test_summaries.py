@@ -3,7 +3,7 @@ import pytest
 from some_models import convolutions
 
 from abele.backends.graph import Graph, Link, VertexSet, graph_of
-from abele.backends.price import price
+from abele.backends.prices.price import price
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable
 from abele.tools.views.graph.summaries import (

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from some_models import convolutions, model, node, random
 
-from abele.backends.price import price, totals
+from abele.backends.prices.price import price, totals
 from abele.backends.target import resolve_target
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.provenance import origin

@@ -7,8 +7,8 @@ import pytest
 from some_models import convolutions
 
 from abele.backends.graph.columns import SetColumns
-from abele.backends.price import variables_of
-from abele.backends.step_charges import step_charges
+from abele.backends.prices.price import variables_of
+from abele.backends.prices.step_charges import step_charges
 from abele.dialects.tile import VerticesOp
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable

@@ -1,0 +1,517 @@
+"""The machine as a parameter: a target is a set of facts, from a preset or from a user's TOML file.
+
+Every number has a source and a confidence (see `facts.py`). No other part of abele knows how many
+tiles a machine has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from ...ir.support.errors import InputError
+from ...ir.support.hash_once import hash_once
+from ...ir.support.suggestions import suggestion
+from ...ir.support.toml_text import read_toml
+from ...ir.support.user_entries import add_entry
+from ..chosen_parts import JOIN
+from ..fabrics.crossbar import Crossbar
+from ..fabrics.fabric import Fabric
+from ..fabrics.table import FABRICS
+from ..facts import (
+    MEASURED,
+    PUBLISHED,
+    UNITS,
+    Amp,
+    Code,
+    ConvUnits,
+    Copy,
+    Fitted,
+    Host,
+    Lookup,
+    Mac,
+    Measuring,
+    Memory,
+    Outer,
+    Reduction,
+    Slic,
+    Sorting,
+    Unit,
+    Vector,
+    fact,
+)
+from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
+from .presets import DEFAULT_TARGET as DEFAULT_TARGET
+from .presets import PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
+from .toml_file import line_of, written
+
+MOST_TILES = 1_000_000
+"""Tiles that a target may have. A round bound of ours, far above any chip."""
+
+MOST_DIGITS = 100
+"""Digits of a number of tiles that is read at all."""
+
+
+U = TypeVar("U", bound=Unit)
+
+
+@hash_once
+@dataclass(frozen=True)
+class Target:
+    """A tile machine.
+
+    base: the preset it started from. name: what reports call it (letters, digits, `_.-`).
+    exchange: the fabric, which prices exchanges and syncs. units: what computes contractions; they
+    decide which methods the machine has.
+    Raises InputError when a value is outside what its field allows.
+    """
+
+    base: str
+    name: str
+    tiles: int = fact(1472, PUBLISHED, "Graphcore, Hot Chips 2021", (1, MOST_TILES))
+    workers: int = fact(6, PUBLISHED, "8832 threads on 1472 tiles", (1, 64))
+    clock_hz: float = fact(1.325e9, MEASURED, "Elk artifact; 1.33e9 also quoted", (1, 1e12))
+    memory: Memory = field(default=Memory())
+    code: Code = field(default=Code())
+    exchange: Fabric = field(default=Crossbar())
+    units: tuple[Unit, ...] = (Amp(), Slic(), Mac(), Outer())
+    vector: Vector = field(default=Vector())
+    reduction: Reduction = field(default=Reduction())
+    lookup: Lookup = field(default=Lookup())
+    sorting: Sorting = field(default=Sorting())
+    copy: Copy = field(default=Copy())
+    host: Host = field(default=Host())
+    measuring: Measuring = field(default=Measuring())
+    fitted: Fitted = field(default=Fitted())
+
+    def __post_init__(self) -> None:
+        known = _facts(self)
+        for path, value in _flat(self):
+            problem = "" if path in _CHOICES else _problem(path, value, known)
+            if problem:
+                raise InputError(f"target {self.name!r}: {problem}")
+        if self.memory.reserved_bytes >= self.memory.bytes_per_tile:
+            raise InputError(
+                f"target {self.name!r}: memory.reserved_bytes: {self.memory.reserved_bytes}; "
+                f"need less than memory.bytes_per_tile: {self.memory.bytes_per_tile}"
+            )
+
+    @property
+    def bytes_per_tile(self) -> int:
+        """The memory of a tile."""
+        return self.memory.bytes_per_tile
+
+    @property
+    def usable_bytes_per_tile(self) -> int:
+        """The bytes of a tile that variables may occupy."""
+        return self.memory.bytes_per_tile - self.memory.reserved_bytes
+
+    def unit(self, kind: type[U]) -> U:
+        """One of the units. Raises InputError if the machine has none of this kind."""
+        for each in self.units:
+            if isinstance(each, kind):
+                return each
+        raise InputError(
+            f"target {self.name!r}: no unit {kind.kind!r}; it has "
+            f"{', '.join(each.kind for each in self.units)}"
+        )
+
+    def has_unit(self, kind: type[Unit]) -> bool:
+        """Whether the machine has a unit of this kind."""
+        return any(isinstance(each, kind) for each in self.units)
+
+    @cached_property
+    def amp(self) -> Amp:
+        """The conv units. Raises InputError if the machine has none."""
+        return self.unit(Amp)
+
+    @cached_property
+    def slic(self) -> Slic:
+        """The window mode of the conv units. Raises InputError if the machine has none."""
+        return self.unit(Slic)
+
+    @cached_property
+    def mac(self) -> Mac:
+        """Dot products on the workers. Raises InputError if the machine has none."""
+        return self.unit(Mac)
+
+    @cached_property
+    def outer(self) -> Outer:
+        """Outer products on the workers. Raises InputError if the machine has none."""
+        return self.unit(Outer)
+
+    def conv_units(self, dtype_name: str, partials_name: str) -> ConvUnits | None:
+        """The conv units for these dtypes, or None if the machine has none.
+
+        Assumed: bfloat16 costs what float16 costs, and all 8-bit floats cost the same.
+        """
+        if not self.has_unit(Amp):
+            return None
+        table = {
+            ("float16", "float16"): self.amp.float16_float16,
+            ("float16", "float32"): self.amp.float16_float32,
+            ("bfloat16", "bfloat16"): self.amp.float16_float16,
+            ("bfloat16", "float32"): self.amp.float16_float32,
+            ("float32", "float32"): self.amp.float32_float32,
+            ("float8", "float16"): self.amp.float8_float16,
+        }
+        operand = "float8" if dtype_name.startswith("float8") else dtype_name
+        units = table.get((operand, partials_name))
+        return units if units is not None and units.units else None
+
+    @property
+    def chips(self) -> int:
+        """How many chips of the preset have as many tiles; 1 for a preset that is no chip."""
+        if self.base in WITHOUT_CHIP:
+            return 1
+        return -(-self.tiles // PRESETS[self.base].tiles)
+
+    @property
+    def unpriced(self) -> str:
+        """What no price of a program on this target includes, in a sentence; "" if there is
+        nothing to say."""
+        if self.chips == 1:
+            return ""
+        return (
+            f"{self.label()} has as many tiles as {self.chips} chips, and no links between chips "
+            "are priced: cycles are those of one chip of that size"
+        )
+
+    def uncalibrated(self) -> Target:
+        """The same machine without its fitted constants."""
+        return with_values(self, {f"fitted.{each.name}": 0 for each in fields(Fitted)})
+
+    def overrides(self) -> dict[str, object]:
+        """The values that differ from the preset, by dotted key, sorted."""
+        preset = _preset(self.base)
+        usual = dict(_flat(_with_classes(preset, type(self.exchange), _classes(self.units))))
+        usual |= {key: value for key, value in _flat(preset) if key in _CHOICES}
+        return {key: value for key, value in sorted(_flat(self)) if value != usual[key]}
+
+    def spelling(self) -> str:
+        """The shortest text that `resolve_target` reads back as an equal target.
+
+        Example: `mk2:64,exchange.sync_cycles=200`
+        """
+        return self._spelled
+
+    @cached_property
+    def _spelled(self) -> str:
+        overrides = self.overrides()
+        tiles = overrides.pop("tiles", None)
+        head = self.base if tiles is None else f"{self.base}:{tiles}"
+        return ",".join([head, *(f"{key}={value}" for key, value in overrides.items())])
+
+    @property
+    def file(self) -> str:
+        """The TOML file that the target was read from; "" if there is none."""
+        return self.__dict__.get("_file", "")
+
+    def read_from(self, path: str) -> Target:
+        """An equal target that says from which file it was read."""
+        copy = replace(self)
+        # Not a field: two files may describe the same machine.
+        object.__setattr__(copy, "_file", path)
+        return copy
+
+    def label(self) -> str:
+        """What reports call the target: its name and file if it has a file, else its spelling."""
+        own = USERS_TARGETS.get(self.name)
+        file = self.file or (own.file if own is not None and own == self else "")
+        if not file:
+            return self.spelling()
+        return f"{file} (from {self.base})" if self.name == self.base else f"{self.name} ({file})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every value, nested as the fields are."""
+        return nested(self)
+
+    def to_toml(self) -> str:
+        """Every value with its confidence and source, as a file that `from_toml` reads."""
+        sources = {
+            key: f"{metadata['confidence']}: {metadata['source']}"
+            for key, (_, metadata) in _facts(self).items()
+        }
+        own = PRESET_SOURCES.get(self.base, {})
+        sources |= {key: source for key, source in own.items() if key in sources}
+        sources |= dict.fromkeys(self.overrides(), f"given, not the preset's of {self.base}")
+        return written(self, sources)
+
+    @staticmethod
+    def from_toml(text: str, file: str = "<text>") -> Target:
+        """A target from TOML: `base`, the name of a preset, and the values that differ from it.
+
+        Raises InputError that names the file, line and key, and says what is allowed.
+        """
+        values = read_toml(text, file)
+        if "base" not in values:
+            raise InputError(
+                f'{file}: no base; need a line such as base = "mk2", with one of {_preset_names()}'
+            )
+        base = values.pop("base")
+        if not isinstance(base, str) or base not in PRESETS:
+            line = line_of(text, "base")
+            where = f"{file}:{line}" if line else file
+            raise InputError(f"{where}: base: {base!r}; need one of {_preset_names()}")
+        overrides = dict(flattened(values))
+
+        def refuse(key: str, problem: str) -> InputError:
+            return InputError(f"{file}:{line_of(text, key)}: {problem}")
+
+        target, numbers = _checked(_preset(base), overrides, refuse)
+        try:
+            return with_values(target, numbers)
+        except InputError as error:
+            # Values that are allowed one by one may contradict each other.
+            lines = (line_of(text, key) for key in overrides if f"{key}:" in str(error))
+            where = f"{file}:{line}" if (line := next(lines, 0)) else file
+            raise InputError(f"{where}: {error}") from error
+
+
+# Which keys and values a target has.
+
+_FABRIC, _UNITS = "exchange.fabric", "units"
+_CHOICES = (_FABRIC, _UNITS)
+"""The keys that name classes of parts. The other keys of such a part follow from its class."""
+
+Facts = Mapping[str, tuple[type, Mapping[str, Any]]]
+
+
+def _flat(target: Target) -> Iterator[tuple[str, object]]:
+    """Every value by dotted key, without `base`."""
+    return (pair for pair in values_by_key(target) if pair[0] != "base")
+
+
+_FACTS: dict[tuple[type, ...], Facts] = {}
+
+
+def _facts(target: Target) -> Facts:
+    """The type and metadata of every number, by dotted key."""
+    classes = type(target.exchange), *_classes(target.units)
+    if classes not in _FACTS:
+        _FACTS[classes] = dict(facts_by_key(target))
+    return _FACTS[classes]
+
+
+def _classes(units: tuple[Unit, ...]) -> tuple[type[Unit], ...]:
+    return tuple(type(each) for each in units)
+
+
+Refuse = Callable[[str, str], InputError]
+"""The error for a key, or the text of a key, and its problem."""
+
+
+def _with(target: Target, values: Mapping[str, object], refuse: Refuse) -> Target:
+    """A target with other values, by dotted key. Raises InputError."""
+    return with_values(*_checked(target, values, refuse))
+
+
+def _checked(
+    target: Target, values: Mapping[str, object], refuse: Refuse
+) -> tuple[Target, dict[str, object]]:
+    """A target with the fabric and the units that values name, and the other values, all allowed.
+
+    A fabric or a unit that the target does not have yet begins with the defaults of its class.
+    """
+    for key in _CHOICES:
+        if key in values and (problem := _no_choice(key, values[key])):
+            raise refuse(key, problem)
+    fabric = FABRICS[str(values[_FABRIC])] if _FABRIC in values else type(target.exchange)
+    units = _classes(target.units)
+    if _UNITS in values:
+        units = tuple(UNITS[kind] for kind in str(values[_UNITS]).split(JOIN))
+    target = _with_classes(target, fabric, units)
+    known, facts = dict(_flat(target)), _facts(target)
+    numbers = {key: value for key, value in values.items() if key not in _CHOICES}
+    for key, value in numbers.items():
+        problem = _unknown(key, known) or _problem(key, value, facts)
+        if problem:
+            raise refuse(key, problem)
+    return target, numbers
+
+
+def _with_classes(target: Target, fabric: type[Fabric], units: tuple[type[Unit], ...]) -> Target:
+    """A target whose parts are of these classes. A part that it has stays as it is."""
+    changes: dict[str, Any] = {}
+    if type(target.exchange) is not fabric:
+        changes["exchange"] = fabric()
+    if _classes(target.units) != units:
+        have = {type(each): each for each in target.units}
+        changes["units"] = tuple(have.get(each) or each() for each in units)
+    return replace(target, **changes) if changes else target
+
+
+def _no_choice(key: str, value: object) -> str:
+    """Why a value names no fabric, or no units; or ''."""
+    several = key == _UNITS
+    table: Mapping[str, object] = UNITS if several else FABRICS
+    names = str(value).split(JOIN) if several else [str(value)]
+    if isinstance(value, str) and len(set(names)) == len(names) and table.keys() >= set(names):
+        return ""
+    joined = f", or several, joined by {JOIN!r}" if several else ""
+    need = f"need one of {', '.join(table)}{joined}, or --load the file that defines it"
+    return f"{key}: {_shown(value)}; {need}"
+
+
+def _unknown(key: str, known: Mapping[str, object]) -> str:
+    """Why a key names no value, or ''."""
+    if key in known:
+        return ""
+    if any(name.startswith(key + ".") for name in known):
+        return f"{key}: a table, not a value"
+    section = key.rpartition(".")[0]
+    near = [name for name in known if name.rpartition(".")[0] == section]
+    near = near or list(dict.fromkeys(name.partition(".")[0] for name in known))
+    return f"{key}: no such key; need one of {', '.join(near)}{suggestion(key, list(known))}"
+
+
+def _problem(key: str, value: object, facts: Facts) -> str:
+    """Why a value is not allowed for a key, or ''."""
+    if key == "name":
+        good = isinstance(value, str) and re.fullmatch(r"[A-Za-z][\w.-]*", value, re.ASCII)
+        return "" if good else f"name: {value!r}; need a letter, then letters, digits, '_.-'"
+    kind, metadata = facts[key]
+    low, high = cast(tuple[float, float], metadata["allowed"])
+    needed = f"need {'an integer' if kind is int else 'a number'} in {low:g}..{high:g}"
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else int | float):
+        return f"{key}: {_shown(value)}; {needed}"
+    return "" if low <= value <= high else f"{key}: {_shown(value)}; {needed}"
+
+
+def _shown(value: object) -> str:
+    """A value for a message. Python prints no integer of thousands of digits."""
+    try:
+        return repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+
+
+def _of_preset(name: str) -> Target:
+    values = {key: own.value for key, own in PRESET_VALUES[name].items()}
+    return _with(Target(base=name, name=name), values, lambda _, problem: InputError(problem))
+
+
+PRESETS: Mapping[str, Target] = {name: _of_preset(name) for name in PRESET_VALUES}
+MK2 = PRESETS["mk2"]
+
+USERS_TARGETS: dict[str, Target] = {}
+"""Targets of extensions, by name. A target is spelled by what differs from its preset."""
+
+
+def register_target(target: Target, owner: str) -> None:
+    """Let users refer to a target by its name. Raises InputError if the name is taken."""
+    add_entry(USERS_TARGETS, "target", target.name, target, owner, reserved=PRESETS)
+
+
+def resolve_target(text: str) -> Target:
+    """The target that a user names. Only text that a user gives may name a file.
+
+    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), one
+    with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the path
+    of a TOML file. A target counts before a file of the same name.
+    Raises InputError.
+    """
+    if text.endswith(".toml") or (_start(text) is None and _is_file(text)):
+        return _from_file(text)
+    if _start(text) is None:
+        raise _unknown_name(text, ", or the path of a .toml file")
+    return named_target(text)
+
+
+def named_target(text: str) -> Target:
+    """The target that the text of a program or record names. No file is read.
+
+    text: as for `resolve_target`, without the path of a file. Raises InputError.
+    """
+    start = _start(text)
+    if start is not None:
+        return _changed(start, text)
+    if text.endswith(".toml"):
+        raise InputError(
+            f"target {text!r}: a program cannot name a file; need one of {_names()}, as NAME, "
+            f"NAME:TILES or NAME,KEY=VALUE; or remove it and give --target {text}"
+        )
+    raise _unknown_name(text, "")
+
+
+def _start(text: str) -> Target | None:
+    """The target that a text begins with, or None."""
+    base = text.partition(",")[0].partition(":")[0]
+    return USERS_TARGETS.get(base) or PRESETS.get(base)
+
+
+def _unknown_name(text: str, more: str) -> InputError:
+    base = text.partition(",")[0].partition(":")[0]
+    return InputError(
+        f"target {text!r}: {base!r} is not a preset; need one of {_names()}, as NAME or "
+        f"NAME:TILES{more}"
+    )
+
+
+def _names() -> str:
+    return ", ".join([*PRESETS, *USERS_TARGETS])
+
+
+@lru_cache(maxsize=256)
+def _changed(start: Target, text: str) -> Target:
+    """The target that a text describes: the name of a target, and what to change in it."""
+    head, *settings = text.split(",")
+    _, colon, tiles = head.partition(":")
+    overrides: dict[str, object] = {}
+    if colon:
+        # Python reads no integer of thousands of digits.
+        if not tiles.isascii() or not tiles.isdigit() or len(tiles) > MOST_DIGITS:
+            raise InputError(f"target {text!r}: {_problem('tiles', tiles, _facts(start))}")
+        overrides["tiles"] = int(tiles)
+
+    def refuse(_: str, problem: str) -> InputError:
+        return InputError(f"target {text!r}: {problem}")
+
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals:
+            raise refuse(key, f"{setting!r}: need KEY=VALUE")
+        overrides[key] = _value_of(value)
+    return _with(start, overrides, refuse)
+
+
+def _reason(error: OSError | UnicodeDecodeError) -> str:
+    return (isinstance(error, OSError) and error.strerror) or str(error)
+
+
+def _is_file(path: str) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):
+        # Some texts are no paths, such as very long ones.
+        return False
+
+
+def _from_file(path: str) -> Target:
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"target {path!r}: cannot be read: {_reason(error)}") from error
+    return Target.from_toml(text, path).read_from(path)
+
+
+def _preset(base: str) -> Target:
+    if base not in PRESETS:
+        raise InputError(f"target: base {base!r}; need one of {_preset_names()}")
+    return PRESETS[base]
+
+
+def _preset_names() -> str:
+    return ", ".join(PRESETS)
+
+
+def _value_of(text: str) -> object:
+    """The value of a TOML literal; the text itself if it is not one."""
+    try:
+        return read_toml(f"value = {text}", "a value")["value"]
+    except InputError:
+        return text
