@@ -211,10 +211,7 @@ def test_support_imports_only_itself():
 
 # Circles
 
-CIRCLE = {
-    f"abele.tools.importers.onnx.{each}"
-    for each in ("batching", "external_files", "front_end", "node")
-}
+CIRCLE = {f"abele.tools.importers.onnx.{each}" for each in ("batching", "node")}
 """The modules that still import each other, for type checkers only."""
 
 
