@@ -79,7 +79,7 @@ _HOME = {
     "machines": "generators.strategies",
     "programs": "generators.strategies",
 }
-"""The file of this folder that each name is defined in."""
+"""The module of this folder that defines each name of the kit."""
 
 __all__ = [
     "Difference",

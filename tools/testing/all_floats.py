@@ -29,10 +29,10 @@ from ..views.user_errors import CHECK_FAILED
 Floats = NDArray[np.float32]
 
 ULPS = 0.51
-"""The largest error of a sequence, in units of the last place."""
+"""The largest allowed error of a sequence, in units of the last place."""
 
 BLOCK = 1 << 20
-"""Floats that are tried at a time: those whose bits follow each other."""
+"""Number of floats with consecutive bit patterns that are tested at a time."""
 
 
 def wrong(name: str, x: Floats, y: Floats) -> Floats:

@@ -25,7 +25,7 @@ PATIENCE = 10
 """The limit on the wall clock is this many times the limit of CPU time."""
 
 MOMENT = 0.001
-"""Seconds until an alarm is repeated that came while nothing could be raised."""
+"""Seconds after which a timer rings again if no exception could be raised."""
 
 
 class TooLong(BaseException):
@@ -45,8 +45,8 @@ class _OuterTooLong(BaseException):
 
 
 AGAIN = 1.0
-"""Seconds after which a timer rings again if nothing has come of its first ring, because somebody
-has swallowed the exception. After so many seconds it is raised wherever the program is."""
+"""Seconds after which a timer rings again if its first ring had no effect, because some code has
+swallowed the exception. After so many seconds the exception is raised wherever the program is."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ _limits: list[_Limit] = []
 block has left this list, so no exception comes late."""
 
 _previous: dict[int, tuple[Any, float]] = {}
-"""What the outermost block has replaced, by signal: the handler, and when its timer would have rung
-by the timer's clock, or 0."""
+"""The state that the outermost block has replaced, by signal: the handler, and the time at which
+its timer would have rung by the timer's clock, or 0."""
 
 
 def at_most(seconds: float) -> AbstractContextManager[None]:
@@ -184,7 +184,8 @@ def _would_be_lost(frame: FrameType | None) -> bool:
 
 
 POLL = 1.0
-"""Seconds between two checks of the guarded blocks. Two in a row have to find a block late."""
+"""Seconds between two checks of the guarded blocks. A block is late if two checks in a row say
+so."""
 
 
 class _Guarded:
@@ -262,7 +263,7 @@ _ENDS = {
         _set_timers,
     )
 }
-"""The code at both ends of a block. An exception in the middle of it would leave the block in its
+"""The code that enters and leaves a block. An exception inside it would leave the block in the
 list for ever, and end the process later."""
 
 if hasattr(os, "register_at_fork"):

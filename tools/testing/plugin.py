@@ -35,7 +35,7 @@ R = TypeVar("R", bound="Report")
 
 REPORTS = pytest.StashKey[list["Report"]]()
 FEW = 12
-"""The number of least exercised operations that the summary names."""
+"""The number of least exercised operations in the summary."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

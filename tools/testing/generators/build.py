@@ -58,50 +58,51 @@ FOLLOWERS_TRIED = 3
 ENDS = 0.4
 """How often a program returns only the values that no operation reads, instead of all values."""
 LATEST_FIRST = 0.5
-"""How often the results come in the other order, so that the first, which gradients are taken of,
+"""How often the results are reversed, so that the first result, whose gradients are taken,
 depends on most operations."""
 UNIFORM = 0.4
-"""How often all elements of a constant are one number, as many rules need it."""
+"""How often all elements of a constant are equal, as many rules need."""
 STORED = 0.12
-"""How often a program stores a value after an operation, and once more at its end."""
+"""How often a program stores a value after an operation, and at its end."""
 RUNS, MOST_OF_RUNS = 0.15, 4
-"""How often a program that stores values becomes the turns of a loop of runs, and how many results
-it may have."""
+"""How often a program that stores values is put into a loop of runs, and how many results it may
+then have."""
 VIEWED = 0.3
-"""How often a program reads what a state held before through a reshape."""
+"""How often a program that stores into a state first loads and reshapes its old value."""
 READ_AGAIN = 0.6
-"""How often a program reads a state after it has stored a value there."""
+"""How often a program loads a state after storing a value in it."""
 CONSTANT = 0.06
 """How often all operands of an operation are constants."""
 TWINS = 0.2
-"""How often an operation is followed by another of its class on the same operands."""
+"""How often an operation is followed by a variant on the same operands."""
 REPEATED = 0.12
-"""How often an operation is followed by another of its class on its result."""
+"""How often an operation is followed by another operation of its class that reads its result."""
 CHAINS, CHAINS_OF_FEW = 0.25, 0.5
-"""How often each operation of a program reads the result of the one before it; and in a program of
-a few operators that a pass names, which it often looks for in a row."""
+"""How often each operation of a program reads the result of the operation before it. The second
+number is for programs of a few operators that a pass names, which often matches them in a row."""
 NUMBERED = 0.4
-"""How often a loop of a known count reads the numbers of its turns."""
+"""How often a loop with a known number of iterations reads the iteration number."""
 CARRIED = (1, 1, 2, 2, 3)
 """How many values a loop carries or a branch yields."""
 OUTSIDE = 0.2
-"""How often a turn or a branch yields a value that is defined outside of it."""
+"""How often an iteration or a branch yields a value from outside of its body."""
 ALL_OUTPUTS = 0.5
 """How often a program may use all results of a loop or branch, instead of only one."""
 
 ANY_INDICES = 0.2
-"""How often indices are any integers, so that one may be out of range."""
+"""How often indices are arbitrary integers, which may be out of range."""
 
 OTHER_INDICES = 0.3
-"""How often indices that an axis has are integers of any width, instead of those drawn."""
+"""How often indices in range have an integer type of any width instead of the drawn type."""
 INDICES: tuple[Attribute, ...] = (i8, i8, i16, i64, element_type(np.dtype(np.uint8)))
 
 PLANNED_AT_RANDOM = 0.4
 """How often check_pipeline plans a program at random, instead of by the planner."""
 MAPPED, MAPPED_OTHERWISE, GENERAL = 0.6, 0.12, 0.4
-"""How often an operation has something to plan: dimensions that are merged, or access maps of its
-own. In programs with random plans or a long axis, and in others. And how often the operation is
-then nn.compute, which has any map, or one of these where an axis is long."""
+"""How often an operation has something to plan: merged dimensions, or access maps of its own.
+The first number is for programs with random plans or a long axis, the second for others. The
+third is how often such an operation is nn.compute, which has any map, or a sum if an axis is
+long."""
 SUMMING = (nn.ReduceOp, nn.ReduceOp, nn.MatMulOp, nn.ComputeOp)
 WHOLE_SUMS = 0.8
 """How often a program with a long axis begins with the sum of all elements along it, which random
@@ -115,8 +116,8 @@ RARE: tuple[Attribute, ...] = tuple(each for each in EVERY_ELEMENT if each not i
 
 _RUNS = (Structured, Movement, Reinterpretation, Composite)
 _NOT_MAPPED = (ElementwiseOp, nn.CastOp, nn.BitCastOp, nn.ExpandOp, nn.IotaOp, nn.ComputeOp)
-"""Operations of which each computes an element from one, so that plans decide little; and
-nn.compute, which is drawn by itself."""
+"""Operations that compute each element from one element, so that plans decide little, and
+nn.compute, which is drawn separately."""
 
 
 def is_users(name: str) -> bool:

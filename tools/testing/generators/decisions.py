@@ -66,16 +66,16 @@ RINGED = 0.3
 """How often a plan passes operands round a ring of tiles, where that is legal."""
 
 ROUNDS = 0.7
-"""How often such a ring has several rounds: parts that are a multiple of the steps."""
+"""How often such a ring has several rounds: the number of parts is a multiple of the steps."""
 RINGS_TRIED = 4
 
 PADDED = 0.4
-"""How often a reduction is cut into parts of which the last one is padded, where that is legal."""
+"""How often a reduction is cut into parts with a padded last part, where that is legal."""
 
 MOST_STEPS = 6
 
 GROUPED = 0.7
-"""How often an operation is computed together with one that it reads, where that is legal."""
+"""How often an operation is grouped with an operation that it reads, where that is legal."""
 
 ADDRESSED = 0.3
 """How often a variable gets a random address before the others are packed."""

@@ -32,13 +32,12 @@ from ....ir.upstream import UNKNOWN_LOC, VerifyException
 from .recipes import Kind, Recipes, Ways, keep_recipes, kept_recipes
 
 FIRST_TRIES = 4000
-"""Operations to try until one of a class verifies for the first time."""
+"""Number of tries to find the first valid operation of a class."""
 FLOAT_TRIES = 600
-"""Operations to try until one whose first operand has floats verifies, if the first operation found
-has none. For example, the updates of a scatter are floats but its indices are not.
-"""
+"""Number of tries to find an operation with a float first operand, if the first operation found
+has none. For example, the updates of a scatter are floats but its indices are not."""
 TRIES_PER_KIND = 10
-"""Operations to try after that, for each rank and element type of the first operand."""
+"""Number of further tries for each rank and element type of the first operand."""
 RECIPES_PER_KIND = 4
 """Recipes to keep for each rank and element type."""
 TRIES = 24
@@ -51,7 +50,7 @@ RANKS = range(5)
 _LIKELY_RANKS = "0122334444"
 MOST_OPERANDS = 6
 RARE = 0.4
-"""How often a rare element type replaces the one that stands for it."""
+"""How often a rare element type replaces the explored type whose recipes it uses."""
 
 WHOLE_LISTS = 0.3
 """How often a list becomes a literal as a whole, instead of one of its entries."""
@@ -62,7 +61,7 @@ _FAVOUR: Mapping[Attribute, int] = {f32: 6, f16: 4, i32: 2}
 _EXPLORED_WITH = frozenset(ELEMENTS.values())
 
 _EXPLORED: WeakKeyDictionary[type[Operation], Recipes] = WeakKeyDictionary()
-"""What exploring each class has found in this process."""
+"""The results of exploring each class in this process."""
 
 
 def _stands_for(element: Attribute) -> Attribute:
@@ -114,7 +113,7 @@ MORE_LISTS: dict[str, Callable[[Choices, Shape], Shape]] = {
     "directions": _directions,
     "equal": _equal,
 }
-"""Ways to choose lists of integers that only testing needs, such as negative values."""
+"""Further ways to choose lists of integers, such as negative values, for testing only."""
 
 _EVERY_LIST = {**LISTS, **MORE_LISTS}
 _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
@@ -344,7 +343,7 @@ class Instances:
 
 
 _NUMBERS = ("int", "float", "ints")
-"""The kinds of attributes that a literal may be, or stand in."""
+"""The kinds of attributes that can be or contain a literal."""
 
 
 def _has_literal(
@@ -406,7 +405,7 @@ def _set(op: Operation, known: Attributed, value: Plain) -> bool:
 _Sample = Callable[
     [Random, Sequence[int], "TensorType[Attribute] | None", Sequence[Attribute]], Operation
 ]
-"""Draws an operation for sizes of axes, the type of an operand, and element types."""
+"""Draws an operation from sizes of axes, the type of an operand, and element types."""
 
 
 def _samples(cls: type[Operation]) -> _Sample | None:

@@ -24,7 +24,7 @@ from .sketch import Sketch
 KIND = "a failing program that abele saved"
 
 SHOWN = 16
-"""The text of a program shows the numbers of constants of at most so many elements."""
+"""The text of a program shows the elements of constants with at most this many elements."""
 
 MODULE = "program.mlir"
 INPUTS = "inputs.npz"

@@ -29,13 +29,13 @@ Kind = tuple[int, Attribute]
 """The rank and element type of an operand."""
 
 Ways = Mapping[str, str]
-"""The way of making each choice, by the choice's name: a recipe."""
+"""A recipe: the way in which each choice is made, by the name of the choice."""
 
 ROOT = Path(__file__).parents[3]
 """The folder of abele's packages."""
 
 DEFINING = ("ir", "dialects", "tools/testing/generators/instances.py")
-"""The packages and the module whose sources decide what exploring a class finds."""
+"""The packages and the module whose sources determine the recipes."""
 
 _NAMES = {element: name for name, element in ELEMENTS.items()}
 

@@ -52,14 +52,14 @@ class Step:
 
 
 RARE_ELEMENTS = len(ELEMENTS) - 4
-"""How many element types there are that only few programs have."""
+"""Number of element types that only few programs have."""
 
 
 NO_LITERALS = Hints()
-"""No numbers that a program is about."""
+"""An empty set of literals."""
 
 ASKED = 0.25
-"""How often an attribute, a constant or the size of an axis is a number from the code of a pass."""
+"""How often an attribute, a constant or an axis size is a number from the code of a pass."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,18 @@ CONTROLLED = (0.0, 0.0, 0.0, 0.1, 0.2, OFTEN)
 programs it is large, so that several loops or branches meet, with different conditions."""
 
 MEETING: tuple[tuple[Shape, ...], ...] = (WITHIN, ("if",))
-"""The control flow to choose from if that share is OFTEN: any, or only branches, which have a
-predicate each."""
+"""The kinds of control flow to choose from if that share is OFTEN: any, or only branches, which
+have a predicate each."""
 
 LENGTHS = (65, 129, 257, 601, 601, 700, 700)
-"""Long axes: behind each of these lengths some kernel, codelet or planner does something else."""
+"""Lengths of long axes, each just above a length at which some kernel, codelet or planner
+changes its method."""
 
 LONG = 0.1
 """How often a program has a long axis. Its other axes are short, so that it costs little."""
 
 SHORT_BESIDE = 9
-"""The other axes of such a program are at most so long."""
+"""The largest size of the other axes of such a program."""
 
 FEW_TILES = (1, 1, 1, 2, 3, 5)
 """Tiles of such a program; with more, its parts would be short again."""

@@ -38,7 +38,7 @@ PLAINEST = 1
 """The seed of the plainest step: sgd on the sum of squares, and no input becomes a weight."""
 
 IGNORED = -1
-"""The label of positions that do not count."""
+"""The label of positions that the loss ignores."""
 
 NUMBERS: Mapping[str, Sequence[Any]] = {
     "momentum": (0.0, 0.5),
@@ -53,7 +53,7 @@ NUMBERS: Mapping[str, Sequence[Any]] = {
     "epsilon_inside": (False, True),
     "trust": (0.5, 0.001),
 }
-"""For each number of an optimiser, what it may be. They are large, so that each shows."""
+"""The candidate values of each number of an optimiser, large enough to affect the results."""
 
 
 def is_step(module: ModuleOp) -> bool:

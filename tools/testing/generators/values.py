@@ -40,7 +40,7 @@ def values_of(shape: Sequence[int], dtype: np.dtype[Any], seed: int, data: Data)
 _SIGNS = (0, 0, 0, -1, 1)
 """For each tensor: 0 for numbers of both signs, -1 for negative numbers only, 1 for positive."""
 _RANGES = {0: (-3, 4), -1: (-4, 0), 1: (1, 5)}
-"""For each sign: the smallest integer, and the first one that is too large."""
+"""For each sign: the smallest integer, and the exclusive upper limit."""
 
 
 def _with_zeros(values: Array, random: np.random.Generator, data: Data) -> Array:

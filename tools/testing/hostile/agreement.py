@@ -14,7 +14,7 @@ from ...driver.compile import compile_model
 from ...driver.executable import MACHINE
 
 NOTHING = "nothing to compare"
-"""What a check says if results cannot be compared, because they overflow."""
+"""The message of a check whose results cannot be compared, because they overflow."""
 
 
 def disagreement(model: str, target: str | None) -> str:

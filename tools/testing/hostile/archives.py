@@ -22,7 +22,7 @@ from .trees import damage_tree, json_text
 from .zips import Member, archive_of, damage_zip, members_of
 
 POOL = 30
-"""How many program files are damaged."""
+"""Number of undamaged program files to choose from."""
 
 META, ARCHIVE = "meta.json", "model.abele"
 

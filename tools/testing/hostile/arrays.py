@@ -175,4 +175,4 @@ def _layout(arrays: dict[str, Array], tensor: Tensor, random: np.random.Generato
 EDITS: tuple[Callable[[dict[str, Array], Tensor, np.random.Generator], str], ...] = (
     *(_dtype, _bfloat16, _shape, _missing, _further, _objects, _values, _layout),
 )
-"""What may be wrong with an input, or only look wrong."""
+"""Changes of inputs. Each makes them wrong, or only look wrong."""

@@ -46,7 +46,7 @@ FILE_BYTES = 1 << 30
 """The most bytes of one file that a case writes."""
 
 POLL = 0.002
-"""Seconds between two looks whether a child has ended."""
+"""Seconds between two checks whether a child has ended."""
 
 MOST_MESSAGE = 20_000
 """The most characters of a clear message."""

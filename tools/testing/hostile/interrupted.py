@@ -400,7 +400,8 @@ CHECKS: dict[str, Callable[[Path, Path], bool]] = {
     ".md": _same,
     ".pftrace": _is_trace,
 }
-"""Whether a file is complete, by the end of its name. Arguments: the file, and a complete one."""
+"""Functions that tell whether a file is complete, by file name suffix. Arguments: the file, and
+a complete file."""
 
 
 # In the child

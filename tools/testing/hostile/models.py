@@ -36,7 +36,7 @@ RUNS = 0.55
 """How often a model is run and its results are compared at all levels."""
 
 TARGET = "tiny:8"
-"""The target of models that name none."""
+"""The target of models without a target of their own."""
 
 
 def model_case(

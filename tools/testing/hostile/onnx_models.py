@@ -22,7 +22,7 @@ from .case import Damaged
 Item = TypeVar("Item")
 
 POOL = 200
-"""How many models are damaged. Damage differs, so that few models suffice."""
+"""Number of undamaged models to choose from. The damage differs, so few models suffice."""
 
 MOST_CHANGES = 3
 
@@ -33,7 +33,7 @@ NAMES = (
     *("a" * 70_000, "\u202e", "\n", '"', "%0", "@main", "{{DATA}}", "</script>", "é" * 40_000),
     "y.npy",
 )
-"""Names that something else than a name may be made of."""
+"""Names with a special meaning elsewhere: paths, markup, reserved names."""
 
 LOCATIONS = (
     *("", "..", "../w.bin", "/etc/passwd", "/dev/zero", "w.bin", ".", "a\0b", "model.onnx"),
@@ -473,7 +473,7 @@ CHANGES: tuple[Callable[[onnx.ModelProto, np.random.Generator], str], ...] = (
     *(_tensor, _tensor, _tensor, _weights, _type, _type, _type),
     *(_graph, _versions, _functions),
 )
-"""The changes of a model. One returns "" if there is nothing that it could change."""
+"""The changes of a model. Each returns "" if it finds nothing to change."""
 
 
 # Bytes

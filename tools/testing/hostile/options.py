@@ -23,7 +23,7 @@ VALUES = (
     *("8,8,8", "0,0,0", "1,2", "4611686018427387904,1,1", "-1,2,3", "f16", "f64"),
     *("out.npz", "out.json", "out.png", "out.mlir", "out.abele", "folder", "folder/x.json"),
 )
-"""Values that some option may take for something else. They leave nothing outside their folder."""
+"""Values that an option may misinterpret. They leave nothing outside their folder."""
 
 VALID: dict[str, tuple[str, ...]] = {
     "run": (MODULE,),
@@ -48,7 +48,7 @@ VALID: dict[str, tuple[str, ...]] = {
     # It would compile kernels.
     "doctor": ("--json", "no such folder/health.json"),
 }
-"""Valid arguments of each command; of slow ones, some that they refuse."""
+"""Valid arguments of each command. Slow commands have some arguments that they refuse."""
 
 LAST = ("bench", "mutate", "fuzz", "demo", "doctor")
 """Commands whose refused arguments come last, because the last value of an option counts."""
@@ -57,7 +57,7 @@ HARMFUL = (
     *("--open", "--hostile", "--interrupt", "--replay", "--jobs", "--advise"),
     "--mlir-print-ir-tree-dir",
 )
-"""Options that start browsers or processes, take minutes, or write into any folder as asked."""
+"""Options that start browsers or processes, take minutes, or write to any named folder."""
 
 
 def options(random: np.random.Generator, commands: TyperGroup) -> Case:

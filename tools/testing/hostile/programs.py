@@ -19,7 +19,7 @@ from ..generators.program import Program
 from ..generators.sketch import random_sketch
 
 POOL = 150
-"""How many programs of each level are damaged. Damage differs, so that few programs suffice."""
+"""Number of undamaged programs of each level. The damage differs, so few programs suffice."""
 
 MODULE = "model.mlir"
 

@@ -34,7 +34,7 @@ GUARDS = (
     "1.5e400 > 0",
     "not " * 1000 + "true",
 )
-"""Conditions that cannot be evaluated, or only at a high price."""
+"""Guards that cannot be evaluated, or only at a high cost."""
 
 TEMPLATES = (
     "rule r: nn.neg(x) => x where GUARD\n",

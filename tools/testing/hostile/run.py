@@ -23,7 +23,7 @@ from .outcome import Outcome, Verdict
 from .shrink import SHRINK_SECONDS, shrink
 
 CASE, FILES, MESSAGE = "case.json", "files", "message.txt"
-"""What the folder of a saved failure contains: the record, the files, and what was printed."""
+"""The contents of a saved failure's folder: the record, the files, and the printed text."""
 
 SAVE_EVERY = 5.0
 """Seconds between two writes of the progress."""

@@ -36,13 +36,13 @@ NUMBERS = (
     *("9" * 5000, "0.5", "-0.0", "1e400", "1e-400", "nan", "inf", "0x7FC00000", "0b1", "1.0.0"),
     "0x" + "F" * 5000,
 )
-"""Numbers at the edge of what something can hold."""
+"""Numbers at the limits of number formats."""
 
 STRINGS = (
     *('""', '"\\00"', '"[/b]"', '"../../x"', '"/etc/passwd"', '"\\q"', '"{{DATA}}"', '"\\n"'),
     *('"' + "a" * 70_000 + '"', '"\u202e\u0000"', '"y\\00a"', '"%s%n"', '"<script>"'),
 )
-"""Strings that something else than text may interpret."""
+"""Strings with a special meaning elsewhere: paths, markup, escapes."""
 
 TYPES = (
     *("tensor<0xf32>", "tensor<f32>", "tensor<?xf32>", "tensor<4x-1xf32>", "tensor<*xf32>"),
@@ -215,7 +215,7 @@ BYTES = 0.03
 """How often bytes are damaged too, so that the text is not UTF-8."""
 
 LOCATED = 0.15
-"""How often a text is as files have it: with locations, which are most of its tokens."""
+"""How often a text has locations, as files have. They are most of its tokens."""
 
 EDIT_COUNTS = (1, 1, 1, 2, 3)
 

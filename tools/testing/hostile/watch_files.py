@@ -22,13 +22,13 @@ CHANGES: dict[str, tuple[int, ...]] = {
     "shutil.rmtree": (0,),
     "shutil.move": (0, 1),
 }
-"""Events that change files, and which of their arguments are paths."""
+"""Events that change files, with the positions of the arguments that are paths."""
 
 RUNS = ("os.system", "os.exec", "os.posix_spawn", "subprocess.Popen", "socket.connect")
 """Events that run programs or reach other hosts."""
 
 DEVICES = ("/dev", "/proc")
-"""Where nothing is lost. Arguments of commands name files there."""
+"""Folders of devices, where writing loses nothing. Arguments of commands name files there."""
 
 SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "/etc/mime.types")
 """Files that Python and its libraries read."""

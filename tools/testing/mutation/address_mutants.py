@@ -27,7 +27,7 @@ MOST_WORDS = 64
 """How far a shift moves an address at most, in words of ALIGNMENT bytes."""
 
 TRIES = 4
-"""How often a mutation is tried per mutant that is wanted: not every one applies."""
+"""Number of tries per wanted mutant, because not every mutation applies."""
 
 
 @dataclass(frozen=True)

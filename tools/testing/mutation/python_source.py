@@ -182,7 +182,7 @@ def _executed_copy(
 
 
 _NOT_MUTATED = (ast.Raise, ast.Assert, ast.JoinedStr, ast.arguments, ast.Import, ast.ImportFrom)
-"""Nodes that hold messages, or that do not decide what a pass does to a program."""
+"""Nodes with messages, or nodes without influence on a pass's output."""
 
 _FIELDS_NOT_MUTATED = ("annotation", "returns", "decorator_list", "type_comment")
 

@@ -22,11 +22,12 @@ from .rule_mutants import rule_mutants
 from .trial import Inspect, Running, Trial, check_among, start
 
 TRACED = 200
-"""At most this many programs run under the tracer that finds which lines of a pass are reached."""
+"""The largest number of programs that run under the tracer, which finds the reached lines."""
 
 
 COMPARED = 60
-"""The programs on which a mutant and the original pass are compared before a trial among others."""
+"""The number of programs on which a mutant and the original pass are compared before a trial in
+the pipeline."""
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def row(name: str, of: Sequence[Trial]) -> Row:
 
 
 LOUD = ("raised", "killed", "memory", "kit")
-"""Ways to fail that any run of the pass would have shown, without the kit's oracles."""
+"""Failures that any run of the pass would have shown, without the kit's oracles."""
 
 
 def rows(done: Sequence[tuple[Mutant, Trial]]) -> list[Row]:

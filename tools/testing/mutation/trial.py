@@ -179,7 +179,7 @@ Check = Callable[[ModulePass, str, Budget, Path], Trial]
 """Checks a pass on programs of a level within a budget, and saves a failure in a folder."""
 
 Inspect = Callable[[Path], str]
-"""What is wrong with a saved reproducer, or ""."""
+"""Returns the failure of a saved reproducer in words, or ""."""
 
 
 def _nothing_wrong(folder: Path) -> str:
@@ -292,7 +292,7 @@ def _trial(
 
 
 _HOW: dict[type | None, str] = {TooLong: "hang", WronglyRefused: "refuses"}
-"""How a pass has failed, by the error it has raised; "raised" for any other error."""
+"""The way in which a pass failed, by the type of its error; "raised" for any other error."""
 
 
 def check_mutant(tested: ModulePass, level: str, budget: Budget, folder: Path) -> Trial:

@@ -7,7 +7,7 @@ import numpy as np
 from .draw import Draw, Form, Parameter, Shape
 
 WITH_WINDOWS = 25
-"""The first opset whose Attention knows windows, which onnxruntime does not."""
+"""The first opset whose Attention has windows, which onnxruntime does not support."""
 
 
 def _attention(draw: Draw) -> Form:

@@ -33,17 +33,17 @@ OPSETS = tuple(o for o in READ if o in RUN)
 TRIES = 12
 """At most this many nodes are drawn for one step, until one is valid."""
 TRIES_WITH_GRAPHS = 3
-"""The same for nodes with graphs inside, and for those on sequences and optional values."""
+"""The same for nodes with inner graphs, and for nodes on sequences and optional values."""
 MOST_RESULTS = 16
 """Outputs of a model, at most."""
 MOST_PRODUCTS = 1_000_000
 """Limit on the elements of a result, times the elements per row of the node's second operand. For a
 convolution, this is the number of multiplications."""
 ALL_SHOWN = 0.7
-"""How often all results are outputs of the model. Otherwise, only unused results and a few others
+"""How often all results are outputs of the model. Otherwise, only unused results and a few more
 are."""
 MOST_LIKELY = 10
-"""How much more likely than others an operator that few opsets contain is, at most."""
+"""The largest weight of an operator that few opsets contain, relative to other operators."""
 LATEST_FORMAT = 10
 """The latest version of the ONNX file format that models use."""
 

@@ -61,14 +61,14 @@ OUT_OF_RANGE = (
     *("invalid index found", "invalid indice found"),
     *("max_sequence_length - sequence_length was false", "wi >= 0 was false"),
 )
-"""What onnxruntime says about an index that is out of range."""
+"""Parts of onnxruntime's messages about an index out of range."""
 
 INDEX_KNOWN = " outside of "
-"""What abele says about an index that is out of range and known at import."""
+"""Part of abele's message about an index out of range that is known at import."""
 
 NOT_COMPARED = ("refused", "unsupported", "undecided", "invalid")
-"""Why a model is not compared: onnxruntime refuses it; the reader does not support it; a branch
-depends on rounding; it is not valid ONNX, which is a bug of the generator."""
+"""Reasons for not comparing a model: onnxruntime refuses it; the reader does not support it; a
+branch depends on rounding; it is not valid ONNX, which is a bug of the generator."""
 
 
 @dataclass

@@ -27,23 +27,24 @@ MOST_TURNS = 5
 TRIES = 4
 """At most this many nodes are drawn for a result whose type and shape are given."""
 UNEQUAL = 0.2
-"""How often the branches of a condition that is a constant have results of other shapes."""
+"""How often the branches of a constant condition have results of different shapes."""
 UNEQUAL_SHAPES = 11
-"""The first opset in which onnx allows this."""
+"""The first opset in which onnx allows different shapes in the branches of a condition."""
 GROWING = 0.15
-"""How often a loop of a known number of turns carries a tensor that grows, or a sequence."""
+"""How often a loop with a known number of iterations carries a growing tensor, or a sequence."""
 INTEGERS_COMPARED = 9
 """The first opset in which Less compares integers."""
 PER_BATCH = 9
-"""The first opset in which Scan has no batch axis of its own, which no generated model has."""
+"""The first opset in which Scan has no batch axis. No generated model has this axis."""
 
 AddStep = Callable[[Pool, Step], None]
 """Appends the nodes of a step to a pool, if any are valid."""
 
 Builder = Callable[[Pool, Random, AddStep, Step | None], None]
-"""Appends one node with graphs inside to a pool. Raises NotDrawn.
+"""Appends one node with inner graphs to a pool. Raises NotDrawn.
 
-The graphs begin with a step, if one is given."""
+The graphs begin with the given step, if there is one.
+"""
 
 
 class _Body:

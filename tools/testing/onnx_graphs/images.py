@@ -9,7 +9,7 @@ import numpy as np
 from .draw import Draw, Form, Parameter, Shape
 
 SCALES = (1.0, 2.0, 3.0, 1.5, 2.5, 0.5, 0.25, 0.75)
-"""Factors of sizes. Their coordinates are exact in float32, in which onnxruntime computes them."""
+"""Scale factors whose coordinates are exact in float32, in which onnxruntime computes."""
 
 
 def _scales(draw: Draw, axes: list[int]) -> list[float]:

@@ -656,7 +656,7 @@ Models contain these types.
 """
 
 DRAWING = frozenset(RANDOM)
-"""Operators that draw random numbers, which no two programs draw alike."""
+"""Operators that draw random numbers, which differ between any two programs."""
 
 NO_OPERAND = frozenset(("ConstantOfShape", "Range", *MADE_FROM_NUMBERS))
 """Operators whose first operand is a parameter."""

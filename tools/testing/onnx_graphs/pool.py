@@ -19,10 +19,10 @@ from .draw import Shape
 from .graph import WEIGHTS_ARE_NO_INPUTS
 
 COMPUTED = 0.2
-"""How often a parameter is computed by nodes of its own, instead of given as a constant."""
+"""How often a parameter is computed by nodes instead of given as a constant."""
 
 ODD = 0.15
-"""How often a value has an odd name, such as frameworks use, or worse."""
+"""How often a value has an odd name, such as those of frameworks, or worse."""
 
 ODD_NAMES = ("x:0", "a/b", "größe 1", "%0", "@w", "main", "0", 'so "called"', "a,b", "x.y[0]", "π")
 

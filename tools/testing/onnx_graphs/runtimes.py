@@ -24,14 +24,14 @@ OPSETS = range(7, 27)
 """Versions of the domain ai.onnx that onnxruntime supports. It has few operators of opset 6."""
 
 NO_LAST_VERSION = (1 << 31) - 1
-"""The last version of a kernel that has none."""
+"""The last version that a kernel declares if it supports all later versions."""
 
 PROVIDER = "CPUExecutionProvider"
 
 EXPANDED_UNTIL = {"Swish": 24}
-"""The latest opset in which onnxruntime replaces an operator by those that define it.
+"""The latest opset in which onnxruntime replaces an operator by the operators that define it.
 
-In later ones, it finds no kernel. An operator that is not listed is replaced in every opset.
+In later opsets, it finds no kernel. An operator that is not listed is replaced in every opset.
 """
 
 ANSWER_SECONDS = 10.0

@@ -18,7 +18,7 @@ AXES_ARE_OPERANDS = 13
 """The first opset in which the axes of Unsqueeze are an operand."""
 
 TURN = "number of the turn"
-"""The name of the scan output that counts the turns of a loop."""
+"""The name of the scan output that counts the iterations of a loop."""
 
 
 class NotWrittenOut(Exception):

@@ -88,14 +88,14 @@ def _outputs(program: Program) -> list[str]:
 # Against differences
 
 STEPS = (1e-4, 2.5e-5)
-"""Two lengths of a step, in parts of the size of a number."""
+"""The two step lengths of finite differences, relative to the size of a number."""
 
 NEAR = 16
-"""How far a right gradient may be from the differences, in roundings of the narrowest float: the
-program that computes it may hold numbers that were rounded."""
+"""The allowed distance of a right gradient from the differences, in roundings of the narrowest
+float: the program that computes it may hold rounded numbers."""
 
 TURNS = 100
-"""A program whose loops have more turns is not looked at."""
+"""The largest number of loop iterations of a program whose gradients are checked."""
 
 SHRINKS = 0.5
 """Where a program is smooth, the differences to both sides approach each other as fast as the
@@ -174,7 +174,8 @@ def _generic(array: Array, random: np.random.Generator) -> Array:
 
 
 LARGE = 1e4
-"""Larger numbers are replaced: their squares and exponentials leave no digits for differences."""
+"""The limit above which numbers are replaced, because their squares and exponentials leave no
+digits for differences."""
 
 
 @dataclass

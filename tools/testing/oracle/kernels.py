@@ -27,16 +27,17 @@ TASKS = ("sharing", "copies", "chains", "functions", "routes", "products", "look
 """The tasks whose kernels run programs."""
 
 LENGTHS = (8, 32, 128, 256, 600)
-"""Lengths behind which kernels do something else: vectors, chains of sums, panels."""
+"""Lengths above which kernels change their method: vectors, chains of sums, panels."""
 
 LANES = 16
-"""Elements of the longest vector. A kernel treats what is left after whole vectors by itself."""
+"""Elements of the longest vector. A kernel handles the elements after the last whole vector
+separately."""
 
 DEEP = 5
-"""The kernel of copies keeps counters of its own for so many nested loops or more."""
+"""The number of nested loops from which on the kernel of copies keeps its own counters."""
 
 Situation: TypeAlias = "tuple[object, ...]"
-"""What decides, roughly, which parts of a kernel an operation runs."""
+"""The properties of an operation that decide, roughly, which parts of a kernel run."""
 
 
 def has_kernels() -> bool:
@@ -144,4 +145,4 @@ def wrong_kernel(program: Program, found: Run) -> tuple[str, str] | None:
 
 
 FUSED = "compiled kernels of several operations"
-"""What is to blame where no single operation is."""
+"""The blame where no single operation's kernel is wrong."""

@@ -19,7 +19,7 @@ from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import ModuleOp
 
 WIDE = 4
-"""Bytes of the smallest float that a sum may be kept in."""
+"""Bytes of the smallest float type in which a sum should be kept."""
 
 
 def narrowed_sum(before: ModuleOp, after: ModuleOp) -> str | None:

@@ -39,9 +39,9 @@ OperatorsGiven: TypeAlias = "Sequence[type[Operation] | str]"
 FEW_PASSES = 3
 """If at most this many passes are under test, programs are about the operators that they name."""
 SEEDS = 4
-"""How many seeds are tried for a program that is to have some decisions."""
+"""Number of seeds to try for a program with wanted decisions."""
 AIMED_PLANS = 0.75
-"""The share of programs that are to have some decisions."""
+"""The share of programs with wanted decisions."""
 
 DECISIONS: Mapping[str, Callable[[Plan], bool]] = {
     "split": lambda plan: max(plan.split, default=1) > 1,
@@ -53,10 +53,10 @@ DECISIONS: Mapping[str, Callable[[Plan], bool]] = {
     "steps": lambda plan: max(plan.steps, default=1) > 1,
     "ring": lambda plan: max(plan.ring, default=-1) >= 0,
 }
-"""The decisions of a plan, named after its fields, and whether a plan makes them."""
+"""The decisions of a plan, named after its fields, each with a test whether a plan makes it."""
 
 GROUPS = "groups"
-"""The decision that operations are computed together."""
+"""The decision to compute operations together."""
 
 ALL_DECISIONS = (*DECISIONS, GROUPS)
 

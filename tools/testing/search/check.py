@@ -47,14 +47,14 @@ from .untested import refuse_untested
 from .valid import valid_like
 
 HURRIED, SLOWER = 0.1, 4
-"""A smaller program may take this many CPU seconds, plus this many times what the smallest failing
-one took."""
+"""A smaller program may take the first number in CPU seconds, plus the second number times the
+seconds of the smallest failing program."""
 LEAD = 2.0
-"""The passes before the wrong one may take at least so many CPU seconds."""
+"""The least CPU seconds that the passes before the wrong pass may take."""
 MOST_LINES = 60
-"""A message shows a program after the passes of at most this many lines."""
+"""The most lines of a program after the passes that a message shows."""
 OF_RESULTS = ("value", "narrow", "fault")
-"""Kinds of failures that a codelet or a layout may be to blame for."""
+"""Kinds of failures for which a codelet or a layout may be to blame."""
 REFUSALS = 50
 """A check ends once this many programs are refused and none has run."""
 

@@ -30,7 +30,7 @@ from ..oracle.relations import expected_of
 from ..oracle.whole_tensors import Step, Tensor, run_on_whole_tensors
 
 Fault = str
-"""What is wrong with a codelet or a layout, in words; "" if nothing is."""
+"""A fault of a codelet or a layout in words; "" if there is none."""
 
 
 def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:

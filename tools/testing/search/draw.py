@@ -26,7 +26,8 @@ STEPS = 8
 """One program in this many is a step of training, if it has a gradient."""
 
 Look = Callable[[Program], bool]
-"""Checks one program, and returns whether the passes change it. What it raises ends the drawing."""
+"""Checks one program and returns whether the passes change it. Any error that it raises ends the
+drawing."""
 
 
 def generated(

@@ -37,7 +37,7 @@ ADVICE = (
     f"give --level, one of {', '.join(KNOWN)}; or --operator for each operator that the pass looks "
     "for; or more --seconds"
 )
-"""What to do if a pass changed hardly any program."""
+"""The advice for a pass that changed hardly any program."""
 
 
 @dataclass(frozen=True)

@@ -55,15 +55,17 @@ from .save import save_failure
 from .settings import CheckSettings
 
 STUCK = 3
-"""Times the limit after which the process ends, where the program cannot be interrupted."""
+"""The number of time limits after which the process ends, if a program cannot be interrupted."""
 COMPILED_TWICE = 16
 """One program in this many is compiled and run twice, to see whether the results repeat."""
 COMMONLY, RARELY = 2, 3
-"""How many times as many programs kernels run as they would without new situations, at most."""
+"""The largest factor by which new situations may increase the number of kernel runs: for common
+and for rare situations."""
 PARTED = 3
-"""The programs that run after some of the passes are others than those that run twice."""
+"""A number that makes the programs which run after some of the passes differ from those that run
+twice."""
 OFTEN = 4
-"""How much likelier a conversion, or a user's pass, is the last of those passes."""
+"""The relative probability that a conversion, or a user's pass, is the last of those passes."""
 READ_BACK = 12
 """One program in this many is printed and read again, which takes as long as all the rest."""
 

@@ -9,11 +9,11 @@ from random import Random
 from ..generators.sketch import MOST_KINDS, Sketch, Step
 
 AIMED = 30
-"""If so many programs of the operators that a pass names are unchanged, fewer are made of them."""
+"""The number of unchanged programs of the named operators after which fewer are made of them."""
 MOST_STEPS = 6
 """A program made from another one has at most so many steps."""
 LATEST = 8
-"""Half of the programs that resemble promising ones resemble one of the latest few."""
+"""Half of the programs that resemble promising ones use one of this many latest sketches."""
 
 
 @dataclass

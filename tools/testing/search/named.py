@@ -28,21 +28,21 @@ from ....ir.rules.rule_set import RulesPass
 from ....ir.upstream import ModulePass
 
 MOST = 12
-"""Base classes of more operators than this are too general to tell what a pass looks for."""
+"""The most operators of a base class that still tells what a pass matches."""
 MOST_VALUES = 20_000
-"""The reader stops after so many values; a table of a million entries says nothing more."""
+"""The number of values after which the reader stops; a table of a million entries adds nothing."""
 
 MOST_NUMBERS = 32
-"""So many numbers of each kind are kept. A pass with more of them has a table of data."""
+"""The most numbers of each kind to keep. A pass with more of them has a table of data."""
 LARGEST = 4096
 """The largest integer that is kept: no attribute of a generated program is larger."""
 LONGEST = 6
 """The longest list of integers that is kept."""
 ANYWAY = (0, 1)
-"""Numbers that attributes have often anyway."""
+"""Numbers that many attributes have in any case."""
 
 LIBRARIES = ("abele", "xdsl")
-"""Packages whose helpers are not read: they name operations that a pass does not look for."""
+"""Packages whose helpers are not read: they name operations that a pass does not match."""
 INSTALLED = ("site-packages", "dist-packages")
 """Folders that hold packages of many authors."""
 

@@ -24,9 +24,9 @@ from .run import PassList, Refused, apply
 from .settings import CheckSettings
 
 TRIED = 24
-"""Programs of each level that a pass is tried on."""
+"""Number of programs of each level on which a pass is tried."""
 ENOUGH = TRIED // 4
-"""A level is taken at once if a pass changes so many of its programs."""
+"""The number of changed programs from which on a level is taken at once."""
 TRIAL_LIMIT = 2.0
 """CPU seconds that a pass may take for one of these programs is half of this."""
 

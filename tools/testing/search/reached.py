@@ -20,13 +20,14 @@ from .named import Home
 from .run import is_abeles
 
 PATIENT = 24
-"""After so many programs in a row that reach nothing new, half as many are watched."""
+"""The number of programs in a row without new lines after which half as many are watched."""
 SELDOM = 16
 """At least one program in this many is watched, for each pass under test."""
 OF_PIPELINE = 2
-"""Where tracing costs time, one program in so many for each pass of a pipeline is watched."""
+"""Where tracing costs time, one program in this many is watched for each pass of a pipeline."""
 MOST_EVENTS = 2000
-"""Python 3.11 reports so many lines of a function while a pass runs; a loop may have many more."""
+"""The most lines of a function that are reported on Python 3.11 while a pass runs; a loop may
+execute many more."""
 OWN_PACKAGE = "abele.passes"
 """The modules of this package are under test with those of abele's passes that import them."""
 

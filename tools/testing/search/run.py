@@ -42,7 +42,7 @@ OPTIONAL = tuple(name.partition("{")[0] for name in DOWN[NN][1:])
 """The passes that a pipeline may leave out: those of nn after decompose, which improve programs."""
 
 Watching: TypeAlias = "Callable[[ModulePass], AbstractContextManager[None]]"
-"""Makes a block around a pass that runs."""
+"""Makes a context manager around a pass that runs."""
 
 
 def unwatched(_: ModulePass) -> AbstractContextManager[None]:

@@ -21,7 +21,7 @@ from .run import PassList
 from .settings import Budget
 
 LOCAL = "<locals>"
-"""What the name of a class or function contains that no other process can find."""
+"""A part of the qualified names of classes and functions that no other process can find."""
 
 
 class Saved(NamedTuple):

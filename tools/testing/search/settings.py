@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 Relations: TypeAlias = "Relation | Sequence[Relation] | None"
-"""What must hold in addition to the results: see relations.py."""
+"""The relations that must hold in addition to the results: see relations.py."""
 
 LIMIT = 20.0
 """CPU seconds that one program may take, compiling and running included."""
 SECONDS = 10.0
 """Seconds of a check of passes, if neither the time nor the number of programs is set."""
 KERNELS = 16
-"""One program of exchange in this many runs with compiled kernels too, which takes half as long as
-all else."""
+"""One program of exchange in this many runs with compiled kernels too, which takes half as long
+as everything else."""
 PARTS = 4
 """One program in this many runs after some of several passes too."""
 UNLIMITED = 1_000_000
-"""The number of programs where only the time is limited."""
+"""The number of programs if only the time is limited."""
 
 
 class BudgetOptions(TypedDict, total=False):

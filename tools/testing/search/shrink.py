@@ -41,7 +41,7 @@ Fails = Callable[[Program], bool]
 """Whether a program still shows the failure. It does not change the program."""
 
 Better = Callable[[Program], None]
-"""Is shown each smaller program that fails."""
+"""Is given each smaller program that fails."""
 
 
 def _all_valid(program: Program) -> bool:
@@ -172,8 +172,8 @@ class _Shrinking:
 
 
 Way = Callable[[_Shrinking, Fails, float], bool]
-"""A way to make the best program of a search smaller, with a number of CPU seconds. Returns whether
-they were enough."""
+"""A reduction: makes the best program of a search smaller, within a number of CPU seconds.
+Returns whether they were enough."""
 
 
 def fails_with(judge: Judge, wrong: Wrong) -> Fails:

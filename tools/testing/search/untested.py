@@ -13,7 +13,7 @@ from .run import is_abeles
 from .settings import CheckSettings
 
 MANY = 100
-"""From so many programs on, the passes must change at least one in a hundred."""
+"""The number of programs from which on the passes must change at least one in a hundred."""
 RIGHT = "expect_changes=False if it is right to change nothing here"
 
 

@@ -41,7 +41,7 @@ from .reading import Fit, places_of, unmet
 ROUNDS = 80
 """The most rounds in which samples of a rule are made, each with other sizes."""
 FRUITLESS = 5
-"""After this many rounds without a sample, no more rounds are run."""
+"""The number of rounds without a sample after which no more rounds run."""
 SAMPLES = 4
 """The most samples of a round."""
 FEW = 2
@@ -49,20 +49,20 @@ FEW = 2
 EMBEDDED, EMBEDDED_OFTEN = 4, 12
 """How many programs a sample is put into; the second number if samples are hard to make."""
 RETYPED = 0.3
-"""How often a sample gets other types, if the rule still fits it then."""
+"""How often a sample gets other types, if the rule still matches it then."""
 CHANGED = 2
 """The most near-misses made from one program or one sample."""
 VAIN = 24
-"""After this many samples without a program that the rule fits, no more are tried."""
+"""The number of samples without a matching program after which no more are tried."""
 
 BARREN = 10
-"""The search for near-misses ends after this many programs in a row that give none."""
+"""The number of programs in a row without near-misses after which the search ends."""
 SEARCHED = 200
 """How many generated programs are searched for matches of a rule without samples."""
 TARGETS = ("tiny:1", "tiny:4", "tiny:7")
 
 Fits: TypeAlias = "Callable[[Operation, Program], Fit | None]"
-"""Returns how the rule fits an operation of a program; None if it does not fit."""
+"""Returns the match of the rule with an operation of a program; None if there is none."""
 
 
 @dataclass(frozen=True)
