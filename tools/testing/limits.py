@@ -131,7 +131,7 @@ def _set_timers() -> None:
             left = min([limit.ends[at] for limit in _limits]) - each.clock()
             signal.setitimer(each.timer, max(left, MOMENT), AGAIN)
             continue
-        # A ring that is on its way is heard before its handler goes.
+        # A pending signal is handled before its handler is removed.
         signal.setitimer(each.timer, 0)
         handler, end = _previous.pop(each.signal)
         signal.signal(each.signal, signal.SIG_DFL if handler is None else handler)
@@ -146,7 +146,7 @@ def _ring(number: int, frame: FrameType | None) -> None:
         return
     first = min(_limits, key=lambda limit: limit.ends[at])
     left = first.ends[at] - _TIMERS[at].clock()
-    # A timer and its clock differ by some milliseconds.
+    # A timer and its clock may differ by a few milliseconds.
     if left > 0 or _is_at_an_end(frame) or (left > -AGAIN and _would_be_lost(frame)):
         signal.setitimer(_TIMERS[at].timer, max(left, MOMENT), AGAIN)
         return
@@ -229,7 +229,7 @@ def guarded(seconds: float, message: Callable[[], str]) -> AbstractContextManage
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()
     if os.getpid() not in _guarded:
-        # Thread.start waits until the thread runs: for ever if it dies for lack of memory.
+        # Thread.start never returns if the new thread dies for lack of memory.
         _thread.start_new_thread(_guard, ())
         _guarded.add(os.getpid())
     return _Guarded(seconds, message)

@@ -125,7 +125,7 @@ def _checker(
     def check(*arguments: Any, **options: Any) -> R:
         __tracebackhide__ = True
         budget = _budget(config)
-        # A time on the command line replaces the test's own number of programs.
+        # A time limit on the command line replaces the test's own number of programs.
         if "seconds" in budget and "examples" not in budget:
             options.pop("examples", None)
         options = {"command": command, "tell": _teller(config), **options, **budget}

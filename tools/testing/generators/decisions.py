@@ -176,8 +176,8 @@ def _with_combine(
     random: Random,
     in_one_step: bool,
 ) -> Plan:
-    # What combines the partials of a step takes one step itself. That is decided before its own
-    # combine is drawn, because a ring gives a step further dimensions.
+    # The plan that combines the partials of a step has a single step. Steps are decided before
+    # the combine is drawn, because a ring gives a step further dimensions.
     stepped = takes_steps(plan)
     if stepped:
         step = next(passes_of(structure, plan))[0]

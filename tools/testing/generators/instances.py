@@ -365,7 +365,7 @@ def _has_literal(
             return False
         lists = {each.name: _list_of(op, each) for each in known}
         alike = [each for each in known if len(lists[each.name]) == len(old)]
-        # A number says most along an axis of many elements.
+        # A literal has the greatest effect along an axis with many elements.
         most = [max(1, *(lists[each.name][i] for each in alike)) ** 2 for i in range(len(old))]
         (at,) = random.choices(range(len(old)), most)
         number = random.choice(literals.ints)

@@ -64,8 +64,9 @@ class Recipes:
 
 @dataclass
 class _Kept:
-    """A file of recipes. read: the number of bytes read so far. found: the recipes read, by class
-    name.
+    """A file of recipes.
+
+    read: the number of bytes read so far. found: the recipes read, by class name.
     """
 
     path: Path

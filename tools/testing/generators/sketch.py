@@ -64,15 +64,15 @@ ASKED = 0.25
 
 @dataclass(frozen=True)
 class Sketch:
-    """A generated program, determined by this and the list of operators.
+    """A generated program, determined by these fields and the list of operators.
 
-    sizes: sizes that axes may have. element: number of the first value's element type; from 4 on,
-    of one that few programs have. seed: seed of inputs, states and constants, and of the decisions
-    that lower the program. target: the spelling of its machine. kinds: classes, by number, of the
+    sizes: candidate sizes of axes. element: number of the first value's element type; numbers from
+    4 on are rare types. seed: seed of inputs, states and constants, and of the decisions that lower
+    the program. target: the spelling of its machine. kinds: numbers of the operator classes of
     further operations in bodies of control flow; any classes if empty. training: the seed of the
-    options of the step of training that the program becomes, if it has a gradient; 0 for none.
-    loops: whether a program that stores values may become the turns of a loop of runs. literals:
-    numbers in the code of the passes under test, which some attributes and constants are.
+    options of the training step that the program becomes, if it has a gradient; 0 for none. loops:
+    whether a program that stores values may be put into a loop of runs. literals: numbers in the
+    code of the passes under test, for some attributes and constants.
     """
 
     steps: tuple[Step, ...]

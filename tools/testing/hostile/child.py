@@ -114,7 +114,7 @@ def start(case: Case, commands: TyperGroup) -> Running:
     case.write(scratch / WORK)
     sys.stdout.flush()
     sys.stderr.flush()
-    # Or the child searches the parent's heap for garbage, or counts what is frozen of it.
+    # Otherwise the child's garbage collector would visit the parent's whole heap.
     with heap_frozen():
         process = os.fork()
         if process == 0:

@@ -249,7 +249,7 @@ class Harness:
         if each.at_once:
             found = self._lost(each, writer, work)
         else:
-            # The next run begins with this.
+            # The next run begins with this cleaning.
             beside.cleaned.clear()
             beside.clean(work)
             found = self._lost(each, writer, work)

@@ -39,8 +39,8 @@ VALID: dict[str, tuple[str, ...]] = {
     "report": (MODULE, "-o", "folder"),
     # child.py gives the command a cache folder of its own.
     "cache": ("explain", MODULE),
-    # These run for minutes, so they get something that they refuse, twice: an option before it may
-    # take the first for its value.
+    # These run for minutes, so they get two invalid arguments: an option before the first may take
+    # it for its value.
     "bench": ("--target=no such target", "no such benchmark"),
     "mutate": ("--seed=0", "no-such-pass"),
     "fuzz": ("--seed=0", "no-such-pass"),

@@ -263,7 +263,7 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
         if random.random() < 0.4:
             condition = _condition(pool, random, True, ()).name
     else:
-        # The number of turns is known to nobody: an input, and a condition that looks at one.
+        # The number of iterations is unknown until the run: an input, or a condition on an input.
         if random.random() < 0.6:
             trip = pool.given(np.array(turns), INTEGERS, random).name
         if not trip or random.random() < 0.6:

@@ -93,7 +93,7 @@ class NodeDraw:
         try:
             return self._node()
         except (ValueError, IndexError) as error:
-            # There was nothing to choose from, such as an index into an empty axis.
+            # Random choices had no candidates, such as an index into an empty axis.
             raise NotDrawn(str(error)) from None
 
     def _node(self) -> onnx.NodeProto:

@@ -86,7 +86,7 @@ class _Worker:
         except (EOFError, OSError, pickle.UnpicklingError):
             return f"the model ended its process with status {process.wait()}"
         finally:
-            # A late answer would be taken for the answer to the next model.
+            # A late answer would look like the answer to the next model.
             if not done:
                 self.end()
         return found

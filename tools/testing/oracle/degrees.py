@@ -67,7 +67,7 @@ def _degree(op: Operation, degrees: Sequence[Degree], known: Mapping[SSAValue, D
 def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degree:
     space, body = structure.space, structure.body
     if body.member_kinds:
-        # A value scales, its index does not.
+        # The largest value scales with the operand, but its index does not.
         return None
     merged = body.combiner if body.along is None else body.along.name
     if sum(FUNCTIONS[s.function].rescales for s in body.then) > 1 or merged == "prod":
@@ -78,10 +78,10 @@ def _structure_degree(structure: Structure, degrees: Sequence[Fraction]) -> Degr
             return None
     own, arity = structure.own_operands, body.function_arity
     if any(degree != INDEPENDENT for degree in degrees[arity : own - body.updates]):
-        # Other indices name other rows.
+        # Scaled indices name other rows.
         return None
     if body.updates and (degrees[own - 1] != degrees[0] or body.function != "identity"):
-        # What is updated has to scale as the updates do.
+        # The updated tensor must scale as the updates do.
         return None
     taken, given = list(degrees[:arity]), list(degrees[own:])
     value = _function_degree(body.function, body.parameters, taken)

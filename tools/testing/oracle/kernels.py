@@ -57,7 +57,7 @@ def prepare_kernels() -> tuple[str, ...]:
         try:
             kernels(task)
         except NoKernels as problem:
-            # Kernels that need others fail with them.
+            # The problem names the failed task, which other tasks may depend on.
             problems[problem.task] = str(problem)
     return tuple(problems.values())
 

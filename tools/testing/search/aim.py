@@ -110,7 +110,7 @@ class Aim:
             raise InputError(f"decision '{unknown[0]}'; need some of {', '.join(ALL_DECISIONS)}")
         names = tuple(each if isinstance(each, str) else each.name for each in operators)
         tested = tuple(passes)
-        # abele's own passes around a user's need no test here.
+        # Next to a user's passes, abele's own passes are not under test.
         users = tuple(each for each in tested if not is_abeles(each))
         found = users or (tested if level == NN.name else ())
         aim = Aim(level, found if len(found) <= FEW_PASSES else (), names, tuple(decisions))
@@ -141,7 +141,7 @@ class Aim:
 
     def literals(self) -> Hints:
         """The numbers in the code of users' passes, for some attributes of the programs."""
-        # Mistakes of abele's own passes are looked for with all numbers alike.
+        # Programs for abele's own passes favour no numbers.
         found = [literals_of(each) for each in self.passes if not is_abeles(each)]
         return Hints(
             tuple(dict.fromkeys(n for each in found for n in each.ints)),

@@ -92,8 +92,8 @@ def fewest_passes(program: Program, judge: Judge) -> Judge:
 
 def wrong_rewrite(program: Program, judge: Judge, wrong: Wrong) -> str:
     """The rewrite of the last pass that makes a program wrong; "" if it is unknown."""
-    # A relation runs the passes more than once, a hang takes its whole limit each time, a refusal
-    # is another pass's, and kernels are no pass.
+    # Bisection does not suit these kinds: a relation runs the passes several times, a hang takes
+    # its whole limit each time, and a refusal or a kernel is not a mistake of the last pass.
     if wrong.kind in ("relation", "hang", "refused", "kernel"):
         return ""
 

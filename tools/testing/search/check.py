@@ -65,14 +65,14 @@ def check_pass(
     """Run generated programs of a level before and after a pass, and compare the results.
 
     tested: the pass or its name, or several. level: the level of the programs, or a stage between
-    levels (see programs); if None, the level of the first pass: the one that it declares to take,
-    or else the one that its code names operations of, or else the one where it changes programs.
-    options: the fields of CheckSettings, among them examples, seconds, seed, operators, decisions,
-    programs, relation, results, expect_changes, rounded_once, limit, folder and report. If neither
-    examples nor seconds is given, the check runs for 10 s.
+    levels (see programs); if None, the level that the first pass declares to take, or else the
+    level whose operations its code names, or else a level at which it changes programs. options:
+    the fields of CheckSettings, among them examples, seconds, seed, operators, decisions, programs,
+    relation, results, expect_changes, rounded_once, limit, folder and report. If neither examples
+    nor seconds is given, the check runs for 10 s.
     A pass that declares `rounds = True` may change results by as much as the casts that it adds,
-    and may round on the way. All other passes may change them only within the error bound of the
-    program's own operations.
+    and may round intermediate values. All other passes may change results only within the error
+    bound of the program's own operations.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be run
     or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs; RelationFailed or StrategyFailed if a relation or the strategy of programs
@@ -227,14 +227,13 @@ class _Check:
         return self.report.changed > changed
 
     def _miscompiled(self, program: Program, wrong: Wrong) -> Miscompiled:
-        """The error to raise for a failing program. One pass is blamed; the program is shrunk
-        and saved."""
+        """The error to raise for a failing program: blamed on one pass, shrunk and saved."""
         if wrong.kind == "relation":
             broken = [r for r in self.settings.relations if name_of(r) == wrong.relation]
             alone = fewest_passes(program, self.judge.only(relation=broken, results=False))
             first = FirstWrong(program, alone, None)
         elif wrong.kind == "refused":
-            # Only all passes together show it.
+            # Only all passes together show this failure.
             first = FirstWrong(program, self.judge.only(relation=None), None)
         elif wrong.kind == "kernel":
             # No pass is wrong, and every smaller program must run with kernels.
@@ -360,7 +359,7 @@ class _Check:
             return self._miscompiled(program, earlier)
         judge = self.judge.only()
         if isinstance(failed, PassFailed):
-            # A pass that raises does so before anything is compared.
+            # A pass raises before any results are compared.
             judge = self.judge.only(looks_for="raised", relation=None, results=False)
         alike = fails_alike(judge, failed)
         valid = valid_like(program, self.settings.limit)

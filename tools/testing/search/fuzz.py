@@ -58,10 +58,10 @@ def jobs(
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
-    passes: pipelines, each checked by itself; one that names levels, such as "nn,partition", as
-    check_pipeline does. level: the level of their programs; if None, each check finds it as
-    check_pass does. operators, decisions: names for the programs to contain, as check_pass takes
-    them. Raises InputError for an unknown pass, level, operator or decision.
+    passes: pipelines, each checked by itself. A pipeline that names levels, such as "nn,partition",
+    is checked as check_pipeline does. level: the level of their programs; if None, each check finds
+    it as check_pass does. operators, decisions: names for the programs to contain, as check_pass
+    takes them. Raises InputError for an unknown pass, level, operator or decision.
     """
     if level is not None:
         level_given(level)
@@ -127,7 +127,7 @@ def fuzz(
                 left.discard(each)
                 yield each.result()
         except KeyboardInterrupt:
-            # A fork may have been given its next check already.
+            # A fork may have received its next check already.
             stop.set()
             pool.shutdown(wait=False, cancel_futures=True)
             # A fork that was between two checks has ended by itself.

@@ -145,7 +145,7 @@ class Judge:
             problem = unreadable(after)
         if problem is not None:
             return problem
-        # The same program computes the same, so it need not run.
+        # An unchanged program has unchanged results, so it need not run.
         runs = twice
         if not same_program(after.module, program.module):
             self.report.changed += 1
@@ -185,7 +185,7 @@ class Judge:
             try:
                 expected = with_both_errors(expected, narrowed_run(after))
             except IndexFault:
-                # An index that is computed from narrow floats may be another one.
+                # An index that is computed from narrow floats may round to another integer.
                 expected = replace(expected, decided=expected.fault is not None)
         self.report.undecided += not expected.decided
         self.doing = "running the program"

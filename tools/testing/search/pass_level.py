@@ -63,7 +63,7 @@ def level_for(tested: ModulePass, settings: CheckSettings) -> FoundLevel:
     candidates = named or LEVELS
     changed: dict[str, int] = {}
     for each in (*map(str, candidates), *((PLANNED,) if NN in candidates else ())):
-        # Programs with plans serve only passes that change nothing elsewhere.
+        # Planned programs are tried only for passes that change no other programs.
         if each == PLANNED and any(changed.values()):
             break
         changed[each] = changed_of_some(tested, each, settings)

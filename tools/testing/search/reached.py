@@ -172,7 +172,7 @@ class _Traced:
             if event == "line":
                 seen[code] += 1
                 reach(code, frame.f_lineno)
-            # To return None would not end the reports.
+            # Returning None would not stop the reports.
             frame.f_trace_lines = follows(code)
             return at_line
 
@@ -224,7 +224,7 @@ class _Monitored:
         monitoring.use_tool_id(tool, _NAME)
         monitoring.register_callback(tool, events.PY_START, at_start)
         monitoring.register_callback(tool, events.LINE, at_line)
-        # What a session before has disabled is reported again.
+        # Events that an earlier session has disabled are reported again.
         monitoring.restart_events()
         self.tool = tool
         try:

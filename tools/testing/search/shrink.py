@@ -152,7 +152,7 @@ class _Shrinking:
             self._take(_of_sketch, SKETCHED)
             if self.sure.source is not None:
                 self._take(_of_source, SHARE)
-        # What remains has no part that can be left out, however little time there was before.
+        # No part of the result can be left out, however little time there was before.
         complete = self._take(_of_module, 1.0)
         self._take(_of_values, 1.0)
         return complete
@@ -182,7 +182,7 @@ def fails_with(judge: Judge, wrong: Wrong) -> Fails:
     def fails(program: Program) -> bool:
         try:
             found = judge.wrong(program)
-        # Another failure is not the one to show.
+        # Another failure must not replace the one to show.
         except (Refused, AtFault, StrategyFailed, InputError, VerifyException):
             return False
         return found is not None and found.way == wrong.way
@@ -351,7 +351,7 @@ def _reduced(
     try:
         return reduced(module, fails, seconds, better).complete
     except ValueError:
-        # It does not fail: the program before may be wrong only compared with its source.
+        # The module alone does not fail: it may be wrong only compared with its source.
         return True
 
 
@@ -402,7 +402,7 @@ def _of_values(search: _Shrinking, fails: Fails, seconds: float) -> bool:
     """
     end = process_time() + seconds
     if search.best.source is not None:
-        # Its source would have to change with it.
+        # The source would have to change with the program.
         return True
     for change in _simpler_values(search.best):
         if process_time() > end:

@@ -118,7 +118,7 @@ def _is_right(op: Operation) -> bool:
             return False
         alone.verify(verify_nested_ops=False)
     except Exception:
-        # A user's operation may raise anything on nonsense.
+        # A user's operation may raise any error on invalid input.
         return False
     finally:
         if alone is not op:
@@ -401,7 +401,7 @@ def _retyped(root: Operation, random: Random) -> Operation | None:
                     result._type = type_  # pyright: ignore[reportPrivateUsage]
             new.verify(verify_nested_ops=False)
         except Exception:
-            # A user's operation may raise anything on nonsense.
+            # A user's operation may raise any error on invalid input.
             return None
     return new
 
