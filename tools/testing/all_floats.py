@@ -90,8 +90,10 @@ def all_floats(
     seconds: Annotated[float, typer.Option(min=0, help="When to stop.")] = 300,
     seed: Annotated[int, typer.Option(min=0, help="The order of the blocks.")] = 0,
 ) -> None:
-    """Test floats until the time is over or none is left. Exit with status 1 after a wrong
-    result."""
+    """Test floats until the time is over or none is left.
+
+    Exits with status 1 after a wrong result.
+    """
     names = names or [name for name in SEQUENCES if name in SCALAR_FUNCTIONS]
     for name in names:
         if name not in SEQUENCES:

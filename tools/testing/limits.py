@@ -29,8 +29,7 @@ MOMENT = 0.001
 
 
 class TooLong(BaseException):
-    """Raised when a time limit is over. It is not an Exception, so no pass catches it by
-    mistake."""
+    """Raised when a time limit is over. Not an Exception, so no pass catches it by mistake."""
 
 
 class _OuterTooLong(BaseException):

@@ -16,8 +16,7 @@ LINK = "/etc/passwd"
 
 
 def blobs(random: np.random.Generator) -> Case:
-    """A program with a damaged, missing, swapped or surplus array, or a link instead of an
-    array."""
+    """A program with a damaged, missing, swapped or surplus array, or a link in its place."""
     files = _with_blobs(random)
     contents = dict(files.blobs)
     names = sorted(contents)

@@ -76,8 +76,7 @@ class Running:
     end: float = field(default_factory=lambda: monotonic() + PATIENCE * CPU_SECONDS)
 
     def poll(self) -> Outcome | None:
-        """The outcome if the child has ended, else None. A child that is past its time is
-        killed."""
+        """The outcome if the child has ended, else None. A child past its time is killed."""
         process, status, usage = os.wait4(self.process, os.WNOHANG)
         if process == 0:
             if monotonic() > self.end:

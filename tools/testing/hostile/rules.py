@@ -113,8 +113,7 @@ def _template(random: np.random.Generator) -> Damaged:
 
 
 def _tree(depth: int) -> str:
-    """A pattern of nested sums. Its first leaf is a variable, and all other leaves match
-    anything."""
+    """A pattern of nested sums. The first leaf is a variable; all others match anything."""
     inner = "_"
     for _ in range(depth - 1):
         inner = f"nn.add({inner}, {inner})"

@@ -31,8 +31,10 @@ SAVE_EVERY = 5.0
 
 @dataclass
 class Failure:
-    """The failures at one place in the code. count: how many. kind, number: of the first
-    example."""
+    """The failures at one place in the code.
+
+    count: how many. kind, number: those of the first example.
+    """
 
     verdict: Verdict
     site: str

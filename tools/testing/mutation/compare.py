@@ -49,8 +49,7 @@ class Budget:
 
 
 class OutOfTime(BaseException):
-    """Raised when the CPU time of a search is used up. Not an Exception, so no pass can catch
-    it."""
+    """Raised when the CPU time of a search is used up. Not an Exception: no pass can catch it."""
 
 
 @dataclass(frozen=True)

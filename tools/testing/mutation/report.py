@@ -29,8 +29,7 @@ COLUMNS = (
 
 
 def planted_line(planted: Planted) -> str:
-    """A text line with the number of possible bugs in a pass, and the code that no program
-    reaches."""
+    """A text line with the number of possible bugs in a pass, and its unreached code."""
     lines, rules = planted.lines, planted.rules
     parts = [f"{len(planted.mutants)} mutants, {len(planted.cases)} programs of {planted.level}"]
     if sum(lines):

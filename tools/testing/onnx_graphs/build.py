@@ -118,8 +118,7 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
 
 
 def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
-    """Append the nodes of a step, in the control flow of the step. names: operators to choose
-    from."""
+    """Append the nodes of a step, in its control flow. names: operators to choose from."""
 
     def add(pool: Pool, step: Step) -> None:
         _add_step(pool, names, step)

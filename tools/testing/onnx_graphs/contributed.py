@@ -141,8 +141,7 @@ def _rotary(pool: Pool, random: Random) -> None:
 
 
 def _multi_head_attention(pool: Pool, random: Random) -> None:
-    """Attention of a few heads, sometimes with a bias, a mask of keys, or keys of earlier
-    tokens."""
+    """Attention of a few heads, sometimes with a bias, a mask of keys, or earlier keys."""
     batch, heads, size = random.choice((1, 2)), random.choice((1, 2, 3)), random.choice((1, 2, 4))
     queries, keys, width = random.choice((1, 3)), random.choice((2, 5)), heads * size
     operands = [

@@ -216,8 +216,7 @@ class NodeDraw:
         return self.pool.parameter(array, type_, self.random).name
 
     def _value(self, formal: FormalParameter, shape: Shape | None) -> str:
-        """The name of an existing or new value of a shape; of any that broadcasts if shape is
-        None."""
+        """The name of an existing or new value of a shape; of any that broadcasts if None."""
         type_ = self._bound(formal.type_str)
         what = "positive" if formal.name in POSITIVE else ""
         if (self.schema.name, formal.name) in DIVISORS and DTYPES[type_].kind in "iu":

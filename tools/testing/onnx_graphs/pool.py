@@ -232,8 +232,7 @@ class Pool:
         return value
 
     def parameter(self, array: Array, type_: str, random: Random) -> Value:
-        """A value whose elements the reader can compute: a constant, or one computed from
-        shapes."""
+        """A value whose elements the reader can compute: a constant or computed from shapes."""
         vector = array.ndim == 1 and array.size > 0 and type_ == INTEGERS
         if not vector or random.random() > COMPUTED:
             return self.given(array, type_, random, known=True)
@@ -243,8 +242,8 @@ class Pool:
         return whole
 
     def _part(self, n: int, random: Random) -> Value:
-        """A vector with the element n: an entry of a value's shape, or a constant if none has
-        it."""
+        """A vector with the element n: an entry of a value's shape if there is one, or a
+        constant."""
         array = np.array([n], np.int64)
         places = [(v, i) for v in self.shared for i, m in enumerate(v.shape) if m == n and n > 1]
         if not places:
@@ -274,8 +273,7 @@ class Pool:
 
 
 def _elements(one: Shape, other: Shape) -> float:
-    """The number of elements of two shapes after broadcasting; infinite if they do not
-    broadcast."""
+    """The number of elements of two shapes after broadcasting; infinite if impossible."""
     try:
         return prod(np.broadcast_shapes(one, other))
     except ValueError:

@@ -16,8 +16,10 @@ BLOCKS_SINCE = 21
 
 
 def _scales(draw: Draw, shape: Shape) -> Parameter:
-    """Positive scales, some of them powers of two, so that quotients fall halfway between
-    integers."""
+    """Positive scales, some of them powers of two.
+
+    With these, quotients fall halfway between integers.
+    """
     random = np.random.default_rng(draw.random.randrange(1 << 30))
     plain = random.uniform(0.01, 2.0, shape)
     return np.where(random.random(shape) < 0.5, plain, 2.0 ** random.integers(-4, 2, shape))

@@ -71,8 +71,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
 
 
 def _written_out(graph: Graph, values: Mapping[str, Array]) -> Iterator[Graph]:
-    """The model with one node replaced by its inner graphs, and with one result of those as
-    output."""
+    """The model with one node replaced by its inner graphs, and with one result of theirs."""
     for node in graph.proto.graph.node:
         if not inner_graphs(node):
             continue

@@ -66,8 +66,10 @@ class _Copies:
         return f"written out/{of}/{next(self._numbers)}"
 
     def add(self, graph: onnx.GraphProto, given: Sequence[str]) -> list[str]:
-        """Add the nodes of a graph. given: names for its inputs. Returns the names of its
-        outputs."""
+        """Add the nodes of a graph. Returns the names of its outputs.
+
+        given: names for its inputs.
+        """
         names = dict(zip((v.name for v in graph.input), given, strict=True))
         for tensor in graph.initializer:
             weight = onnx.TensorProto()

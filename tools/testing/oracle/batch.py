@@ -133,8 +133,10 @@ class _Search:
             return self._batch(axes)
 
     def _cut_leaf(self, leaf: SSAValue, axis: int) -> None:
-        """Cut a leaf along an axis. Raises NoBatch if it is not a leaf, is cut already or is
-        empty."""
+        """Cut a leaf along an axis.
+
+        Raises NoBatch if the value is not a leaf, is cut already or is empty.
+        """
         owner = leaf.owner
         known = isinstance(owner, Block) or leaf in self.constants
         loaded = isinstance(owner, nn.LoadOp) and owner.state.string_value() not in self.stored
@@ -143,8 +145,10 @@ class _Search:
         self.cut[leaf] = axis
 
     def _batch(self, axes: Axes) -> Batch:
-        """The batch, made from the axes of all values. Raises NoBatch if loads of a state
-        disagree."""
+        """The batch, made from the axes of all values.
+
+        Raises NoBatch if loads of a state disagree.
+        """
         arguments = {a.index: self.cut[a] for a in self.block.args if a in self.cut}
         states: dict[str, int] = {}
         for op in self.block.ops:
@@ -262,8 +266,10 @@ def _axis_in_view(value: SSAValue, axis: int, access: AccessMap) -> int:
 
 
 def _same_axis(shape: Sequence[int], axis: int, other: Sequence[int]) -> int:
-    """The axis of a reshaped tensor that corresponds to an axis before the reshape. Raises
-    NoBatch."""
+    """The axis of a reshaped tensor that corresponds to an axis of the original.
+
+    Raises NoBatch.
+    """
     before = prod(shape[:axis])
     for i, n in enumerate(other):
         if n == shape[axis] and prod(other[:i]) == before:

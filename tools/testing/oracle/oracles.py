@@ -98,8 +98,7 @@ def _key(op: Operation, operands: Sequence[Array], result: int) -> tuple[object,
 
 
 def _meaning(op: Operation) -> object:
-    """A key of everything that determines an operation's result besides operands and result
-    type."""
+    """A key of everything besides operands and result type that determines a result."""
     if isinstance(op, Structured):
         return op.structure()
     if isinstance(op, Movement):

@@ -44,8 +44,7 @@ class Tensor:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a run: an operation, the tensors that it has read and those that it has
-    written."""
+    """One step of a run: an operation, its operands, and its results."""
 
     op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
     operands: tuple[Tensor, ...]

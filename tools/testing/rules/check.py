@@ -256,8 +256,7 @@ class _Check:
         )
 
     def _rewritten(self, program: Program, wrong: Wrong) -> str:
-        """The text of the program after the rule; "" for failures that it does not help to
-        explain."""
+        """The text of the program after the rule; "" for failures that it does not explain."""
         if wrong.kind not in ("value", "fault", "hang"):
             return ""
         return self.judge.uncounted().applied(program)[0].text

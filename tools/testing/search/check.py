@@ -260,8 +260,7 @@ class _Check:
         )
 
     def _after(self, program: Program, alone: Judge) -> str:
-        """The text of a program after the passes of a judge; "" if it is long or the passes
-        fail."""
+        """The text of a program after a judge's passes; "" if it is long or the passes fail."""
         try:
             text = alone.compiled(program).text.rstrip()
         except (Refused, AtFault):

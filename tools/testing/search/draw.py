@@ -102,8 +102,7 @@ def drawn(programs: SearchStrategy[Program], count: int, seed: int, look: Look) 
 
 
 class _FromLook(BaseException):
-    """Carries an error of the function through Hypothesis, which would blame the strategy for
-    it."""
+    """Carries an error of the function through Hypothesis, which would blame the strategy."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__()

@@ -93,8 +93,7 @@ class Judge:
     def only(
         self, *, passes: PassList | None = None, looks_for: str | None = None, **settings: Any
     ) -> Judge:
-        """A judge of fewer passes or with other settings. It has its own report and saves
-        nothing."""
+        """A judge of fewer passes or with other settings, with its own report. It saves nothing."""
         less = replace(self.settings, **{"folder": None, "command": "", **settings})
         kind = self.looks_for if looks_for is None else looks_for
         return Judge(passes or self.passes, less, looks_for=kind)
@@ -323,8 +322,7 @@ class Judge:
 
 
 def unknown_operation(program: Program) -> str:
-    """The name of an operation of nn that cannot run before a pass lowers it; "" if there is
-    none."""
+    """The name of an operation of nn that only a pass makes runnable; "" if there is none."""
     module = program.module
     found = first_meaningless(module) if level_of(module) == NN else None
     return "" if found is None else found.name

@@ -54,8 +54,10 @@ class Reached:
         self._turn = 0
 
     def has_news(self) -> bool:
-        """Whether lines were reached for the first time since the last call. Call once per
-        program."""
+        """Whether lines were reached for the first time since the last call.
+
+        Call it once per program.
+        """
         news = self.lines > self._counted
         self._counted = self.lines
         if self._turn % self._every == 0:
@@ -121,8 +123,7 @@ def _is_of_passes(module: ModuleType) -> bool:
 def _modules(
     first: ModuleType | None, belongs: Callable[[ModuleType], bool]
 ) -> Iterable[ModuleType]:
-    """A module and the modules that it imports, directly or through others, that belong to a
-    pass."""
+    """A module and the modules that belong to a pass among its direct and indirect imports."""
     left, seen = [first], set[str]()
     while left:
         module = left.pop()

@@ -142,8 +142,7 @@ class CheckSettings(Budget):
 
     @property
     def time(self) -> float | None:
-        """Seconds after which no more programs start; None if only the number of programs is
-        set."""
+        """Seconds after which no more programs start; None if only their number is limited."""
         return SECONDS if self.seconds is None and self.examples is None else self.seconds
 
     @property
