@@ -101,7 +101,7 @@ class Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ProgramFile:
     """A program read from a file, not yet parsed or run.
 
     texts: the module at each level that was saved. blobs: the arrays that they name, read from
@@ -204,7 +204,7 @@ def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[
 # Reading
 
 
-def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) -> Program:
+def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) -> ProgramFile:
     """Read a program. level: read only the arrays of this level; "" for those of all levels.
 
     defer: arrays are compared with their digests in another thread, and the caller calls `check`
@@ -271,7 +271,7 @@ class _Reader:
         if not self.size:
             raise _refused(path, "an empty file")
 
-    def program(self, level: str) -> Program:
+    def program(self, level: str) -> ProgramFile:
         with ZipFile(self.stream) as archive:
             members = self._members(archive)
             meta, digest = self._meta(archive, members)
@@ -290,7 +290,7 @@ class _Reader:
                 named = set(_BLOB_DIGEST.findall(texts[level]))
                 kinds = {digest: kind for digest, kind in kinds.items() if digest in named}
             blobs = self._blobs(members, kinds)
-            return Program(
+            return ProgramFile(
                 self.path,
                 Target.from_toml(str(meta["target"]), f"{self.path}: target"),
                 _tensors(meta, "inputs"),

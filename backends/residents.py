@@ -140,7 +140,7 @@ class Switch:
     cycles: int
 
 
-Value = tuple[str, int]
+ValueVersion = tuple[str, int]
 """The name or digest of a value, and how often runs have changed it: a state has versions."""
 
 
@@ -151,7 +151,7 @@ class Tiles:
         self.target = target
         self.programs = programs
         self.current = ""
-        self._held: dict[Place, Value] = {}
+        self._held: dict[Place, ValueVersion] = {}
         self._versions: dict[str, int] = {}
         # Of the states that have changed.
         self._bytes: dict[str, int] = {}
@@ -189,7 +189,7 @@ class Tiles:
                 self._bytes[each.value] = each.bytes
                 self._held[each.place] = self._value(each)
 
-    def _value(self, each: Resident) -> Value:
+    def _value(self, each: Resident) -> ValueVersion:
         return each.value, self._versions.get(each.value, 0) if each.is_state else 0
 
     def _untouched(self, rectangles: Integers) -> set[Place]:
@@ -200,7 +200,7 @@ class Tiles:
         touched = overlapping(np.array([p.rectangle for p in places], np.int64), rectangles)
         return {places[i] for i in np.flatnonzero(~touched).tolist()}
 
-    def _saved(self, left: Iterable[Value], wanted: Iterable[Value]) -> int:
+    def _saved(self, left: Iterable[ValueVersion], wanted: Iterable[ValueVersion]) -> int:
         """The bytes of states that the host gets: newest values that it lacks, and that are lost on
         the tiles or needed at another place."""
         kept, asked = set(left), set(wanted)

@@ -14,7 +14,7 @@ from .pass_options import (
     option_types,
     type_words,
 )
-from .step import FailedStepNote, Step
+from .step import FailedStepNote, RunningPass
 from .support.errors import InputError
 from .support.suggestions import suggestion, suggestion_or
 from .upstream import ArgSpec, ArgSpecParseError, Context, ModuleOp, ModulePass, parse_arg_specs
@@ -29,13 +29,13 @@ ABELE, XDSL = "abele-", "xdsl-"
 class Instrument:
     """An observer of a pipeline run. Each hook does nothing unless overridden."""
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Called before the pass, with the module that it will transform."""
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Called after the pass, with its result. An error raised here fails the pass."""
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Called when the pass or a hook has raised. The error then propagates to the caller."""
 
 
@@ -53,9 +53,9 @@ class PassManager:
     def run(self, context: Context, module: ModuleOp) -> None:
         """Apply the passes to a module in place. An error gets a note that names the pass."""
         for index in range(len(self.passes)):
-            self._run_step(Step(index, self.passes, context), module)
+            self._run_step(RunningPass(index, self.passes, context), module)
 
-    def _run_step(self, step: Step, module: ModuleOp) -> None:
+    def _run_step(self, step: RunningPass, module: ModuleOp) -> None:
         try:
             for instrument in self.instruments:
                 instrument.before(step, module)

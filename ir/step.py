@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Step:
+class RunningPass:
     """One pass at its position in a pipeline that is running."""
 
     index: int
@@ -34,16 +34,16 @@ class Step:
 class FailedStepNote(str):
     """The note on an error that was raised in a pass. step: the step that failed."""
 
-    step: Step
+    step: RunningPass
 
-    def __new__(cls, step: Step) -> FailedStepNote:
+    def __new__(cls, step: RunningPass) -> FailedStepNote:
         """The text of the note, with the step attached."""
         note = super().__new__(cls, f"in {step}")
         note.step = step
         return note
 
 
-def failed_step(error: BaseException) -> Step | None:
+def failed_step(error: BaseException) -> RunningPass | None:
     """The step in which an error was raised; None if no pass was running."""
     notes = getattr(error, "__notes__", ())
     return next((note.step for note in notes if isinstance(note, FailedStepNote)), None)

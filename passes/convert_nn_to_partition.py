@@ -36,7 +36,7 @@ from .plans.derive import (
 from .plans.fused import FusedGroups, operator_name
 from .plans.homes import Homes
 from .plans.planned import plan_of, target_of
-from .plans.steps import Step, adding, move_into, part_shape, passes_of, takes_steps
+from .plans.steps import PlanStep, adding, move_into, part_shape, passes_of, takes_steps
 
 Values: TypeAlias = "Sequence[tuple[str, SSAValue]]"
 """Operands, each with the name for a relayout of it."""
@@ -246,7 +246,7 @@ class _Conversion:
     ) -> Sequence[SSAValue]:
         """Convert an operator, step by step, and combine the partials that its steps leave."""
         if not takes_steps(plan):
-            return self._one_pass([Step(structure, plan, ())], values, tensors)
+            return self._one_pass([PlanStep(structure, plan, ())], values, tensors)
         passes = tuple(passes_of(structure, plan))
         if len(passes) == 1:
             return self._one_pass(passes[0], values, tensors)
@@ -284,7 +284,7 @@ class _Conversion:
 
     def _one_pass(
         self,
-        steps: Sequence[Step],
+        steps: Sequence[PlanStep],
         values: Values,
         tensors: Tensors,
         *path: str,

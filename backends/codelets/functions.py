@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from .sequences import Program, Sequence, Value, sequence
+from .sequences import NumpyProgram, Sequence, SequenceValue, sequence
 
 LN2 = 0.6931471805599453
 LOG2_E = 1.4426950408889634
@@ -133,7 +133,7 @@ RIGHT_ANGLES = _right_angles()
 # Parts of functions
 
 
-def _polynomial(coefficients: tuple[float, ...], x: Value) -> Value:
+def _polynomial(coefficients: tuple[float, ...], x: SequenceValue) -> SequenceValue:
     """A polynomial, by Horner's rule."""
     *rest, before, last = coefficients
     total = x * last + before
@@ -142,16 +142,16 @@ def _polynomial(coefficients: tuple[float, ...], x: Value) -> Value:
     return total
 
 
-def _with_sign_of(size: Value, x: Value) -> Value:
+def _with_sign_of(size: SequenceValue, x: SequenceValue) -> SequenceValue:
     """A magnitude with the sign of another number."""
     return (size.bits | (x.bits & SIGN)).number
 
 
-def _size(x: Value) -> Value:
+def _size(x: SequenceValue) -> SequenceValue:
     return (x.bits & SIZE).number
 
 
-def _power_of_two(x: Value) -> tuple[Value, Value]:
+def _power_of_two(x: SequenceValue) -> tuple[SequenceValue, SequenceValue]:
     """2^n and exp(r) - 1, where x is n log(2) + r. x must be from -700 to 700."""
     rounded = x * LOG2_E + ROUNDER
     r = x - (rounded - ROUNDER) * LN2
@@ -159,12 +159,12 @@ def _power_of_two(x: Value) -> tuple[Value, Value]:
     return scale, r * _polynomial(EXP, r)
 
 
-def _exp(x: Value) -> Value:
+def _exp(x: SequenceValue) -> SequenceValue:
     scale, rest = _power_of_two(x)
     return scale * rest + scale
 
 
-def _expm1(x: Value) -> Value:
+def _expm1(x: SequenceValue) -> SequenceValue:
     """exp(x) - 1 with full precision for a small x."""
     scale, rest = _power_of_two(x)
     return scale * rest + (scale - 1.0)
@@ -174,7 +174,7 @@ LOG_OFFSET = (1022 << EXPONENT | 0x6A09E667F3BCD) - (1024 << EXPONENT)
 """The bits of the root of 1/2, and an offset that keeps the difference from them positive."""
 
 
-def _log_of_positive(x: Value) -> Value:
+def _log_of_positive(x: SequenceValue) -> SequenceValue:
     """The logarithm of a finite positive number that is not subnormal in float64."""
     exponent = (x.bits - LOG_OFFSET) >> EXPONENT
     f = (x.bits - ((exponent - 1024) << EXPONENT)).number - 1.0
@@ -184,29 +184,29 @@ def _log_of_positive(x: Value) -> Value:
     return whole * LN2 + (w * _polynomial(LOG, w) * z + (z + z))
 
 
-def _exp_of_any(x: Value) -> Value:
+def _exp_of_any(x: SequenceValue) -> SequenceValue:
     return _exp(x.limited(-110.0, 110.0))
 
 
-def _log(x: Value) -> Value:
+def _log(x: SequenceValue) -> SequenceValue:
     found = _log_of_positive(x)
     found = (x > 0.0).choose(found, x.equals(0.0).choose(-math.inf, math.nan))
     return (x < math.inf).choose(found, _not_negative(x))
 
 
-def _not_negative(x: Value) -> Value:
+def _not_negative(x: SequenceValue) -> SequenceValue:
     """The number itself; it is infinite or NaN."""
     return x + 0.0
 
 
-def _log1p(x: Value) -> Value:
+def _log1p(x: SequenceValue) -> SequenceValue:
     """log(1 + x) with full precision for a small x."""
     total = x + 1.0
     lost = (x - (total - 1.0)) / total
     return (x < math.inf).choose(_log(total) + lost, _not_negative(x))
 
 
-def _quarter(x: Value) -> tuple[Value, Value, Value]:
+def _quarter(x: SequenceValue) -> tuple[SequenceValue, SequenceValue, SequenceValue]:
     """The sine and the cosine of x minus the nearest multiple of a right angle, and the bits of the
     factor.
     """
@@ -224,7 +224,7 @@ def _quarter(x: Value) -> tuple[Value, Value, Value]:
     return sine, cosine, rounded.bits
 
 
-def _odd(quarters: Value) -> Value:
+def _odd(quarters: SequenceValue) -> SequenceValue:
     """Whether a number of right angles is odd. quarters: its bits."""
     return ~((quarters & 1).number.equals(0.0))
 
@@ -232,42 +232,42 @@ def _odd(quarters: Value) -> Value:
 # Functions
 
 
-def _sin(x: Value) -> Value:
+def _sin(x: SequenceValue) -> SequenceValue:
     sine, cosine, quarters = _quarter(x)
     size = _odd(quarters).choose(cosine, sine)
     return (size.bits ^ ((quarters & 2) << 62)).number
 
 
-def _cos(x: Value) -> Value:
+def _cos(x: SequenceValue) -> SequenceValue:
     sine, cosine, quarters = _quarter(x)
     size = _odd(quarters).choose(sine, cosine)
     return (size.bits ^ (((quarters + 1) & 2) << 62)).number
 
 
-def _tan(x: Value) -> Value:
+def _tan(x: SequenceValue) -> SequenceValue:
     sine, cosine, quarters = _quarter(x)
     odd = _odd(quarters)
     ratio = odd.choose(cosine, sine) / odd.choose(sine, cosine)
     return (ratio.bits ^ ((quarters & 1) << 63)).number
 
 
-def _tanh(x: Value) -> Value:
+def _tanh(x: SequenceValue) -> SequenceValue:
     rest = _expm1((x + x).limited(-60.0, 60.0))
     return _with_sign_of(_size(rest / (rest + 2.0)), x)
 
 
-def _sigmoid(x: Value) -> Value:
+def _sigmoid(x: SequenceValue) -> SequenceValue:
     return 1.0 / (_exp((0.0 - x).limited(-110.0, 110.0)) + 1.0)
 
 
-def _softplus(x: Value) -> Value:
+def _softplus(x: SequenceValue) -> SequenceValue:
     rest = _exp((0.0 - _size(x)).apply("larger", -110.0))
     total = rest + 1.0
     # Use log(1 + rest), because the sum may have lost the digits of a small rest.
     return x.apply("larger", 0.0) + (_log_of_positive(total) + (rest - (total - 1.0)) / total)
 
 
-def _erf(x: Value) -> Value:
+def _erf(x: SequenceValue) -> SequenceValue:
     size = _size(x)
     small = size.apply("smaller", 1.0)
     near = _polynomial(ERF, small * small) * small
@@ -275,17 +275,17 @@ def _erf(x: Value) -> Value:
     return _with_sign_of((size < 1.0).choose(near, far), x)
 
 
-def _sinh(x: Value) -> Value:
+def _sinh(x: SequenceValue) -> SequenceValue:
     rest = _expm1(_size(x).apply("smaller", 100.0))
     return _with_sign_of((rest / (rest + 1.0) + rest) * 0.5, x)
 
 
-def _cosh(x: Value) -> Value:
+def _cosh(x: SequenceValue) -> SequenceValue:
     power = _exp(_size(x).apply("smaller", 100.0))
     return (1.0 / power + power) * 0.5
 
 
-def _atan_of_size(size: Value) -> Value:
+def _atan_of_size(size: SequenceValue) -> SequenceValue:
     """The arctangent of a number that is not negative."""
     is_small = size < 1.0
     z = is_small.choose(size, 1.0 / size)
@@ -293,37 +293,37 @@ def _atan_of_size(size: Value) -> Value:
     return is_small.choose(found, 0.5 * PI - found)
 
 
-def _atan(x: Value) -> Value:
+def _atan(x: SequenceValue) -> SequenceValue:
     return _with_sign_of(_atan_of_size(_size(x)), x)
 
 
-def _asin(x: Value) -> Value:
+def _asin(x: SequenceValue) -> SequenceValue:
     size = _size(x)
     return _with_sign_of(_atan_of_size(size / ((1.0 - size) * (size + 1.0)).square_root()), x)
 
 
-def _acos(x: Value) -> Value:
+def _acos(x: SequenceValue) -> SequenceValue:
     return _atan_of_size(((1.0 - x) / (x + 1.0)).square_root()) * 2.0
 
 
-def _asinh(x: Value) -> Value:
+def _asinh(x: SequenceValue) -> SequenceValue:
     size = _size(x)
     square = size * size
     found = _log1p(square / ((square + 1.0).square_root() + 1.0) + size)
     return _with_sign_of((size < math.inf).choose(found, size), x)
 
 
-def _acosh(x: Value) -> Value:
+def _acosh(x: SequenceValue) -> SequenceValue:
     less = x - 1.0
     return _log1p(less.square_root() * (x + 1.0).square_root() + less)
 
 
-def _atanh(x: Value) -> Value:
+def _atanh(x: SequenceValue) -> SequenceValue:
     size = _size(x)
     return _with_sign_of(_log1p((size + size) / (1.0 - size)) * 0.5, x)
 
 
-def _power(x: Value, y: Value) -> Value:
+def _power(x: SequenceValue, y: SequenceValue) -> SequenceValue:
     """The power x^y, as IEEE 754 defines pow."""
     size = _size(x)
     found = _exp((y * _log(size)).limited(-110.0, 110.0))
@@ -341,16 +341,16 @@ def _power(x: Value, y: Value) -> Value:
     return (is_one | x.equals(1.0) | y.equals(0.0)).choose(1.0, found)
 
 
-def _square_root(x: Value) -> Value:
+def _square_root(x: SequenceValue) -> SequenceValue:
     # Rounded twice, it is the same as if rounded once to float32.
     return x.square_root()
 
 
-def _leaky_relu(x: Value, slope: Value) -> Value:
+def _leaky_relu(x: SequenceValue, slope: SequenceValue) -> SequenceValue:
     return (x < 0.0).choose(x * slope, x)
 
 
-_FUNCTIONS: Mapping[str, tuple[Callable[..., Value], int]] = {
+_FUNCTIONS: Mapping[str, tuple[Callable[..., SequenceValue], int]] = {
     "exp": (_exp_of_any, 1),
     "log": (_log, 1),
     "sqrt": (_square_root, 1),
@@ -379,5 +379,7 @@ SEQUENCES: Mapping[str, Sequence] = {
 }
 """The sequences, by name of function."""
 
-PROGRAMS: Mapping[str, Program] = {name: Program(made) for name, made in SEQUENCES.items()}
+PROGRAMS: Mapping[str, NumpyProgram] = {
+    name: NumpyProgram(made) for name, made in SEQUENCES.items()
+}
 """The sequences as calls of NumPy."""

@@ -61,7 +61,7 @@ class Opcode(Enum):
 
 
 @dataclass(frozen=True)
-class Step:
+class ScalarStep:
     """One step of a function, which changes the running value.
 
     by: the other operand of the step: a constant, the function's other operand, its next parameter,
@@ -101,7 +101,7 @@ class ScalarFunction(Mathematics):
     steps: int = 1
     sensitivity: Sensitivity | None = None
     priced_as: str | Loop | Loops = ""
-    compiled: tuple[Step, ...] | None = None
+    compiled: tuple[ScalarStep, ...] | None = None
     sequence: str = ""
     same_as: Mapping[Parameters, str] = field(default_factory=dict[Parameters, str])
 
@@ -568,7 +568,7 @@ def _function(
     steps: int = 1,
     sensitivity: Sensitivity | None = None,
     priced_as: str | Loops,
-    compiled: tuple[Step, ...] | None = None,
+    compiled: tuple[ScalarStep, ...] | None = None,
     sequence: str = "",
     same_as: Mapping[Parameters, str] | None = None,
 ) -> ScalarFunction:
@@ -654,41 +654,45 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
     # A copy, priced like every other copy.
     _function("bitcast", _same_bits, priced_as=_VECTOR),
     _function(
-        "add", _ufunc(np.add), ulps=1, priced_as=_ADDING, compiled=(Step(Opcode.ADD, "operand"),)
+        "add",
+        _ufunc(np.add),
+        ulps=1,
+        priced_as=_ADDING,
+        compiled=(ScalarStep(Opcode.ADD, "operand"),),
     ),
     _function(
         "sub",
         _ufunc(np.subtract),
         ulps=1,
         priced_as=_ADDING,
-        compiled=(Step(Opcode.SUB, "operand"),),
+        compiled=(ScalarStep(Opcode.SUB, "operand"),),
     ),
     _function(
         "mul",
         _ufunc(np.multiply),
         ulps=1,
         priced_as=_ADDING,
-        compiled=(Step(Opcode.MUL, "operand"),),
+        compiled=(ScalarStep(Opcode.MUL, "operand"),),
     ),
     _function(
         "div",
         _divide,
         ulps=1,
         priced_as=Loops(unrolled(10, 2), unrolled(21, 4), unrolled(277, 1)),
-        compiled=(Step(Opcode.DIV, "operand"),),
+        compiled=(ScalarStep(Opcode.DIV, "operand"),),
     ),
     _function(
-        "max", _ufunc(np.maximum), priced_as=_EXTREME, compiled=(Step(Opcode.MAX, "operand"),)
+        "max", _ufunc(np.maximum), priced_as=_EXTREME, compiled=(ScalarStep(Opcode.MAX, "operand"),)
     ),
     _function(
-        "min", _ufunc(np.minimum), priced_as=_EXTREME, compiled=(Step(Opcode.MIN, "operand"),)
+        "min", _ufunc(np.minimum), priced_as=_EXTREME, compiled=(ScalarStep(Opcode.MIN, "operand"),)
     ),
     _function("pow", _power, ulps=_ULPS, priced_as=_POW, sequence="pow"),
     _function(
         "relu",
         _ufunc(np.maximum, 0),
         priced_as=Loops(vector(1), vector(1), None),
-        compiled=(Step(Opcode.MAX, 0.0),),
+        compiled=(ScalarStep(Opcode.MAX, 0.0),),
     ),
     _by_sequence("exp", np.exp, Loops(vector(2), vector(2), None)),
     _by_sequence("log", np.log, Loops(vector(60), vector(15), None)),
@@ -704,7 +708,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         _reciprocal,
         ulps=1,
         priced_as=Loops(vector(5), vector(15), None),
-        compiled=(Step(Opcode.DIV, 1.0, first=True),),
+        compiled=(ScalarStep(Opcode.DIV, 1.0, first=True),),
     ),
     _by_sequence("tanh", np.tanh, Loops(vector(5), vector(1), None)),
     _by_sequence("sigmoid", _sigmoid, Loops(vector(5), vector(2), None), _ULPS + 2),
@@ -712,7 +716,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         "neg",
         _negate,
         priced_as=Loops(vector(1), vector(1), single(2)),
-        compiled=(Step(Opcode.SUB, -0.0, first=True),),
+        compiled=(ScalarStep(Opcode.SUB, -0.0, first=True),),
     ),
     _function(
         "abs",
@@ -725,7 +729,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         _ufunc(np.square),
         ulps=1,
         priced_as=_VECTOR,
-        compiled=(Step(Opcode.MUL, "itself"),),
+        compiled=(ScalarStep(Opcode.MUL, "itself"),),
     ),
     _function("less", _predicate(np.less), priced_as=_LESS),
     _function("less_equal", _predicate(np.less_equal), priced_as=_LESS_EQUAL),
@@ -754,7 +758,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         steps=2,
         sensitivity=_of_clip,
         priced_as="max",
-        compiled=(Step(Opcode.MAX, "parameter"), Step(Opcode.MIN, "parameter")),
+        compiled=(ScalarStep(Opcode.MAX, "parameter"), ScalarStep(Opcode.MIN, "parameter")),
     ),
     _function(
         "scale",
@@ -762,7 +766,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         ulps=1,
         sensitivity=_of_scale,
         priced_as="mul",
-        compiled=(Step(Opcode.MUL, "parameter"),),
+        compiled=(ScalarStep(Opcode.MUL, "parameter"),),
     ),
     _function(
         "shift",
@@ -770,7 +774,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         ulps=1,
         sensitivity=_of_shift,
         priced_as="add",
-        compiled=(Step(Opcode.ADD, "parameter"),),
+        compiled=(ScalarStep(Opcode.ADD, "parameter"),),
     ),
     _function(
         "power",
@@ -791,7 +795,7 @@ SCALAR_FUNCTIONS: dict[str, ScalarFunction] = _table(
         _to_whole(np.rint),
         priced_as=_ROUNDING,
         # The operand of this step is not used.
-        compiled=(Step(Opcode.ROUND, 0.0),),
+        compiled=(ScalarStep(Opcode.ROUND, 0.0),),
     ),
     _by_sequence("erf", erf, _ASSUMED),
     _by_sequence("sin", np.sin, _SIN_LOOPS),

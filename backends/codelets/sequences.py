@@ -89,7 +89,7 @@ class Sequence:
     instructions: tuple[Instruction, ...]
 
 
-class Value:
+class SequenceValue:
     """A value of a sequence that is being recorded; operators append instructions.
 
     made: the instructions so far. at: the number of the value. operands: the number of operands of
@@ -99,113 +99,117 @@ class Value:
     def __init__(self, made: list[Instruction], at: int, kind: str, operands: int) -> None:
         self._made, self.at, self.kind, self._operands = made, at, kind, operands
 
-    def apply(self, name: str, *others: Operand, table: tuple[float, ...] = ()) -> Value:
+    def apply(self, name: str, *others: Operand, table: tuple[float, ...] = ()) -> SequenceValue:
         """The result of an instruction on this value and others."""
         return self._append(name, (self, *others), table)
 
-    def reversed(self, name: str, other: Operand) -> Value:
+    def reversed(self, name: str, other: Operand) -> SequenceValue:
         """The result of an instruction whose left operand is `other`."""
         return self._append(name, (other, self))
 
     def _append(
         self, name: str, given: tuple[Operand, ...], table: tuple[float, ...] = ()
-    ) -> Value:
+    ) -> SequenceValue:
         kinds = OPERATIONS[name].takes
         assert len(given) == len(kinds), name
         operands = tuple(
-            each.at if isinstance(each, Value) else (float(each) if kind == NUMBER else each,)
+            each.at
+            if isinstance(each, SequenceValue)
+            else (float(each) if kind == NUMBER else each,)
             for each, kind in zip(given, kinds, strict=True)
         )
         wrong = [
-            e for e, k in zip(given, kinds, strict=True) if isinstance(e, Value) and e.kind != k
+            e
+            for e, k in zip(given, kinds, strict=True)
+            if isinstance(e, SequenceValue) and e.kind != k
         ]
         assert not wrong, f"{name} of {wrong[0].kind}"
         self._made.append(Instruction(name, operands, table))
         at = self._operands + len(self._made) - 1
-        return Value(self._made, at, OPERATIONS[name].gives, self._operands)
+        return SequenceValue(self._made, at, OPERATIONS[name].gives, self._operands)
 
-    def _as(self, kind: str) -> Value:
-        return Value(self._made, self.at, kind, self._operands)
+    def _as(self, kind: str) -> SequenceValue:
+        return SequenceValue(self._made, self.at, kind, self._operands)
 
     @property
-    def bits(self) -> Value:
+    def bits(self) -> SequenceValue:
         """The bits of a number."""
         return self._as(BITS)
 
     @property
-    def number(self) -> Value:
+    def number(self) -> SequenceValue:
         """The number that has these bits."""
         return self._as(NUMBER)
 
-    def __add__(self, other: Operand) -> Value:
+    def __add__(self, other: Operand) -> SequenceValue:
         return self.apply("add" if self.kind == NUMBER else "add bits", other)
 
-    def __sub__(self, other: Operand) -> Value:
+    def __sub__(self, other: Operand) -> SequenceValue:
         return self.apply("subtract" if self.kind == NUMBER else "subtract bits", other)
 
-    def __mul__(self, other: Operand) -> Value:
+    def __mul__(self, other: Operand) -> SequenceValue:
         return self.apply("multiply", other)
 
-    def __truediv__(self, other: Operand) -> Value:
+    def __truediv__(self, other: Operand) -> SequenceValue:
         return self.apply("divide", other)
 
-    def __radd__(self, other: float) -> Value:
+    def __radd__(self, other: float) -> SequenceValue:
         return self.reversed("add" if self.kind == NUMBER else "add bits", other)
 
-    def __rsub__(self, other: float) -> Value:
+    def __rsub__(self, other: float) -> SequenceValue:
         return self.reversed("subtract" if self.kind == NUMBER else "subtract bits", other)
 
-    def __rtruediv__(self, other: float) -> Value:
+    def __rtruediv__(self, other: float) -> SequenceValue:
         return self.reversed("divide", other)
 
-    def __and__(self, other: Operand) -> Value:
+    def __and__(self, other: Operand) -> SequenceValue:
         return self.apply("and" if self.kind == BITS else "both", other)
 
-    def __or__(self, other: Operand) -> Value:
+    def __or__(self, other: Operand) -> SequenceValue:
         return self.apply("or" if self.kind == BITS else "either", other)
 
-    def __xor__(self, other: Operand) -> Value:
+    def __xor__(self, other: Operand) -> SequenceValue:
         return self.apply("exclusive or", other)
 
-    def __lshift__(self, other: Operand) -> Value:
+    def __lshift__(self, other: Operand) -> SequenceValue:
         return self.apply("shift left", other)
 
-    def __rshift__(self, other: Operand) -> Value:
+    def __rshift__(self, other: Operand) -> SequenceValue:
         return self.apply("shift right", other)
 
-    def __lt__(self, other: Operand) -> Value:
+    def __lt__(self, other: Operand) -> SequenceValue:
         return self.apply("is below", other)
 
-    def __gt__(self, other: float) -> Value:
+    def __gt__(self, other: float) -> SequenceValue:
         return self.reversed("is below", other)
 
-    def __invert__(self) -> Value:
+    def __invert__(self) -> SequenceValue:
         return self.apply("not")
 
-    def equals(self, other: Operand) -> Value:
+    def equals(self, other: Operand) -> SequenceValue:
         """The mask in which the two numbers are equal."""
         return self.apply("is equal", other)
 
-    def choose(self, a: Operand, b: Operand) -> Value:
+    def choose(self, a: Operand, b: Operand) -> SequenceValue:
         """The first number where this mask holds, else the second."""
         return self.apply("choose", a, b)
 
-    def limited(self, low: float, high: float) -> Value:
+    def limited(self, low: float, high: float) -> SequenceValue:
         """A number between two limits; NaN stays NaN."""
         return self.apply("larger", low).apply("smaller", high)
 
-    def square_root(self) -> Value:
+    def square_root(self) -> SequenceValue:
         """The square root, rounded once."""
         return self.apply("square root")
 
 
-Operand = Value | float | int
+Operand = SequenceValue | float | int
 
 
-def sequence(function: Callable[..., Value], operands: int) -> Sequence:
+def sequence(function: Callable[..., SequenceValue], operands: int) -> Sequence:
     """The sequence that a Python function of values records."""
     made: list[Instruction] = []
-    result = function(*(Value(made, i, NUMBER, operands) for i in range(operands)))
+    result = function(*(SequenceValue(made, i, NUMBER, operands) for i in range(operands)))
     assert result.kind == NUMBER
     if result.at != operands + len(made) - 1 or not made:
         # The last instruction must give the result.
@@ -228,7 +232,7 @@ class _Scratch(threading.local):
     def __init__(self) -> None:
         self.values = np.empty((0, CHUNK + PADDING))
         self.masks = np.empty((0, CHUNK + PADDING), np.bool_)
-        self.bound: dict[tuple[Program, int], list[Callable[[], object]]] = {}
+        self.bound: dict[tuple[NumpyProgram, int], list[Callable[[], object]]] = {}
 
     def grow(self, values: int, masks: int) -> None:
         """Make room for at least this many numbers and masks."""
@@ -246,7 +250,7 @@ def _select(mask: Array, a: Array, b: Array, out: Array) -> None:
     np.copyto(out, a, where=mask)
 
 
-class Program:
+class NumpyProgram:
     """A sequence as NumPy calls. The buffer of a value is reused after the last read of the
     value."""
 

@@ -24,7 +24,7 @@ MANY = 1 << 30
 
 
 @dataclass(frozen=True)
-class Way:
+class ValuePath:
     """One way in which a value reaches a variable.
 
     producer: the vertex set, host input or variable that the value comes from. moves: of the copies
@@ -266,14 +266,14 @@ class Contents:
         return content
 
 
-def ways_of(content: Content) -> Iterator[Way]:
+def ways_of(content: Content) -> Iterator[ValuePath]:
     """The ways in which values reach a content, one for each path. There may be very many."""
     todo = [Path(content)]
     while todo:
         path = todo.pop()
         match path.end:
             case Made() if path.exists:
-                yield Way(path.end.producer, path.moves, path.added, path.end.result)
+                yield ValuePath(path.end.producer, path.moves, path.added, path.end.result)
             case Moved():
                 each = zip(path.end.spaces, path.end.parts, strict=True)
                 todo.extend(path.moved_by(space, part) for space, part in reversed([*each]))

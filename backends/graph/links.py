@@ -14,7 +14,7 @@ from ...dialects.abele import Plan
 from ...dialects.tile import VerticesOp
 from ...ir.geometry.pairs import Factor, Pairs, Side, destination_factors, pairs, touched
 from ...ir.geometry.space import Space, identity_map
-from .contents import Content, Way, ways_of
+from .contents import Content, ValuePath, ways_of
 from .flow import Flow
 from .memory import check_memory
 from .owners import NOBODY, VERTEX, Owners
@@ -71,7 +71,7 @@ def _reaches_of(content: Content, op: VerticesOp, operand: int) -> list[Reach] |
     """
     if content.extent.paths > MOST_PATHS or content.extent.moves > MOST_MOVES:
         return None
-    by_producer: dict[Operation, list[Way]] = {}
+    by_producer: dict[Operation, list[ValuePath]] = {}
     for way in ways_of(content):
         by_producer.setdefault(way.producer, []).append(way)
     found: list[Reach] = []

@@ -22,7 +22,7 @@ from .fast import FastBinder
 from .fusion import FusedBinder
 
 
-class Way(Enum):
+class CallKind(Enum):
     """How the calls of an operation are made: by NumPy, compiled, or compiled and fused."""
 
     NUMPY = "NumPy's calls"
@@ -30,7 +30,7 @@ class Way(Enum):
     FUSED = "compiled calls that write only what is read"
 
 
-WayOf = Callable[[Operation], Way]
+CallKindOf = Callable[[Operation], CallKind]
 """Returns the way of an operation that moves, computes, or exchanges tensors with the host."""
 
 
@@ -40,7 +40,7 @@ class MixedBinder(FusedBinder):
     Fused operations leave bytes unwritten only in variables that no other operation names.
     """
 
-    way_of: ClassVar[WayOf]
+    way_of: ClassVar[CallKindOf]
 
     def unseen(
         self, module: ModuleOp, variables: Mapping[str, exchange.VariableOp]
@@ -51,7 +51,7 @@ class MixedBinder(FusedBinder):
             for step in module.walk()
             if isinstance(step, tile.SuperstepOp)
             for op in step.body.block.ops
-            if not isinstance(op, tile.SyncOp) and self._way(op) is not Way.FUSED
+            if not isinstance(op, tile.SyncOp) and self._way(op) is not CallKind.FUSED
             for name in referenced_symbols(op)
         }
         return {name: op for name, op in variables.items() if name not in seen}
@@ -59,17 +59,17 @@ class MixedBinder(FusedBinder):
     def superstep(self, step: tile.SuperstepOp) -> dict[Operation, list[Call]]:
         """The calls of a superstep's moves and vertices."""
         ops = [op for op in step.body.block.ops if not isinstance(op, tile.SyncOp)]
-        found = self.fused([op for op in ops if self._way(op) is Way.FUSED])
+        found = self.fused([op for op in ops if self._way(op) is CallKind.FUSED])
         known = self.variables, self.blocks
         for op in ops:
             match self._way(op), op:
-                case Way.NUMPY, tile.CopyOp():
+                case CallKind.NUMPY, tile.CopyOp():
                     found[op] = calls_of_copy(op, *known, Scratch())
-                case Way.NUMPY, tile.VerticesOp():
+                case CallKind.NUMPY, tile.VerticesOp():
                     found[op] = calls_of_vertices(op, *known, Scratch())
-                case Way.COMPILED, tile.CopyOp():
+                case CallKind.COMPILED, tile.CopyOp():
                     found[op] = FastBinder.move(self, op)
-                case Way.COMPILED, tile.VerticesOp():
+                case CallKind.COMPILED, tile.VerticesOp():
                     found[op] = self.vertices(op).calls
                 case _:
                     pass
@@ -77,18 +77,18 @@ class MixedBinder(FusedBinder):
 
     def input(self, op: tile.InputOp, give: Give) -> list[Call]:
         """The calls that write the host's tensor for an input."""
-        kind = Binder if self._way(op) is Way.NUMPY else FastBinder
+        kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.input(self, op, give)
 
     def output(self, op: tile.OutputOp, take: Take) -> list[Call]:
         """The calls that give a variable's value to the host."""
-        kind = Binder if self._way(op) is Way.NUMPY else FastBinder
+        kind = Binder if self._way(op) is CallKind.NUMPY else FastBinder
         return kind.output(self, op, take)
 
-    def _way(self, op: Operation) -> Way:
+    def _way(self, op: Operation) -> CallKind:
         return type(self).way_of(op)
 
 
-def mixed_binder(way_of: WayOf) -> type[MixedBinder]:
+def mixed_binder(way_of: CallKindOf) -> type[MixedBinder]:
     """A binder that makes the calls of each operation in the way that `way_of` returns."""
     return type("MixedBinder", (MixedBinder,), {"way_of": staticmethod(way_of)})

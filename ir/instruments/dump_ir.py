@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ..blob import BlobStore
 from ..pass_manager import Instrument
-from ..step import Step
+from ..step import RunningPass
 from ..support.whole_file import whole_file
 from ..text import BLOBS, blobs_of, print_module
 from ..text_version import with_version
@@ -35,14 +35,14 @@ class DumpIR(Instrument):
         self._previous = ""
         self._saved: set[str] = set()
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Before the first pass, write the input."""
         if step.index == 0:
             self._previous = ""
             # The recording instrument runs later, so it has not printed the input yet.
             self._write(INPUT, print_module(module), module)
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Write the program after the pass."""
         recorded = self._recorded
         text = print_module(module) if recorded is None else recorded.listing.text

@@ -9,7 +9,7 @@ from typing import TextIO
 
 from ..pass_manager import Instrument
 from ..printer import module_text
-from ..step import Step
+from ..step import RunningPass
 from ..support.whole_file import whole_file
 from ..text_version import with_version
 from ..upstream import ModuleOp
@@ -54,14 +54,14 @@ class Style:
 
 BEFORE, AFTER, FAILED = "Before", "After", "After failed"
 
-Sink = Callable[[str, Step, str], None]
+Sink = Callable[[str, RunningPass, str], None]
 """Writes a text. Takes BEFORE, AFTER or FAILED, then the step, then the text."""
 
 
 def into_stream(stream: TextIO) -> Sink:
     """A sink that writes the texts one after another, each under a heading."""
 
-    def write(when: str, step: Step, text: str) -> None:
+    def write(when: str, step: RunningPass, text: str) -> None:
         stream.write(f"// -----// IR Dump {when} {step.current.name} //----- //\n{text}\n")
 
     return write
@@ -74,7 +74,7 @@ def into_tree(folder: Path) -> Sink:
     """
     suffixes = {BEFORE: ".before", AFTER: "", FAILED: ".failed"}
 
-    def write(when: str, step: Step, text: str) -> None:
+    def write(when: str, step: RunningPass, text: str) -> None:
         name = f"{step.index}_{step.current.name}{suffixes[when]}.mlir"
         with whole_file(folder / "builtin_module_no-symbol-name" / name) as stream:
             stream.write(with_version(text).encode())
@@ -91,14 +91,14 @@ class PrintIR(Instrument):
         self._style = style or Style()
         self._previous = ""
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Print the module if chosen. Keep its text if needed to detect a change."""
         wanted = step.current.name in self._chosen.before
         self._previous = self._style.text(module) if wanted or self._chosen.on_change else ""
         if wanted:
             self._sink(BEFORE, step, self._previous)
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Print the module if chosen."""
         if not self._chosen.on_change and step.current.name not in self._chosen.after:
             return
@@ -106,7 +106,7 @@ class PrintIR(Instrument):
         if step.current.name in self._chosen.after or text != self._previous:
             self._sink(AFTER, step, text)
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Print the module that a failed pass left, if chosen."""
         if self._chosen.on_failure or step.current.name in self._chosen.after:
             self._sink(FAILED, step, self._style.text(module))

@@ -14,7 +14,7 @@ from ..aliases import Aliases
 from ..listing import Line, Listing, ListingPrinter
 from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
-from ..step import Step
+from ..step import RunningPass
 from ..upstream import ModuleOp
 
 UNREPORTED = Source("changes that the pass does not report")
@@ -68,7 +68,7 @@ class RecordIR(Instrument):
         self._changes = RewriteRecorder(self._printer, self.listing)
         self._watching = ExitStack()
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Watch the pass. Before the first one, record the input."""
         if step.index == 0:
             self.stages = []
@@ -77,7 +77,7 @@ class RecordIR(Instrument):
         self._changes = RewriteRecorder(self._printer, self.listing)
         self._watching.enter_context(watched(self._changes))
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Record the program after the pass."""
         self._watching.close()
         self._changes.finish(module)
@@ -85,7 +85,7 @@ class RecordIR(Instrument):
         self._print(module)
         self._keep(step, self.listing if self.listing.text != before.text else None)
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Record the rewrites of a failed pass, and the program it left if that can be printed."""
         self._watching.close()
         if len(self.stages) == step.index + 2:
@@ -102,7 +102,7 @@ class RecordIR(Instrument):
         self._printer = ListingPrinter(self._aliases)
         self.listing = self._printer.listing(module)
 
-    def _keep(self, step: Step, listing: Listing | None, error: str = "") -> None:
+    def _keep(self, step: RunningPass, listing: Listing | None, error: str = "") -> None:
         spec = str(step.current.spec())
         made = self._changes
         self.stages.append(

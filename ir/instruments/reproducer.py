@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 
 from ..pass_manager import Instrument, PassManager, pipeline_spec
-from ..step import Step
+from ..step import RunningPass
 from ..support.errors import DoesNotFit, InputError
 from ..support.whole_file import check_folder
 from ..text import print_module, write_module
@@ -76,11 +76,11 @@ class Reproducer(Instrument):
         self.seconds = seconds
         self._before: ModuleOp | None = None
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Keep a clone of the module. It is cheaper than its text, and most passes succeed."""
         self._before = module.clone()
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Write the reproducer."""
         if self._before is None or isinstance(error, InputError | DoesNotFit | MemoryError):
             return
@@ -95,7 +95,7 @@ class Reproducer(Instrument):
         else:
             error.add_note(f"reproduce with: {command}")
 
-    def _write(self, module: ModuleOp, path: Path, step: Step, error: Exception) -> str:
+    def _write(self, module: ModuleOp, path: Path, step: RunningPass, error: Exception) -> str:
         """Write a reproducer to a path, or to one with a number. Returns the command it names."""
         numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
         for each in chain([path], numbered):
@@ -109,7 +109,7 @@ class Reproducer(Instrument):
                 return command
         raise AssertionError("numbers never end")
 
-    def _reduced(self, module: ModuleOp, step: Step, error: Exception) -> ModuleOp:
+    def _reduced(self, module: ModuleOp, step: RunningPass, error: Exception) -> ModuleOp:
         """The module, or a smaller one on which the pass fails with the same error."""
         if self.reduce is None or not self._fails_alike(module, step, error):
             return module
@@ -125,7 +125,7 @@ class Reproducer(Instrument):
             error.add_note(f"not reduced: {type(trouble).__name__}: {_first_line(trouble)}")
             return module
 
-    def _fails_alike(self, module: ModuleOp, step: Step, error: Exception) -> bool:
+    def _fails_alike(self, module: ModuleOp, step: RunningPass, error: Exception) -> bool:
         try:
             PassManager((step.current,), self.checks).run(step.context.clone(), module.clone())
         except Exception as other:

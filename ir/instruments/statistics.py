@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 
 from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
-from ..step import Step
+from ..step import RunningPass
 from ..upstream import ModuleOp
 
 _counts: ContextVar[Counter[str] | None] = ContextVar("counts", default=None)
@@ -67,14 +67,14 @@ class Statistics(Instrument):
         self._counts: Counter[str] = Counter()
         self._stack = ExitStack()
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Count the operations, and start counting rewrites."""
         self._before = _operations(module)
         self._rewrites, self._counts = Counter(), Counter()
         self._stack.enter_context(watched(_Tally(self._rewrites)))
         self._stack.callback(_counts.reset, _counts.set(self._counts))
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Stop counting rewrites, and count the operations again."""
         self._stack.close()
         self.passes.append(
@@ -87,7 +87,7 @@ class Statistics(Instrument):
             )
         )
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Stop counting rewrites."""
         self._stack.close()
 

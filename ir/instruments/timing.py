@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from ..pass_manager import Instrument
-from ..step import Step
+from ..step import RunningPass
 from ..upstream import ModuleOp
 from ..xdsl.walk import operations
 
@@ -35,12 +35,12 @@ class Timing(Instrument):
         """The total wall-clock time of all passes."""
         return sum(each.seconds for each in self.passes)
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Count the operations, then start the clock."""
         self._before = _count(module)
         self._start = perf_counter()
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Stop the clock, then count the operations."""
         seconds = perf_counter() - self._start
         timing = PassTiming(step.current.name, seconds, self._before, _count(module))

@@ -7,12 +7,12 @@ from xdsl.ir import Operation
 
 from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
-from ..step import Step
+from ..step import RunningPass
 from ..upstream import ModuleOp, VerifyException
 from ..verify import IllFormed, verify
 
 
-def anything_legal(_: Step) -> None:
+def anything_legal(_: RunningPass) -> None:
     """No restriction: every operation is legal after every pass."""
 
 
@@ -48,13 +48,13 @@ class VerifyEach(Instrument):
     """
 
     def __init__(
-        self, legal_after: Callable[[Step], Collection[str] | None] = anything_legal
+        self, legal_after: Callable[[RunningPass], Collection[str] | None] = anything_legal
     ) -> None:
         self.legal_after = legal_after
         self._last_rules = _LastRules()
         self._watching = ExitStack()
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Verify the input, so that the first pass is not blamed for it."""
         if step.index == 0:
             try:
@@ -64,7 +64,7 @@ class VerifyEach(Instrument):
         self._last_rules = _LastRules()
         self._watching.enter_context(watched(self._last_rules))
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Verify the module after the pass."""
         self._watching.close()
         try:
@@ -74,6 +74,6 @@ class VerifyEach(Instrument):
             by = f"; last changed by {rule}" if rule else ""
             raise VerifyException(f"after {step}: {error}{by}") from None
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Stop watching."""
         self._watching.close()

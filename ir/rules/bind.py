@@ -16,7 +16,7 @@ from .build import Builder, builds
 from .divisible import Divisors
 from .evaluate import expression_text, value_text
 from .kinds import a_kind, fits, kind_of_value
-from .law import BoundNested, BoundOperand, BoundPattern, Law, Made, Match
+from .law import BoundNested, BoundOperand, BoundPattern, BoundRule, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
 from .orders import Orders, orders_of
 from .parse import refusal
@@ -50,9 +50,9 @@ from .vocabulary import Attributed, OpInfo, Vocabulary, common
 ANY = "_"
 
 
-def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[Law, ...]:
+def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[BoundRule, ...]:
     """The rules of a file, each checked. Raises InputError with one message per wrong rule."""
-    laws: list[Law] = []
+    laws: list[BoundRule] = []
     problems: list[str] = []
     names: Counter[str] = Counter()
     scope = _Scope.of(file, vocabulary)
@@ -191,7 +191,7 @@ class _Binder:
     first_line: int = 1
     names: dict[str, _Bound] = field(default_factory=dict[str, _Bound])
 
-    def law(self) -> Law:
+    def law(self) -> BoundRule:
         rule = self.rule
         variants = self.variants()
         for each in rule.guards:
@@ -206,7 +206,7 @@ class _Binder:
         def make(match: Match) -> Made:
             return Builder(rule, vocabulary, match).made()
 
-        return Law(
+        return BoundRule(
             source,
             rule.kind,
             rule.priority,

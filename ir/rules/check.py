@@ -11,7 +11,7 @@ from xdsl.ir import Operation
 from ..support.errors import InputError
 from ..upstream import PatternRewriter
 from .evaluate import CallFailed
-from .law import Law, Made, Match, ordered
+from .law import BoundRule, Made, Match, ordered
 from .match import match_law
 from .overlap import common_patterns, same_values, shadows
 from .parse import refusal
@@ -69,15 +69,15 @@ class _Check:
             raise InputError("\n".join(map(str, self.wrong)))
         return tuple(self.found)
 
-    def _say(self, law: Law, message: str) -> None:
+    def _say(self, law: BoundRule, message: str) -> None:
         self.found.append(_remark(law, f"warning: {message}"))
 
-    def _refuse(self, law: Law, message: str) -> None:
+    def _refuse(self, law: BoundRule, message: str) -> None:
         self.wrong.append(_remark(law, message))
 
     # One rule
 
-    def _alone(self, law: Law, samples: Sequence[Sample]) -> None:
+    def _alone(self, law: BoundRule, samples: Sequence[Sample]) -> None:
         if not samples:
             self._say(
                 law,
@@ -103,7 +103,7 @@ class _Check:
                 law, f"{message}; add a guard that stops it, or make the right side smaller"
             )
 
-    def _is_endless(self, law: Law, sample: Sample) -> bool:
+    def _is_endless(self, law: BoundRule, sample: Sample) -> bool:
         """True if a rule keeps being applied to its own result."""
         pattern = RuleSet((law,), self.rules.vocabulary).pattern()
         block, op = sample.block, sample.root
@@ -123,7 +123,7 @@ class _Check:
 
     # Two rules
 
-    def _together(self, first: Law, second: Law, sampler: Sampler) -> None:
+    def _together(self, first: BoundRule, second: BoundRule, sampler: Sampler) -> None:
         """Check two rules that can match the same operation. first: the one tried first."""
         if shadows(first, second, self.rules.vocabulary):
             self._refuse(
@@ -150,13 +150,13 @@ class _Check:
                 )
                 return
 
-    def _match(self, law: Law, op: Operation) -> Match | None:
+    def _match(self, law: BoundRule, op: Operation) -> Match | None:
         try:
             return match_law(law, op, self.rules.vocabulary)
         except CallFailed:
             return None
 
-    def _made(self, law: Law, root: Operation) -> Made | None:
+    def _made(self, law: BoundRule, root: Operation) -> Made | None:
         match = self._match(law, root)
         try:
             return None if match is None else law.make(match)
@@ -165,12 +165,12 @@ class _Check:
             return None
 
 
-def _count(law: Law) -> int:
+def _count(law: BoundRule) -> int:
     """The number of samples for a rule: some for each class of operations."""
     return max(24, 2 * len(law.roots))
 
 
-def _pairs(laws: Sequence[Law]) -> Iterator[tuple[Law, Law]]:
+def _pairs(laws: Sequence[BoundRule]) -> Iterator[tuple[BoundRule, BoundRule]]:
     """Pairs of rules that share a class of roots, the one that is tried first in front."""
     for first, second in combinations(ordered(laws), 2):
         if first.roots & second.roots:
@@ -192,6 +192,6 @@ def _described(root: Operation) -> str:
     return expression(root)
 
 
-def _remark(law: Law, message: str) -> Remark:
+def _remark(law: BoundRule, message: str) -> Remark:
     text = str(refusal(law.place, message, law.text, law.place.line))
     return Remark(law.place, message, text)

@@ -14,7 +14,7 @@ from ..support.errors import InputError
 from ..support.suggestions import suggestion_or
 from ..upstream import ModuleOp, Printer
 from .evaluate import CallFailed
-from .law import Law, Match, ordered
+from .law import BoundRule, Match, ordered
 from .match import match_law, obstacles
 from .matcher import Obstacle
 from .rule_set import RuleSet, check_made
@@ -54,7 +54,7 @@ class Explanation:
     attempts: one per operation of its root's class, the closest first. text: everything as text.
     """
 
-    rule: Law
+    rule: BoundRule
     attempts: tuple[Attempt, ...]
     text: str
 
@@ -82,7 +82,7 @@ def explain(rule: str, rules: Sequence[RuleSet], module: ModuleOp) -> Explanatio
     return Explanation(law, tuple(attempts), _told(law, attempts, program))
 
 
-def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
+def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[BoundRule, RuleSet]:
     file, _, name = rule.rpartition(":")
     found = [
         (law, own)
@@ -112,7 +112,7 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[Law, RuleSet]:
 class _Trial:
     """A rule at an operation. own: the set that the rule belongs to."""
 
-    law: Law
+    law: BoundRule
     own: RuleSet
     op: Operation
     lines: _Lines
@@ -136,7 +136,7 @@ class _Trial:
             reason=f"it matches, but {winner.source} is tried first and matches too",
         )
 
-    def _before(self) -> Law | None:
+    def _before(self) -> BoundRule | None:
         """The rule that is tried before this one and matches, if any."""
         for other in ordered(self.own.laws):
             if other is self.law:
@@ -198,7 +198,7 @@ def _is_new(value: SSAValue, ops: Collection[Operation]) -> bool:
     return isinstance(value, OpResult) and value.op in ops
 
 
-def _marked(law: Law, at: Place) -> Iterator[str]:
+def _marked(law: BoundRule, at: Place) -> Iterator[str]:
     """The line of a rule, with a caret below the part at a place."""
     yield f"  {at}"
     lines = law.text.split("\n")
@@ -255,7 +255,7 @@ def _lines(module: ModuleOp, wanted: Collection[type[Operation]]) -> _Lines:
     return lines
 
 
-def _told(law: Law, attempts: Sequence[Attempt], module: ModuleOp) -> str:
+def _told(law: BoundRule, attempts: Sequence[Attempt], module: ModuleOp) -> str:
     heads = law.variants[0].heads
     if not attempts:
         return f"{law.source}: no {heads} here{_others(heads, module)}"

@@ -81,7 +81,7 @@ class Made:
 
 
 @dataclass(frozen=True)
-class Law:
+class BoundRule:
     """A rule that is bound to operations.
 
     variants: its patterns, one per order of the operands of commutative operations. make: builds
@@ -110,6 +110,6 @@ class Law:
         return self.variants[0].classes
 
 
-def ordered(laws: Sequence[Law]) -> tuple[Law, ...]:
+def ordered(laws: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
     """Rules in the order in which they are tried: by priority, then as written."""
     return tuple(sorted(laws, key=lambda law: -law.priority))

@@ -11,13 +11,13 @@ from typing import TypeAlias
 from xdsl.ir import Operation
 
 from .commuting import matching_orders
-from .law import BoundPattern, Law, Match
+from .law import BoundPattern, BoundRule, Match
 from .matcher import Matcher, Obstacle
 from .orders import MOST_ORDERS, Orders
 from .syntax import Place
 from .vocabulary import Vocabulary
 
-Asked: TypeAlias = "Callable[[Law, Place | None], None]"
+Asked: TypeAlias = "Callable[[BoundRule, Place | None], None]"
 """Called with a rule whose pattern matched, and the place of the guard that did not hold."""
 
 _asked: ContextVar[Asked | None] = ContextVar("asked", default=None)
@@ -33,7 +33,7 @@ def watched_guards(asked: Asked) -> Generator[None]:
         _asked.reset(token)
 
 
-def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:
+def match_law(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Match | None:
     """The match of a rule with an operation as its root; None if it does not match."""
     for variant in _tried(law, op, vocabulary):
         matcher = Matcher(vocabulary)
@@ -48,7 +48,7 @@ def match_law(law: Law, op: Operation, vocabulary: Vocabulary) -> Match | None:
     return None
 
 
-def _tried(law: Law, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPattern]:
+def _tried(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPattern]:
     """The orders of operands of a rule's pattern that may match."""
     if not isinstance(law.variants, Orders):
         return law.variants
@@ -56,7 +56,7 @@ def _tried(law: Law, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPat
     return matching_orders(law.variants, law.guards, op, vocabulary, early=_asked.get() is None)
 
 
-def obstacles(law: Law, op: Operation, vocabulary: Vocabulary) -> Iterator[Obstacle]:
+def obstacles(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterator[Obstacle]:
     """The obstacles of a rule at an operation, one for each order of operands that was tried.
 
     Of a pattern with very many orders, the first MOST_ORDERS are tried.

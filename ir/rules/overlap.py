@@ -10,7 +10,7 @@ from typing import cast
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from .law import BoundNested, BoundOperand, BoundPattern, Law
+from .law import BoundNested, BoundOperand, BoundPattern, BoundRule
 from .orders import MOST_ORDERS, Orders
 from .syntax import Field, Name, Rest, Shaped, Size, TypeName, TypePattern, Variable
 from .values import element_type
@@ -22,7 +22,7 @@ ANY = "_"
 # A pattern that matches everything that another one matches
 
 
-def shadows(first: Law, second: Law, vocabulary: Vocabulary) -> bool:
+def shadows(first: BoundRule, second: BoundRule, vocabulary: Vocabulary) -> bool:
     """True if the first rule provably matches every operation that the second rule matches."""
     if isinstance(first.variants, Orders) or isinstance(second.variants, Orders):
         # So many orders are not compared.
@@ -165,7 +165,7 @@ def _type_of(operand: BoundNested) -> TypePattern | None:
 # A pattern that matches what two others match
 
 
-def common_patterns(first: Law, second: Law) -> Iterator[BoundPattern]:
+def common_patterns(first: BoundRule, second: BoundRule) -> Iterator[BoundPattern]:
     """Patterns for roots that two rules may both match.
 
     If two parts of one pattern share a name, this is not carried into the other pattern. The

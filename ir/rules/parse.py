@@ -38,6 +38,7 @@ from .syntax import (
     Field,
     Let,
     Listed,
+    LiteralValue,
     Name,
     Nested,
     NewShaped,
@@ -54,7 +55,6 @@ from .syntax import (
     Size,
     TypeName,
     TypeOf,
-    Value,
     Variable,
 )
 
@@ -578,7 +578,7 @@ class _Builder(Transformer[Token, object]):
         )
 
 
-def _literal(value: Constant | Listed) -> Value:
+def _literal(value: Constant | Listed) -> LiteralValue:
     if isinstance(value, Listed):
         return tuple(_literal(cast("Constant | Listed", item)) for item in value.items)
     return value.value

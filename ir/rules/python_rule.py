@@ -24,7 +24,7 @@ from ..support.errors import InputError
 from ..support.suggestions import suggestion
 from ..upstream import VerifyException
 from .bind import bind_pattern
-from .law import Law, Made, Match
+from .law import BoundRule, Made, Match
 from .parse import parse_guards, parse_pattern
 from .rule_set import RuleSet
 from .syntax import Expression, Pattern, Place
@@ -100,7 +100,7 @@ def bind_python_rules(rules: Iterable[PythonRule], vocabulary: Vocabulary) -> Ru
     Raises InputError with one message for each rule that is wrong: its pattern, its guards, or a
     parameter that the pattern does not bind.
     """
-    laws: dict[str, Law] = {}
+    laws: dict[str, BoundRule] = {}
     problems: list[str] = []
     for rule in rules:
         try:
@@ -124,7 +124,7 @@ def _parameters(rule: PythonRule) -> Iterator[str]:
         yield each.name
 
 
-def _law(rule: PythonRule, vocabulary: Vocabulary) -> Law:
+def _law(rule: PythonRule, vocabulary: Vocabulary) -> BoundRule:
     text = _written(rule)
     kind = "lower" if rule.lower else "rule"
     variants, names = bind_pattern(
@@ -149,7 +149,7 @@ def _law(rule: PythonRule, vocabulary: Vocabulary) -> Law:
     def make(match: Match) -> Made | None:
         return _Making(rule, source, vocabulary, match).made()
 
-    return Law(
+    return BoundRule(
         source,
         kind,
         rule.priority,

@@ -19,7 +19,7 @@ from ..support.suggestions import suggestion
 from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
 from .bind import bind_rules
 from .evaluate import CallFailed
-from .law import Law, Made, Match, ordered
+from .law import BoundRule, Made, Match, ordered
 from .levels import bind_levels
 from .library import one_application
 from .match import match_law, obstacles
@@ -35,7 +35,7 @@ class RuleSet:
     levels: what the file declares for the pass of the rules; None if it declares nothing.
     """
 
-    laws: tuple[Law, ...]
+    laws: tuple[BoundRule, ...]
     vocabulary: Vocabulary = field(repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
     levels: PassLevels | None = field(default=None, repr=False, compare=False)
@@ -101,7 +101,7 @@ class RulePattern(RewritePattern):
         super().__init__()
         self.source = Source("rules")
         self._vocabulary = rules.vocabulary
-        self._by_root: dict[type[Operation], list[Law]] = {}
+        self._by_root: dict[type[Operation], list[BoundRule]] = {}
         for law in ordered(rules.laws):
             for cls in law.roots:
                 self._by_root.setdefault(cls, []).append(law)
@@ -129,7 +129,7 @@ class RulePattern(RewritePattern):
             return
 
 
-def check_made(law: Law, root: Operation, made: Made) -> None:
+def check_made(law: BoundRule, root: Operation, made: Made) -> None:
     """Raise InputError if what a rule built cannot replace the root's results."""
     old_values = root.results
     if len(made.values) != len(old_values):
@@ -150,7 +150,7 @@ def check_made(law: Law, root: Operation, made: Made) -> None:
             )
 
 
-def _refuse(law: Law, root: Operation, problem: str) -> NoReturn:
+def _refuse(law: BoundRule, root: Operation, problem: str) -> NoReturn:
     raise InputError(
         f"{law.place}: rule {law.name} {problem}; it was applied to {root.name} at {place(root)}"
     )

@@ -25,7 +25,7 @@ from .build import with_inferred_types
 from .choices import Choices, Hints
 from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
-from .law import BoundNested, BoundPattern, Law, Match
+from .law import BoundNested, BoundPattern, BoundRule, Match
 from .match import match_law
 from .matcher import Matcher
 from .orders import Orders
@@ -86,7 +86,9 @@ def _listed(values: tuple[object, ...]) -> str:
     return f"[{', '.join(shown)}]"
 
 
-def samples(law: Law, vocabulary: Vocabulary, count: int = 24, seed: int = 0) -> Iterator[Sample]:
+def samples(
+    law: BoundRule, vocabulary: Vocabulary, count: int = 24, seed: int = 0
+) -> Iterator[Sample]:
     """Up to count programs that a rule matches, guards included. Deterministic for a seed.
 
     Returns fewer if bounded work finds no more. There are none for operations with regions, and
@@ -137,7 +139,7 @@ class Sampler:
     _plan: _Plan = field(default_factory=_Plan)
     _left: int = 0
 
-    def samples(self, law: Law, count: int = 24) -> Iterator[Sample]:
+    def samples(self, law: BoundRule, count: int = 24) -> Iterator[Sample]:
         """Up to count programs that a rule matches, guards included. Fewer if they are hard."""
         found = 0
         for root in self.programs(law.name, law.variants, law.guards):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal as Choice
 from typing import TypeAlias
 
-Value: TypeAlias = "int | float | bool | str | tuple[Value, ...] | None"
+LiteralValue: TypeAlias = "int | float | bool | str | tuple[LiteralValue, ...] | None"
 """A literal: a number, a truth value, a string, a list, or none for an absent attribute."""
 
 
@@ -80,7 +80,7 @@ class Field(_Node):
     """
 
     name: str
-    value: Value | Name
+    value: LiteralValue | Name
     is_note: bool = False
 
 

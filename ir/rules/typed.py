@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from ..support.errors import InputError
-from .law import Law, Made
+from .law import BoundRule, Made
 from .samples import Sample
 
 
-def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
+def counterexample(law: BoundRule, samples: Sequence[Sample]) -> str | None:
     """The mistake that the first failing sample shows; None if every sample passes."""
     for sample in samples:
         try:
@@ -34,13 +34,13 @@ def counterexample(law: Law, samples: Sequence[Sample]) -> str | None:
     return None
 
 
-def _problem(error: InputError, law: Law) -> str:
+def _problem(error: InputError, law: BoundRule) -> str:
     """The message of a builder's error, without the place where the rule was applied."""
     message = str(error).partition("; it was applied to")[0]
     return message.rpartition(f"rule {law.name}: ")[2] + "; add a guard that excludes this"
 
 
-def _mismatch(law: Law, sample: Sample, made: Made) -> str | None:
+def _mismatch(law: BoundRule, sample: Sample, made: Made) -> str | None:
     """How the types of the new values differ from the root's results; None if they agree."""
     root = sample.root
     old: list[Attribute] = [each.type for each in root.results]
@@ -54,7 +54,7 @@ def _mismatch(law: Law, sample: Sample, made: Made) -> str | None:
     return None
 
 
-def _remedy(law: Law, sample: Sample, made: Made) -> str:
+def _remedy(law: BoundRule, sample: Sample, made: Made) -> str:
     """The guard that would exclude a value of another type, in words."""
     name = next((name for name, v in sample.match.env.items() if v in made.values), None)
     root = law.variants[0].name

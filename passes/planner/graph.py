@@ -113,7 +113,7 @@ class Function:
 
 
 @dataclass(frozen=True, eq=False)
-class Graph:
+class PlanningGraph:
     """The parts of a program that its plans depend on.
 
     nodes: in program order. fixed: the layouts that no plan decides, by slot. itemsizes: bytes of
@@ -156,7 +156,7 @@ def read_graph(
     *,
     alone: control.RepeatOp | None = None,
     given: Mapping[Operation, Plan] | None = None,
-) -> Graph:
+) -> PlanningGraph:
     """Read the graph of a module at nn.
 
     alone: a loop of runs; one of its iterations is read as if it were the whole program.
@@ -213,7 +213,7 @@ class _Reader:
     times: int = 1
     asked: dict[object, Operation] = field(default_factory=dict[object, Operation])
 
-    def read(self) -> Graph:
+    def read(self) -> PlanningGraph:
         """Read the whole module."""
         functions = {
             op.sym_name.data: op
@@ -240,7 +240,7 @@ class _Reader:
             if name != ENTRY:
                 self._handed_over(op)
         left = {key: value for value, key in reversed(self.kept.items()) if key not in self.homes}
-        return Graph(
+        return PlanningGraph(
             tuple(self.nodes),
             self.found,
             self.fixed,

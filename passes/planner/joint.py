@@ -27,7 +27,7 @@ from ..plans.steps import takes_steps
 from .arrival import relayout_cycles
 from .candidates import inherited, leaving
 from .choice import Choice
-from .graph import Graph, Operator, Relayout
+from .graph import Operator, PlanningGraph, Relayout
 from .keeping import keeping, kept
 from .layouts import Chooser, Decided
 from .problem import final_layouts_of
@@ -68,7 +68,7 @@ class _Family:
     changes: bool
 
 
-def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
+def jointly(graph: PlanningGraph, target: Target, chooser: Chooser, decided: Decided) -> Decided:
     """The decision, with joint plans for the operators of each weight that several of them share.
 
     Joint plans are used only if they are faster.
@@ -83,7 +83,7 @@ def jointly(graph: Graph, target: Target, chooser: Chooser, decided: Decided) ->
     return found if found.cycles < decided.cycles else decided
 
 
-def _families(graph: Graph) -> list[_Family]:
+def _families(graph: PlanningGraph) -> list[_Family]:
     """The families of the weights of a program that a run changes or several operators read."""
     alike = IntDisjointSet(size=len(graph.itemsizes))
     position = {node: i for i, node in enumerate(graph.nodes)}
@@ -147,7 +147,7 @@ def _as_result(node: Operator, operand: int) -> bool:
 class _Joint:
     """The search for the plans of one family."""
 
-    graph: Graph
+    graph: PlanningGraph
     target: Target
     chooser: Chooser
     decided: Decided

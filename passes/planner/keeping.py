@@ -47,7 +47,7 @@ Place = tuple[tuple[int, int], ...]
 parts. A single dimension makes the parts of an axis; several may make replicas.
 """
 
-Way = tuple[Place, ...]
+OperandCut = tuple[Place, ...]
 """A way to cut an operator so that an operand has a given placement: the place of each cut
 dimension.
 """
@@ -147,7 +147,7 @@ def keeping(problem: Problem, operand: int, wanted: Layout, target: Target) -> t
     )
 
 
-def _split_of(way: Way, rank: int) -> tuple[int, ...]:
+def _split_of(way: OperandCut, rank: int) -> tuple[int, ...]:
     """The parts of each dimension of an operator."""
     split = [1] * rank
     for d, parts in (each for place in way for each in place):
@@ -155,7 +155,7 @@ def _split_of(way: Way, rank: int) -> tuple[int, ...]:
     return tuple(split)
 
 
-def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[Way]:
+def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[OperandCut]:
     """All ways to cut an operator so that an operand has a placement.
 
     Dimensions that the operand names are cut like the placement. The other dimensions cut its

@@ -31,7 +31,7 @@ from ..plans.derive import check_ranks, home_of_free, operand_layouts
 from ..plans.fused import operator_name
 from .arrival import relayout_cycles
 from .choice import Choice
-from .graph import Graph, Operator, Relayout
+from .graph import Operator, PlanningGraph, Relayout
 from .keeping import at_home, brought_from_home, kept
 from .problem import Problem, final_layouts_of
 from .question import Question
@@ -117,7 +117,7 @@ class Chooser:
     are searched where no plan of one step fits.
     """
 
-    graph: Graph
+    graph: PlanningGraph
     target: Target
     bound: int
     byte_price: float

@@ -21,7 +21,7 @@ from ...ir.geometry.layout import Layout, placement
 from ...ir.upstream import ModuleOp
 from .budget import Fronts
 from .choice import Choice
-from .graph import Function, Graph, Operator, loop_of_runs, read_graph
+from .graph import Function, Operator, PlanningGraph, loop_of_runs, read_graph
 from .joint import jointly
 from .keeping import kept
 from .layouts import Chooser, Decided, add_bytes, can_be_shared
@@ -127,7 +127,7 @@ def plan_network(
 class Network:
     """A program that is planned for a target. taken: bytes of a tile that are not available."""
 
-    graph: Graph
+    graph: PlanningGraph
     target: Target
     taken: int = 0
 
@@ -336,7 +336,7 @@ def _smaller(one: NetworkPlan | None, other: NetworkPlan) -> NetworkPlan:
 class _Memory:
     """Bytes of values on the fullest tile, at every moment of every function."""
 
-    graph: Graph
+    graph: PlanningGraph
     decided: Decided
     peaks: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -371,13 +371,13 @@ class _Memory:
         return self.peaks[name]
 
 
-def _live_bytes(graph: Graph, decided: Decided) -> int:
+def _live_bytes(graph: PlanningGraph, decided: Decided) -> int:
     """Bytes of values and temporaries at the worst moment, on the fullest tile."""
     memory = _Memory(graph, decided)
     return max(map(memory.peak, graph.functions), default=0)
 
 
-def _other_bytes(graph: Graph, decided: Decided) -> dict[Operator, int]:
+def _other_bytes(graph: PlanningGraph, decided: Decided) -> dict[Operator, int]:
     """By operator, the bytes of all other values while it runs, including those of its callers."""
     memory = _Memory(graph, decided)
     live = {name: memory.live(function) for name, function in graph.functions.items()}

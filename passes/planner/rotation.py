@@ -34,7 +34,7 @@ from ..plans.derive import (
     refined,
     result_layout,
 )
-from ..plans.steps import Step, adding, passes_of
+from ..plans.steps import PlanStep, adding, passes_of
 from . import candidates
 from .charges import Charges, Cycles, target_charges
 from .choice import Choice, pareto, pareto_rows
@@ -142,7 +142,7 @@ def _join(last: Choice, results: list[int], target: Target) -> Choice:
     )
 
 
-def _wanted(step: Step) -> tuple[Layout, ...]:
+def _wanted(step: PlanStep) -> tuple[Layout, ...]:
     """The blocks that a step reads, without the operands of its chain."""
     return compute_layouts(step.structure.unchained, step.plan)
 
@@ -157,7 +157,7 @@ class _Steps:
     """
 
     question: Question
-    rows: tuple[tuple[Step, ...], ...]
+    rows: tuple[tuple[PlanStep, ...], ...]
     sources: tuple[Layout | None, ...]
     fetched: set[tuple[int, Layout]] = field(default_factory=set)
     to_come: Counter[tuple[int, Layout]] = field(default_factory=Counter)
@@ -177,7 +177,7 @@ class _Steps:
         """The dtypes of the partial sums, or members, that a step leaves to the next step."""
         return self.problem.left_dtypes
 
-    def paid(self, row: tuple[Step, ...], held: int) -> list[tuple[Choice, int]]:
+    def paid(self, row: tuple[PlanStep, ...], held: int) -> list[tuple[Choice, int]]:
         """The prices of a row of steps, each with the number of times that it is paid.
 
         held: bytes of a tile that hold the results of earlier rows.
@@ -197,7 +197,7 @@ class _Steps:
             found.append((more, 1))
         return found
 
-    def priced(self, row: tuple[Step, ...], number: int) -> Choice:
+    def priced(self, row: tuple[PlanStep, ...], number: int) -> Choice:
         """The price of one step of a row, without combining its partials."""
         step, own = row[number], self.problem.structure.own_operands
         ends = number == len(row) - 1 and not leaves_partials(step.structure, step.plan)
@@ -221,7 +221,7 @@ class _Steps:
         choice = self._exact(structure, dtypes, self.between if not ends else (), have, cut)
         return replace(choice, temporary_bytes=choice.temporary_bytes + kept)
 
-    def merged(self, step: Step) -> Choice:
+    def merged(self, step: PlanStep) -> Choice:
         """The price of combining the partials of a row's last step."""
         own = self.problem.structure.own_operands
         structure = combine_structure(step.structure, step.plan)
@@ -231,7 +231,7 @@ class _Steps:
         have = *partials, *self.sources[own:]
         return self._exact(structure, dtypes, (), have, step.plan.combine)
 
-    def _at_hand(self, step: Step) -> tuple[Layout | None, ...]:
+    def _at_hand(self, step: PlanStep) -> tuple[Layout | None, ...]:
         """The layout of each operand of a step: the wanted block if an earlier step has fetched
         it."""
         found: list[Layout | None] = []

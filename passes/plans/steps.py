@@ -37,7 +37,7 @@ Combiners of several values are not here: a step begins with the members of the 
 
 
 @dataclass(frozen=True)
-class Step:
+class PlanStep:
     """One step of a plan.
 
     structure, plan: of the step alone, which has no further steps. starts: for each result, the
@@ -115,7 +115,7 @@ def _is_plain(axis: AxisMap, dims: tuple[Dim, ...]) -> bool:
     return [(dims[d].size, a) for d, a in axis.terms] == [(axis.size, 1)] and not axis.offset
 
 
-def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
+def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[PlanStep, ...]]:
     """The steps of a plan in order: for each part of the result, the steps that add up to it.
 
     Raises ValueError as check_steps does.
@@ -124,19 +124,19 @@ def passes_of(structure: Structure, plan: Plan) -> Iterator[tuple[Step, ...]]:
     kept = structure.space.of_kind("parallel", "whole")
     merged = structure.space.of_kind("reduction")
     for place in product(*(range(plan.steps[d]) for d in kept)):
-        found: list[Step] = []
+        found: list[PlanStep] = []
         for turn in product(*(range(plan.steps[d]) for d in merged)):
             at = dict(zip((*kept, *merged), (*place, *turn), strict=True))
             found.append(_step(structure, plan, tuple(at[d] for d in range(len(plan.steps)))))
         yield tuple(found)
 
 
-def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> Step:
+def _step(structure: Structure, plan: Plan, at: tuple[int, ...]) -> PlanStep:
     """The step with these numbers, one along each dimension."""
     rings = tuple((d, r) for d, r in enumerate(plan.ring) if r >= 0)
     parts = tuple(plan.split[r] for _, r in rings)
     part, starts = _part(structure, plan.steps, rings, parts, at)
-    return Step(part, _plan_of_part(plan, len(structure.space.dims), rings), starts)
+    return PlanStep(part, _plan_of_part(plan, len(structure.space.dims), rings), starts)
 
 
 @lru_cache(maxsize=8192)
@@ -334,7 +334,7 @@ def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -
 # Layouts of whole tensors, over all steps
 
 
-def result_over_steps(plan: Plan, step: Step, layout: Layout, result: int = 0) -> Layout:
+def result_over_steps(plan: Plan, step: PlanStep, layout: Layout, result: int = 0) -> Layout:
     """The layout of a whole result, from the layout of each step's part."""
     axes = step.structure.space.results[result].axes
     cuts = [

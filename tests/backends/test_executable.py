@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 
 from abele.backends import executable
-from abele.backends.executable import Program, Tensor, load, save
+from abele.backends.executable import ProgramFile, Tensor, load, save
 from abele.backends.target import Target, resolve_target
 from abele.ir.errors import InputError
 from abele.ir.text import print_module
@@ -43,8 +43,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def same(a: Program, b: Program) -> bool:
-    def content(p: Program) -> object:
+def same(a: ProgramFile, b: ProgramFile) -> bool:
+    def content(p: ProgramFile) -> object:
         arrays = {blob.digest: blob.array.tobytes() for blob in p.blobs}
         return p.target, p.inputs, p.outputs, dict(p.profile), dict(p.texts), arrays
 

@@ -10,7 +10,7 @@ from abele.ir.errors import InputError
 from abele.ir.pass_manager import (
     Instrument,
     PassManager,
-    Step,
+    RunningPass,
     check_options,
     parse_pipeline,
     parse_specs,
@@ -24,15 +24,15 @@ class Log(Instrument):
         self.log = log
         self.fail_after = fail_after
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         self.log.append(f"{self.name} before {step.current.name}")
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         self.log.append(f"{self.name} after {step.current.name}")
         if step.current.name == self.fail_after:
             raise ValueError("an instrument objects")
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         self.log.append(f"{self.name} failed {step.current.name}: {type(error).__name__}")
 
 

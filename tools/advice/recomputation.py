@@ -15,7 +15,7 @@ from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap
 from .recomputable import recomputable
-from .room import Compile, Trial, Way, trial
+from .room import Compile, CompileSettings, Trial, trial
 
 ROUNDS = 3
 """How often more nodes are named, each time for the tile that is then the fullest."""
@@ -25,7 +25,11 @@ DEFAULT = shorthand_from(NN)
 
 
 def recomputations(
-    found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
+    found: MemoryMap,
+    exe: Executable,
+    own: CompileSettings,
+    compile_with: Compile,
+    known: Extensions,
 ) -> Iterator[Trial]:
     """Pipelines that compute values again instead of keeping them on the fullest tile, compiled.
 
@@ -57,7 +61,7 @@ def recomputations(
         before, last = after, tried
 
 
-def can_change_nn(found: MemoryMap, exe: Executable, own: Way) -> bool:
+def can_change_nn(found: MemoryMap, exe: Executable, own: CompileSettings) -> bool:
     """Whether advice may change how a program's operators are computed, and could help.
 
     It cannot help if the variables that always live are too large on their own.
@@ -85,7 +89,7 @@ def _behind_nn(passes: str) -> int:
 
 
 def module_behind_nn(
-    exe: Executable, own: Way, known: Extensions, nodes: Sequence[str] = ()
+    exe: Executable, own: CompileSettings, known: Extensions, nodes: Sequence[str] = ()
 ) -> ModuleOp:
     """The program after those passes of a pipeline that stay at nn. nodes: to compute again."""
     module = exe.module_at(NN.name).clone()

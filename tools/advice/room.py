@@ -25,7 +25,7 @@ MORE_CHIPS = 3
 
 
 @dataclass(frozen=True)
-class Way:
+class CompileSettings:
     """How a program is compiled, as far as advice may change it.
 
     passes: a pipeline as for -p; "" for the default one. proportion: the memory proportion; None
@@ -39,7 +39,7 @@ class Way:
     operators: tuple[tuple[str, float], ...] = ()
 
 
-Compile = Callable[[Way], Executable]
+Compile = Callable[[CompileSettings], Executable]
 """Compiles the program, even if it does not fit."""
 
 
@@ -62,7 +62,7 @@ class Trial:
         return self.bytes <= self.available
 
 
-def trials(found: MemoryMap, own: Way, compile_with: Compile) -> Iterator[Trial]:
+def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Iterator[Trial]:
     """Changes that free memory on the fullest tile. Each is compiled, or excluded by a bound.
 
     own: how the program was compiled. Changes of a kind are tried until one fits. Several chips are
@@ -106,18 +106,18 @@ def _narrowed(passes: str, level: str) -> str:
     return ",".join((NARROWING, passes or shorthand_from(NN)))
 
 
-def _bound(change: str, always_live: int, own: Way) -> Trial:
+def _bound(change: str, always_live: int, own: CompileSettings) -> Trial:
     """A lower bound for the fullest tile, from bytes that all tiles together must hold."""
     machine = own.target
     least = -(-always_live // machine.tiles) + machine.memory.reserved_bytes
     return Trial(f"{change}: what always lives alone", least, machine.bytes_per_tile, None)
 
 
-def _tried(change: str, how: Way, compile_with: Compile) -> Trial:
+def _tried(change: str, how: CompileSettings, compile_with: Compile) -> Trial:
     return trial(change, how, compile_with(how))
 
 
-def trial(change: str, how: Way, exe: Executable) -> Trial:
+def trial(change: str, how: CompileSettings, exe: Executable) -> Trial:
     """The effect of a change. change: in words. how: how it was compiled."""
     return Trial(
         change, exe.memory.max_tile_bytes, how.target.bytes_per_tile, int(exe.profile["cycles"])

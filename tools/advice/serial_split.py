@@ -23,7 +23,7 @@ from ..driver.executable import MACHINE, Executable
 from ..driver.extensions.loaded import Extensions
 from .memory_map import MemoryMap
 from .recomputation import can_change_nn, module_behind_nn
-from .room import Compile, Trial, Way, trial
+from .room import Compile, CompileSettings, Trial, trial
 
 ROUNDS = 4
 """How often to lower the limit of the operator in the fullest superstep."""
@@ -35,7 +35,11 @@ _STEP = re.compile(r"/((?:part|step)\d+)")
 
 
 def serial_splits(
-    found: MemoryMap, exe: Executable, own: Way, compile_with: Compile, known: Extensions
+    found: MemoryMap,
+    exe: Executable,
+    own: CompileSettings,
+    compile_with: Compile,
+    known: Extensions,
 ) -> Iterator[Trial]:
     """Constraints that halve the temporary memory of the operator in the fullest superstep.
 

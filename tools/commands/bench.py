@@ -17,7 +17,7 @@ from ..views.user_errors import user_errors
 
 
 @dataclass(frozen=True)
-class Program:
+class Benchmark:
     """A benchmark, imported on first use. options: the options of `abele bench` that it takes."""
 
     module: str
@@ -36,26 +36,28 @@ class Program:
 
 
 # Some need onnxruntime or the packages of the extra "test".
-PROGRAMS: Mapping[str, Program] = {
-    "fidelity": Program("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
-    "light": Program("..bench.__main__", "bench", ("networks", "target", "json")),
-    "fusion": Program("..bench.fusion", "fusion", ("networks", "target")),
-    "trace": Program("..bench.trace", "trace", ("networks", "target")),
-    "planning": Program("..bench.planning", "planning", ("networks", "target")),
-    "utilisation": Program("..bench.utilisation", "utilisation", ("target",)),
-    "comparator": Program("..bench.comparator.bench", "comparator", ("json",)),
-    "models": Program("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
-    "transformers": Program("..bench.transformers.bench", "transformers", ("target", "json")),
-    "learning": Program("..bench.learning.bench", "learning", ("networks", "target", "json")),
-    "lookups": Program("..bench.lookups", "lookups", ("target",)),
-    "recurrent": Program("..bench.recurrent", "recurrent", ("target",)),
-    "training": Program("..bench.training", "training", ("networks", "target", "folder", "layers")),
-    "steps": Program("..bench.steps", "steps", ("networks", "target")),
-    "start": Program("..bench.start", "start", ("networks", "target")),
-    "switching": Program("..bench.switching", "switching", ("target",)),
-    "graphs": Program("..bench.graphs", "graphs", ("networks", "target")),
-    "kit": Program("..bench.kit", "kit", ()),
-    "blame": Program("..bench.blame", "blame", ()),
+PROGRAMS: Mapping[str, Benchmark] = {
+    "fidelity": Benchmark("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
+    "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
+    "fusion": Benchmark("..bench.fusion", "fusion", ("networks", "target")),
+    "trace": Benchmark("..bench.trace", "trace", ("networks", "target")),
+    "planning": Benchmark("..bench.planning", "planning", ("networks", "target")),
+    "utilisation": Benchmark("..bench.utilisation", "utilisation", ("target",)),
+    "comparator": Benchmark("..bench.comparator.bench", "comparator", ("json",)),
+    "models": Benchmark("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
+    "transformers": Benchmark("..bench.transformers.bench", "transformers", ("target", "json")),
+    "learning": Benchmark("..bench.learning.bench", "learning", ("networks", "target", "json")),
+    "lookups": Benchmark("..bench.lookups", "lookups", ("target",)),
+    "recurrent": Benchmark("..bench.recurrent", "recurrent", ("target",)),
+    "training": Benchmark(
+        "..bench.training", "training", ("networks", "target", "folder", "layers")
+    ),
+    "steps": Benchmark("..bench.steps", "steps", ("networks", "target")),
+    "start": Benchmark("..bench.start", "start", ("networks", "target")),
+    "switching": Benchmark("..bench.switching", "switching", ("target",)),
+    "graphs": Benchmark("..bench.graphs", "graphs", ("networks", "target")),
+    "kit": Benchmark("..bench.kit", "kit", ()),
+    "blame": Benchmark("..bench.blame", "blame", ()),
 }
 
 PARAMETERS = {"json": "report"}

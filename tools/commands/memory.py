@@ -20,7 +20,7 @@ from ...ir.support.json_lines import read_json
 from ...ir.support.whole_file import whole_file
 from ..advice.memory_map import MemoryMap, memory_map
 from ..advice.recomputation import can_change_nn, recomputations
-from ..advice.room import Trial, Way, trials
+from ..advice.room import CompileSettings, Trial, trials
 from ..advice.serial_split import constraints_with, serial_splits
 from ..driver.compile import compiled
 from ..driver.executable import Executable
@@ -71,7 +71,7 @@ def memory_command(
         _show(found, model, top)
         tried: tuple[Trial, ...] = ()
         if advise:
-            own = Way(found.target, how.passes, how.memory_proportion)
+            own = CompileSettings(found.target, how.passes, how.memory_proportion)
             compile_with = partial(_compiled, how, request)
             again = recomputations(found, exe, own, compile_with, extensions)
             cheap = trials(found, own, compile_with)
@@ -93,7 +93,7 @@ def memory_command(
             raise typer.Exit(TOO_LARGE)
 
 
-def _compiled(how: Compilation, request: Request, other: Way) -> Executable:
+def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Executable:
     """The program, compiled in another way. Shows what it does."""
     with (
         _constraints(how.constraints, other.operators) as constraints,

@@ -21,7 +21,7 @@ from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.on_step import OnStep
-from ..driver.program import Program, plan_target
+from ..driver.program import ReadProgram, plan_target
 from ..driver.request import Request
 from ..views.layer_names import names_in
 from ..views.report.collect import Report, collect
@@ -203,11 +203,11 @@ def _reported(request: Request) -> tuple[Executable, Report]:
     return exe, collect(exe, names_in(request.model))
 
 
-def _read(request: Request, error: DoesNotFit) -> Program | None:
+def _read(request: Request, error: DoesNotFit) -> ReadProgram | None:
     """The program of a model before any pass; None if it is too large to be read."""
-    found: list[Program] = []
+    found: list[ReadProgram] = []
 
-    def stop(program: Program) -> None:
+    def stop(program: ReadProgram) -> None:
         found.append(program)
         raise error
 

@@ -18,7 +18,7 @@ from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
-from ..driver.program import Program
+from ..driver.program import ReadProgram
 from ..driver.samples import Samples, samples_of
 from ..driver.schedules import SHAPES, Schedule, schedule
 from ..driver.trainer import NonFinite, Trainer
@@ -279,7 +279,7 @@ class Sources:
             request = plain.request(self.model, self.extensions, on_step)
             return compiled(replace(request, train=train, on_read=self._read))
 
-    def _read(self, program: Program) -> None:
+    def _read(self, program: ReadProgram) -> None:
         self.states = [
             op.sym_name.data for op in program.module.body.block.ops if isinstance(op, nn.StateOp)
         ]

@@ -45,7 +45,7 @@ from ..driver.arrays import Array
 from ..driver.executable import MACHINE, Executable
 from ..driver.program import signature
 from .bisect.made_from import made_from
-from .run_level import Value
+from .run_level import ComputedValue
 
 STEPS = (nn.RoundOp, nn.FloorOp, nn.CeilOp)
 """Operations whose results are whole numbers, in floats. Other rounding operations have integer
@@ -118,7 +118,7 @@ class KeptValues:
     _left: int = MOST_BYTES
     _seen: Counter[Operation] = field(default_factory=Counter[Operation])
 
-    def watch(self, value: Value) -> None:
+    def watch(self, value: ComputedValue) -> None:
         """Keep a value of a run at any level. Results of one operation arrive in order."""
         op = value.op
         count = len(op.destinations if isinstance(op, CopyOp | VerticesOp) else op.results)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ...backends.check import Finding
 from ...backends.evaluate.binder import Binder
 from ...backends.host.binders import best_binder
-from ...backends.host.mixed import Way
+from ...backends.host.mixed import CallKind
 from ...backends.target import Target
 from ...ir.support.errors import one_line
 from ...ir.upstream import ModuleOp
@@ -52,7 +52,7 @@ def kernel_problem(
         assert finding is not None
         wrong = search.at_finding(finding)
         return None if wrong is None else KernelProblem(f"{finding}. {wrong}", True)
-    wrong = search.first_wrong(watched, Way.COMPILED) or search.first_unlike_numpy()
+    wrong = search.first_wrong(watched, CallKind.COMPILED) or search.first_unlike_numpy()
     if wrong is not None:
         return KernelProblem(str(wrong), True)
     if exe.is_kept_ready:
@@ -107,4 +107,4 @@ def module_kernel_problem(
         return None
     search = KernelSearch(module, target, inputs)
     differs = search.plain_differs(right)
-    return None if differs is None else search.first_wrong(right, Way.NUMPY) or differs
+    return None if differs is None else search.first_wrong(right, CallKind.NUMPY) or differs

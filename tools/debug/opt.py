@@ -18,7 +18,7 @@ from ...ir.instruments.reproducer import HEADING, Reproducer
 from ...ir.instruments.statistics import Statistics
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager
-from ...ir.step import Step
+from ...ir.step import RunningPass
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder, whole_file
 from ...ir.text import BLOBS, blobs_of, parse_module
@@ -222,7 +222,7 @@ def _parts(text: bytes) -> Iterator[bytes]:
 def _in_colour(sink: Sink) -> Sink:
     """A sink for standard error that highlights its text on a terminal."""
 
-    def write(when: str, step: Step, text: str) -> None:
+    def write(when: str, step: RunningPass, text: str) -> None:
         sink(when, step, ir_for(text, sys.stderr))
 
     return write

@@ -43,7 +43,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Value:
+class ComputedValue:
     """The result of an operation.
 
     values: the tensor, in its own shape. layout: of its elements; None at nn. variable: the name of
@@ -58,7 +58,7 @@ class Value:
     operands: Callable[[], Sequence[Held]] = tuple
 
 
-Watch = Callable[[Value], None]
+Watch = Callable[[ComputedValue], None]
 """Called with every value, in the order of execution."""
 
 
@@ -86,7 +86,7 @@ def _run_nn(
     def observe(op: Operation, operands: Sequence[Array], results: Sequence[Array]) -> None:
         for values in results:
             assert watch is not None
-            watch(Value(op, values))
+            watch(ComputedValue(op, values))
 
     done = run_reference(module, inputs, observe=None if watch is None else observe)
     return Run(done.outputs, done.state)
@@ -99,7 +99,7 @@ def _run_partition(
         for result, stacked in zip(op.results, results, strict=True):
             assert watch is not None
             assert isinstance(result.type, PartitionTensor)
-            watch(Value(op, stacked.values, result.type.layout.data))
+            watch(ComputedValue(op, stacked.values, result.type.layout.data))
 
     return run_partition(module, inputs, observe=None if watch is None else observe)
 
@@ -131,7 +131,7 @@ def _written(
     read: Callable[[str], Array],
     gone: Mapping[str, Array] | None = None,
     result: int = 0,
-) -> Value:
+) -> ComputedValue:
     """The value written by an operation. gone: the overwritten operands, as they were.
 
     result: the index of the result.
@@ -144,16 +144,16 @@ def _written(
             for each in op.sources
         ]
 
-    return Value(op, read(name), variables[name].placed, name, operands)
+    return ComputedValue(op, read(name), variables[name].placed, name, operands)
 
 
 def _numbered(
     op: RepeatOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
-) -> Value:
+) -> ComputedValue:
     """The number of an iteration that is about to begin."""
     name = op.turn_variable
     assert name is not None
-    return Value(op, read(name), variables[name].placed, name)
+    return ComputedValue(op, read(name), variables[name].placed, name)
 
 
 class PhaseConflict(InputError):

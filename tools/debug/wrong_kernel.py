@@ -18,7 +18,7 @@ from xdsl.ir import Operation
 
 from ...backends.check import Finding
 from ...backends.host.kernel_names import kernels_in
-from ...backends.host.mixed import Way, WayOf, mixed_binder
+from ...backends.host.mixed import CallKind, CallKindOf, mixed_binder
 from ...backends.host.switch import PLAIN, VARIABLE
 from ...backends.machine import Machine
 from ...backends.target import Target
@@ -76,11 +76,11 @@ class WrongKernel:
 
     wrong: Bound
     fused: tuple[Bound, ...]
-    way: Way
+    way: CallKind
     differs: Difference
 
     def __str__(self) -> str:
-        calls = "the plain run" if self.way is Way.FUSED else "a run that writes every byte"
+        calls = "the plain run" if self.way is CallKind.FUSED else "a run that writes every byte"
         others = f", fused with {' and '.join(map(str, self.fused))}" if self.fused else ""
         return (
             f"a compiled kernel is wrong, not the model or a pass: {self.wrong}{others}: "
@@ -113,7 +113,7 @@ class KernelSearch:
     inputs: Mapping[str, Array]
     trimmed: Callable[[Mapping[str, Array]], Mapping[str, Array]] = dict
 
-    def first_wrong(self, right: Results, rest: Way) -> WrongKernel | None:
+    def first_wrong(self, right: Results, rest: CallKind) -> WrongKernel | None:
         """The operation that makes a plain run differ from a run with these results.
 
         rest: the way of all operations in the latter run. If both runs are compiled, either may be
@@ -122,15 +122,15 @@ class KernelSearch:
         ops = operations_in_order(self.module)
         at = {op: i for i, op in enumerate(ops)}
 
-        def ways(count: int, last: Way = Way.FUSED) -> WayOf:
+        def ways(count: int, last: CallKind = CallKind.FUSED) -> CallKindOf:
             """The ways if the first `count` operations have the ways of a plain run, the last of
             them `last`.
             """
 
-            def way_of(op: Operation) -> Way:
+            def way_of(op: Operation) -> CallKind:
                 if at[op] == count - 1:
                     return last
-                return Way.FUSED if at[op] < count else rest
+                return CallKind.FUSED if at[op] < count else rest
 
             return way_of
 
@@ -143,22 +143,22 @@ class KernelSearch:
                 low = middle
             else:
                 high = middle
-        by_numpy = self._run(ways(high, Way.NUMPY))[0]
+        by_numpy = self._run(ways(high, CallKind.NUMPY))[0]
         differs = self._differs(ways(high), by_numpy)
         if differs is not None:
-            return self._blamed(ops[high - 1], Way.FUSED, by_numpy, differs)
+            return self._blamed(ops[high - 1], CallKind.FUSED, by_numpy, differs)
         differs = self._differs(ways(high - 1), by_numpy)
         if differs is None:
             return None
-        return self._blamed(ops[high - 1], Way.COMPILED, by_numpy, differs)
+        return self._blamed(ops[high - 1], CallKind.COMPILED, by_numpy, differs)
 
     def first_unlike_numpy(self) -> WrongKernel | None:
         """The operation that makes a plain run differ from a run of NumPy's calls alone."""
-        return self.first_wrong(self._run(lambda _: Way.NUMPY)[0], Way.NUMPY)
+        return self.first_wrong(self._run(lambda _: CallKind.NUMPY)[0], CallKind.NUMPY)
 
     def plain_differs(self, right: Results) -> Difference | None:
         """The difference between plain runs and a run with these results."""
-        return self._differs(lambda _: Way.FUSED, right)
+        return self._differs(lambda _: CallKind.FUSED, right)
 
     def at_finding(self, found: Finding) -> WrongKernel | None:
         """The operation of a finding, if a run with NumPy's calls for it has different results."""
@@ -170,15 +170,15 @@ class KernelSearch:
         return None
 
     def _if_wrong(self, op: Operation) -> WrongKernel | None:
-        by_numpy = self._run(lambda each: Way.NUMPY if each is op else Way.FUSED)[0]
-        differs = self._differs(lambda _: Way.FUSED, by_numpy)
-        return None if differs is None else self._blamed(op, Way.FUSED, by_numpy, differs)
+        by_numpy = self._run(lambda each: CallKind.NUMPY if each is op else CallKind.FUSED)[0]
+        differs = self._differs(lambda _: CallKind.FUSED, by_numpy)
+        return None if differs is None else self._blamed(op, CallKind.FUSED, by_numpy, differs)
 
-    def _differs(self, way_of: WayOf, right: Results) -> Difference | None:
+    def _differs(self, way_of: CallKindOf, right: Results) -> Difference | None:
         found = (difference(each, right) for each in self._run(way_of))
         return next((each for each in found if each is not None), None)
 
-    def _run(self, way_of: WayOf) -> list[Results]:
+    def _run(self, way_of: CallKindOf) -> list[Results]:
         """The results of several runs of one machine, each from the first states."""
         machine = Machine(self.module, self.target, binder=mixed_binder(way_of))
         found: list[Results] = []
@@ -192,8 +192,10 @@ class KernelSearch:
             gc.collect()
         return found
 
-    def _blamed(self, op: Operation, way: Way, right: Results, differs: Difference) -> WrongKernel:
-        fused = self._fused_with(op, right) if way is Way.FUSED else []
+    def _blamed(
+        self, op: Operation, way: CallKind, right: Results, differs: Difference
+    ) -> WrongKernel:
+        fused = self._fused_with(op, right) if way is CallKind.FUSED else []
         machine = Machine(self.module, self.target, binder=mixed_binder(lambda _: way))
         calls = {each: calls for each, calls, _ in machine.bound()}
 
@@ -235,7 +237,9 @@ class KernelSearch:
             each
             for each in before
             if each is not op
-            and self._differs(lambda o, each=each: Way.COMPILED if o is each else Way.FUSED, right)
+            and self._differs(
+                lambda o, each=each: CallKind.COMPILED if o is each else CallKind.FUSED, right
+            )
             is None
         ]
 

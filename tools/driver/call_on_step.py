@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ir.pass_manager import Instrument
-from ...ir.step import Step
+from ...ir.step import RunningPass
 from ...ir.upstream import ModuleOp
 from .on_step import OnStep
 
@@ -14,6 +14,6 @@ class CallOnStep(Instrument):
     def __init__(self, on_step: OnStep) -> None:
         self._on_step = on_step
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Call the callback."""
         self._on_step(f"{step.current.name} ({step.index + 1} of {len(step.pipeline)})")

@@ -17,7 +17,7 @@ from .files import PROGRAM_FILE
 from .request import Request, with_fields_of
 
 if TYPE_CHECKING:
-    from .program import Program, signature
+    from .program import ReadProgram, signature
 else:
     signature = deferred(".program", "signature", __package__)
 
@@ -43,7 +43,7 @@ def compiled(request: Request) -> Executable:
         request.on_step("read")
         return load_executable(request.file, request.target, context)
 
-    def tell(program: Program) -> None:
+    def tell(program: ReadProgram) -> None:
         if request.on_read is not None:
             request.on_read(program)
         if request.on_inputs is not None:

@@ -37,7 +37,7 @@ from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
 from .lowering_advice import advising_on_lowering
-from .program import Program, plan_target, read_program
+from .program import ReadProgram, plan_target, read_program
 from .reduce import reduce_module
 from .request import Request, found_front_end
 from .tensor_sizes import refuse_tensors_larger_than
@@ -132,7 +132,7 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
     )
 
 
-def read_model(request: Request, context: AbeleContext) -> Program:
+def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     """The program of a request's model, before any pass."""
     front_end = found_front_end(request.model)
     program = read_program(request.model, front_end, reading_of(request, context))
@@ -151,7 +151,7 @@ def _given(module: ModuleOp) -> ModuleOp:
 
 
 def _lower(
-    program: Program,
+    program: ReadProgram,
     context: AbeleContext,
     passes: tuple[ModulePass, ...],
     instruments: Sequence[Instrument],

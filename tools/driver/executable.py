@@ -666,7 +666,7 @@ def load_executable(
 
 
 def _parsed(
-    program: program_file.Program, level: str, context: Callable[[], AbeleContext]
+    program: program_file.ProgramFile, level: str, context: Callable[[], AbeleContext]
 ) -> ModuleOp:
     """The module at a level of a program file, verified. Raises InputError."""
     module = program.module_at(level, context())

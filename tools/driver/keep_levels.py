@@ -9,7 +9,7 @@ from ...dialects.levels import NN, level_of
 from ...ir.level import Level
 from ...ir.pass_levels import level_after
 from ...ir.pass_manager import Instrument
-from ...ir.step import Step
+from ...ir.step import RunningPass
 from ...ir.upstream import ModuleOp
 
 AFTER = "abele.after"
@@ -30,7 +30,7 @@ class KeepLevels(Instrument):
         self._before: ModuleOp | None = None
         self._waiting = False
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Clone before the first pass, and before each pass that may lead to another level."""
         if step.index == 0:
             self.modules[self._level] = module.clone()
@@ -38,7 +38,7 @@ class KeepLevels(Instrument):
         leads = level_after(type(step.current), self._level) != self._level
         self._before = module.clone() if leads and self._level != NN else None
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Keep the clone if the pass led to another level, or made the program runnable."""
         level = level_after(type(step.current), self._level) or level_of(module)
         if level != self._level and self._before is not None:

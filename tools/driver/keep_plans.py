@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...ir.pass_manager import Instrument
-from ...ir.step import Step
+from ...ir.step import RunningPass
 from ...ir.upstream import ModuleOp
 from ...passes.plan_splits import PlanSplits
 
@@ -27,7 +27,7 @@ class KeepPlans(Instrument):
     def __init__(self) -> None:
         self.kept: KeptPlans | None = None
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Clone after the pass that writes plans."""
         if isinstance(step.current, PlanSplits):
             self.kept = KeptPlans(module.clone(), step.current.memory_proportion)

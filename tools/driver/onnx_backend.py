@@ -13,7 +13,7 @@ from ..importers.errors import NotConstantError
 from .arrays import Array
 from .compile import compile_model
 from .executable import Executable
-from .onnx_lists import Value, assembled_outputs, list_inputs, with_tensors
+from .onnx_lists import OnnxValue, assembled_outputs, list_inputs, with_tensors
 
 TARGET = "tiny:4,memory.bytes_per_tile=268435456"
 """Few tiles make many small models fast; large tiles make every model fit."""
@@ -34,7 +34,7 @@ class Prepared:
         self._compiled: dict[tuple[object, ...], Executable] = {} if exe is None else {(): exe}
         self._with_tensors: dict[tuple[object, ...], Prepared] = {}
 
-    def run(self, inputs: Sequence[object], **_: Any) -> list[Value]:
+    def run(self, inputs: Sequence[object], **_: Any) -> list[OnnxValue]:
         """The outputs, in the graph's order, for inputs in the graph's order.
 
         inputs: arrays, or tensors as ONNX stores them; lists of them for sequences, and None for
@@ -51,7 +51,7 @@ class Prepared:
         results = exe.run({each.name: values[each.name] for each in exe.inputs})
         return assembled_outputs(self._model.graph.output, results)
 
-    def _run_lists(self, given: Mapping[str, Value]) -> list[Value]:
+    def _run_lists(self, given: Mapping[str, OnnxValue]) -> list[OnnxValue]:
         """Run a model that takes the tensors of these values instead."""
         model, tensors = with_tensors(self._model, given)
         key = (*((name, a.dtype.name, a.shape) for name, a in tensors.items()),)
@@ -79,7 +79,7 @@ class Prepared:
                 self.fixed += tuple(more)
 
 
-def as_value(value: object) -> Value:
+def as_value(value: object) -> OnnxValue:
     """A tensor, a sequence or an optional, of arrays."""
     if value is None:
         return None
@@ -139,7 +139,7 @@ class AbeleBackend:
     @classmethod
     def run_model(
         cls, model: onnx.ModelProto, inputs: Sequence[object], device: str = "CPU", **_: Any
-    ) -> list[Value]:
+    ) -> list[OnnxValue]:
         """Compile a model and run it once."""
         return cls.prepare(model, device).run(inputs)
 

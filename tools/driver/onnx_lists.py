@@ -14,7 +14,7 @@ from onnx import helper
 
 from .arrays import Array
 
-Value = Array | Sequence[Array] | None
+OnnxValue = Array | Sequence[Array] | None
 """A tensor, the tensors of a sequence, or an optional without a value."""
 
 
@@ -30,7 +30,7 @@ def element_name(name: str, index: int) -> str:
 
 
 def with_tensors(
-    model: onnx.ModelProto, given: Mapping[str, Value]
+    model: onnx.ModelProto, given: Mapping[str, OnnxValue]
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A copy of a model that takes the tensors of these values, and these tensors by name.
 
@@ -61,7 +61,7 @@ def with_tensors(
 
 
 def _assembled(
-    name: str, type_: onnx.TypeProto, value: Value
+    name: str, type_: onnx.TypeProto, value: OnnxValue
 ) -> tuple[list[onnx.NodeProto], dict[str, Array]]:
     """The nodes that make a value of a type, and the tensors that they read."""
     inner = name
@@ -85,9 +85,9 @@ def _assembled(
 
 def assembled_outputs(
     outputs: Sequence[onnx.ValueInfoProto], found: Mapping[str, Array]
-) -> list[Value]:
+) -> list[OnnxValue]:
     """What a program returned, as the model's outputs. found: by the names of the program."""
-    values: list[Value] = []
+    values: list[OnnxValue] = []
     for each in outputs:
         if each.name in found:
             values.append(found[each.name])

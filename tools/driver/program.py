@@ -35,7 +35,7 @@ from .signature import Signature
 
 
 @dataclass(frozen=True)
-class Program:
+class ReadProgram:
     """A module that was read and verified. path: its name in messages."""
 
     module: ModuleOp
@@ -43,7 +43,7 @@ class Program:
     path: str
 
 
-def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> Program:
+def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> ReadProgram:
     """Read the program of a model. Raises InputError, and what the reading's check raises."""
     refuse_options(front_end, reading)
     in_memory = not isinstance(model, str | os.PathLike)
@@ -54,7 +54,7 @@ def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> Program
             _ = file_inside(path.parent, name, str(path))
     with naming_memory_errors(f"reading {'the model' if in_memory else reading.place}"):
         module = front_end.read(model, reading)
-    return Program(module, verified_level(module, reading.place), reading.place)
+    return ReadProgram(module, verified_level(module, reading.place), reading.place)
 
 
 def verified_level(module: ModuleOp, path: str) -> Level:

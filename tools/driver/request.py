@@ -50,7 +50,7 @@ from .runs_between import RUNS
 if TYPE_CHECKING:
     from ...passes.train import Train
     from .beside import Held, held_by
-    from .program import Program
+    from .program import ReadProgram
 else:
     held_by = deferred(".beside", "held_by", __package__)
 
@@ -189,7 +189,7 @@ class Request:
     )
     verify_each: bool = field(default=True, metadata=_is(SWITCH, None))
     watch: OnStep | None = field(default=None, metadata=_is(FUNCTION | NONE, None))
-    on_read: Callable[[Program], None] | None = field(
+    on_read: Callable[[ReadProgram], None] | None = field(
         default=None, metadata=_is(FUNCTION | NONE, None)
     )
     on_inputs: Callable[[Sequence[Tensor]], None] | None = field(

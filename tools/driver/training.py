@@ -19,7 +19,7 @@ from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.verify import verify
 from ...passes.pipelines import PASSES
 from ...passes.train import LOSS, RATE, SETTINGS, Train
-from .program import Program
+from .program import ReadProgram
 
 Training = Train
 """How a program is trained: what compile_model takes as `train`."""
@@ -48,7 +48,7 @@ def part_of_batch(training: Train, batch: int | None) -> int | None:
 
 
 def make_train(
-    training: Train, program: Program, pipeline: Sequence[ModulePass], context: AbeleContext
+    training: Train, program: ReadProgram, pipeline: Sequence[ModulePass], context: AbeleContext
 ) -> None:
     """Turn a program into one that trains, before its first pass.
 
@@ -98,7 +98,7 @@ def settings_of(module: ModuleOp) -> Settings:
     return Settings(**found)
 
 
-def asked_training(training: Train | None, program: Program) -> Train | None:
+def asked_training(training: Train | None, program: ReadProgram) -> Train | None:
     """How a program is trained: as its attribute asks for, but for the options that are given.
 
     training: what is given; each of its options that differs from its default replaces that of the

@@ -17,7 +17,7 @@ from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
 from .executable import MACHINE
 from .extensions.loaded import Extensions
-from .program import Program
+from .program import ReadProgram
 
 
 def checked_pipeline(
@@ -70,7 +70,7 @@ def check_end(what: str, level: Level | None) -> None:
         raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
 
 
-def check_all_down(program: Program) -> None:
+def check_all_down(program: ReadProgram) -> None:
     """Raise InputError for an operation that the machine would ignore."""
     try:
         verify(program.module, EXCHANGE.legal)

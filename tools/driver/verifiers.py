@@ -11,7 +11,7 @@ from ...ir.level import Level
 from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import Instrument
 from ...ir.provenance import place
-from ...ir.step import Step
+from ...ir.step import RunningPass
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.xdsl.walk import operations
@@ -24,7 +24,7 @@ DECOMPOSE = "decompose"
 def verifiers(level: Level | None) -> tuple[Instrument, ...]:
     """Instruments that verify a module after each pass. level: where it begins; None if unknown."""
 
-    def legal_after(step: Step) -> Collection[str] | None:
+    def legal_after(step: RunningPass) -> Collection[str] | None:
         found = level_after_all(step.pipeline[: step.index + 1], level)
         if found == NN and step.current.name == DECOMPOSE:
             found = NN_CORE
@@ -36,7 +36,7 @@ def verifiers(level: Level | None) -> tuple[Instrument, ...]:
 class CheckLevel(Instrument):
     """Raises InputError for a pass on a module of another level than it takes."""
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Search for an operation of another level."""
         declared = declared_levels(type(step.current))
         level = declared.needs if declared else None
@@ -53,7 +53,7 @@ class CheckLevel(Instrument):
 class VerifySymbols(Instrument):
     """Raises VerifyException if a pass left an operation that disagrees with a symbol it names."""
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Verify all symbols after the pass."""
         try:
             verify_symbols(module)

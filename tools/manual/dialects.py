@@ -15,7 +15,7 @@ from xdsl.irdl import IRDLOperation
 from ...dialects.levels import DIALECTS, LEVELS, load_dialect
 from ...dialects.nn import TensorOp
 from ...ir.pass_options import member_types
-from ...ir.rules.law import Law
+from ...ir.rules.law import BoundRule
 from .definitions import directives, fields_of, marks, spelled, syntax
 from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table
@@ -24,7 +24,7 @@ FAMILY = 2
 """The smallest number of operations with one base class and syntax that are described together."""
 
 
-def dialect_pages(rules: Mapping[str, Sequence[Law]]) -> dict[str, str]:
+def dialect_pages(rules: Mapping[str, Sequence[BoundRule]]) -> dict[str, str]:
     """The pages by path. rules: rules by file."""
     by_root: dict[type[Operation], list[tuple[str, str]]] = {}
     for file, laws in rules.items():

@@ -9,7 +9,7 @@ from ...dialects.levels import LEVELS
 from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import load_pass
 from ...ir.pass_options import PassOption, pass_options
-from ...ir.rules.law import Law
+from ...ir.rules.law import BoundRule
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import DOWN, PASSES
 from .documents import Document, document
@@ -22,7 +22,7 @@ _RULES_SENTENCE = re.compile(r"\s*Rules: rules/\w+\.rw\.")
 """The sentence of a docstring that names rules; the page has links instead."""
 
 
-def passes_page(rules: Mapping[str, Sequence[Law]]) -> str:
+def passes_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
     """The text of the page. rules: rules by file."""
     ways = "\n".join(
         f"- {code(str(level))}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
@@ -74,7 +74,7 @@ def _meaning(cls: type[ModulePass]) -> Document:
     return Document(text, says.example, says.fields)
 
 
-def _section(name: str, rules: Mapping[str, Sequence[Law]]) -> str:
+def _section(name: str, rules: Mapping[str, Sequence[BoundRule]]) -> str:
     cls = load_pass(name, PASSES)
     start, end = levels(cls)
     arrow = f"*{start} → {end}*, " if start else ""

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from xdsl.ir import Operation
 
-from ...ir.rules.law import Law
+from ...ir.rules.law import BoundRule
 from ...ir.rules.library import CLASSES, FUNCTIONS, Function
 from ...passes.pipelines import PASSES
 from ...passes.rules.own import FOLDER, own_rules, own_vocabulary
@@ -16,14 +16,14 @@ from .markdown import code, fence, link, page, plain, table
 from .passes import rule_files
 
 
-def laws_by_file() -> dict[str, tuple[Law, ...]]:
+def laws_by_file() -> dict[str, tuple[BoundRule, ...]]:
     """The rules of abele, by file without .rw."""
     folder = files("abele.passes").joinpath(FOLDER)
     names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".rw"))
     return {name.removesuffix(".rw"): own_rules(name.removesuffix(".rw")).laws for name in names}
 
 
-def rules_page(rules: Mapping[str, Sequence[Law]]) -> str:
+def rules_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
     """The text of the page."""
     grammar = files("abele.ir.rules").joinpath("grammar.lark").read_text(encoding="utf-8")
     guards = [each for each in FUNCTIONS.values() if each.is_guard]
@@ -51,7 +51,7 @@ def rules_page(rules: Mapping[str, Sequence[Law]]) -> str:
     )
 
 
-def _file(file: str, laws: Sequence[Law]) -> str:
+def _file(file: str, laws: Sequence[BoundRule]) -> str:
     path = f"passes/{FOLDER}/{file}.rw"
     text = files("abele.passes").joinpath(FOLDER, f"{file}.rw").read_text(encoding="utf-8")
     users = [name for name in PASSES if file in rule_files(name)]
@@ -76,7 +76,7 @@ def _heading(text: str) -> str:
     return " ".join(line.removeprefix("//").strip() for line in lines) if alone else ""
 
 
-def _law(file: str, path: str, law: Law) -> str:
+def _law(file: str, path: str, law: BoundRule) -> str:
     line = law.place.line
     where = link(f"line {line}", f"../../{path}#L{line}")
     says = f"{plain(law.document)} ({where})" if law.document else f"At {where}."

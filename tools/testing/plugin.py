@@ -23,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ...ir.rules import RuleSet
-    from ...ir.rules.law import Law
+    from ...ir.rules.law import BoundRule
     from .generators.build import Operators
     from .rules.settings import Property, RuleReport
     from .search.report import Report
@@ -234,7 +234,7 @@ class RulesFile(pytest.File):
 class RuleCollector(pytest.Collector):
     """A rule: one test per property."""
 
-    def __init__(self, *, law: Law, **keywords: Any) -> None:
+    def __init__(self, *, law: BoundRule, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.law = law
 
@@ -249,7 +249,7 @@ class RuleCollector(pytest.Collector):
 class RuleItem(pytest.Item):
     """A test of one property of a rule."""
 
-    def __init__(self, *, law: Law, **keywords: Any) -> None:
+    def __init__(self, *, law: BoundRule, **keywords: Any) -> None:
         super().__init__(**keywords)
         self.law = law
 

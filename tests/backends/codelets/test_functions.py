@@ -11,7 +11,7 @@ from numpy.polynomial import Chebyshev, Polynomial
 from abele.backends.codelets import functions
 from abele.backends.codelets.functions import PROGRAMS, RIGHT_ANGLES, SEQUENCES
 from abele.backends.codelets.scalar import SCALAR_FUNCTIONS
-from abele.backends.codelets.sequences import Program, sequence
+from abele.backends.codelets.sequences import NumpyProgram, sequence
 from abele.tools.testing.all_floats import wrong
 
 EDGES = np.array(
@@ -48,7 +48,7 @@ def test_a_result_is_right_to_half_a_unit_in_the_last_place(name: str):
 def test_one_wrong_digit_of_a_polynomial_is_found(monkeypatch: pytest.MonkeyPatch):
     first, second, *rest = functions.EXP
     monkeypatch.setattr(functions, "EXP", (first, second * (1 + 2.0**-24), *rest))
-    program = Program(sequence(functions._exp, 1))
+    program = NumpyProgram(sequence(functions._exp, 1))
     x = np.linspace(-10, 10, 10001, dtype=np.float32)
     out = np.empty_like(x)
     program.run((x,), out)
@@ -154,7 +154,7 @@ def test_a_value_is_of_one_kind():
 
 
 def test_an_operand_that_is_the_result_is_passed_through():
-    program = Program(sequence(lambda x: x, 1))
+    program = NumpyProgram(sequence(lambda x: x, 1))
     out = np.empty(3, np.float32)
     program.run((np.array([1, -0.0, 3], np.float32),), out)
     assert out.tolist() == [1, -0.0, 3]

@@ -3,7 +3,7 @@ from itertools import pairwise
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.graph.contents import MANY, Contents, Made, Way, ways_of
+from abele.backends.graph.contents import MANY, Contents, Made, ValuePath, ways_of
 from abele.ir.geometry.blocks import plain_move
 
 FIRST, SECOND = ModuleOp([]), ModuleOp([])
@@ -33,7 +33,7 @@ def test_ways_list_the_moves_from_the_producer_on(contents: Contents):
     for move in MOVES:
         held = contents.moved([held], [move])
     assert held
-    assert list(ways_of(held)) == [Way(FIRST, tuple(MOVES), frozenset(), 1)]
+    assert list(ways_of(held)) == [ValuePath(FIRST, tuple(MOVES), frozenset(), 1)]
 
 
 def test_a_loop_that_is_left_no_longer_counts(contents: Contents):

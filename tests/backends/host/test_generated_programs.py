@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from every_form import different, left_behind
 
-from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, Step
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarStep
 from abele.backends.faults import IndexFault
 from abele.backends.host.switch import FORMS
 from abele.tools.testing import Operators, Program
@@ -72,7 +72,7 @@ def test_programs_have_rows_with_tails():
 
 
 def test_a_kernel_that_adds_instead_of_subtracting_is_found(monkeypatch: pytest.MonkeyPatch):
-    adds = replace(SCALAR_FUNCTIONS["sub"], compiled=(Step(Opcode.ADD, "operand"),))
+    adds = replace(SCALAR_FUNCTIONS["sub"], compiled=(ScalarStep(Opcode.ADD, "operand"),))
     monkeypatch.setitem(SCALAR_FUNCTIONS, "sub", adds)
     subtractions = default_operators(("nn.sub",))
     programs = filter(None, (generated(number, subtractions) for number in range(EACH)))

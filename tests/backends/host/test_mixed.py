@@ -9,7 +9,7 @@ from planted_kernels import LOOP
 from some_models import convolutions
 from some_tensors import context, module_of
 
-from abele.backends.host.mixed import Way, mixed_binder
+from abele.backends.host.mixed import CallKind, mixed_binder
 from abele.backends.machine import Machine
 from abele.dialects import tile
 from abele.ir.text import write_module
@@ -41,9 +41,9 @@ def test_any_mixture_of_ways_gives_the_same_bits(program: Callable[..., Executab
     for seed in range(8):
         draw = random.Random(seed)
         # Runs of operations in one way, so that some are fused.
-        ways, way = {}, Way.FUSED
+        ways, way = {}, CallKind.FUSED
         for op in ops:
-            way = draw.choice([*Way]) if draw.random() < 0.3 else way
+            way = draw.choice([*CallKind]) if draw.random() < 0.3 else way
             ways[op] = way
         machine = Machine(module, exe.target, binder=mixed_binder(ways.__getitem__))
         found = machine.run(inputs)

@@ -6,11 +6,11 @@ from xdsl.dialects.builtin import ModuleOp
 from abele.ir.context import AbeleContext
 from abele.ir.instruments.timing import Timing
 from abele.ir.pass_manager import Instrument, PassManager
-from abele.ir.step import Step
+from abele.ir.step import RunningPass
 
 
 class Slow(Instrument):
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         sleep(0.05)
 
 

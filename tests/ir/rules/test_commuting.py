@@ -15,7 +15,7 @@ from xdsl.traits import Commutative
 from abele.ir.errors import InputError
 from abele.ir.rules.commuting import _Search, matching_orders
 from abele.ir.rules.evaluate import CallFailed
-from abele.ir.rules.law import BoundNested, BoundPattern, Law
+from abele.ir.rules.law import BoundNested, BoundPattern, BoundRule
 from abele.ir.rules.library import FUNCTIONS, forget, guard
 from abele.ir.rules.match import match_law
 from abele.ir.rules.matcher import Matcher
@@ -39,7 +39,7 @@ def all_orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
             yield replace(pattern, operands=operands[::-1])
 
 
-def exhaustive(law: Law, op: Operation) -> tuple[dict, tuple[Operation, ...]] | None:
+def exhaustive(law: BoundRule, op: Operation) -> tuple[dict, tuple[Operation, ...]] | None:
     for variant in all_orders(law.variants[0]):
         matcher = Matcher(VOCABULARY)
         if matcher.op(variant, op) and matcher.holds(law.guards):
@@ -47,7 +47,9 @@ def exhaustive(law: Law, op: Operation) -> tuple[dict, tuple[Operation, ...]] | 
     return None
 
 
-def searched(law: Law, op: Operation, early: bool) -> tuple[dict, tuple[Operation, ...]] | None:
+def searched(
+    law: BoundRule, op: Operation, early: bool
+) -> tuple[dict, tuple[Operation, ...]] | None:
     orders = Orders(law.variants[0])
     for variant in matching_orders(orders, law.guards, op, VOCABULARY, early=early):
         matcher = Matcher(VOCABULARY)

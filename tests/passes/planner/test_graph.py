@@ -9,7 +9,7 @@ from abele.backends.memory import memory_report
 from abele.backends.target import resolve_target
 from abele.dialects import nn
 from abele.ir.text import parse_module
-from abele.passes.planner.graph import Graph, Relayout, read_graph
+from abele.passes.planner.graph import PlanningGraph, Relayout, read_graph
 from abele.passes.planner.limits import Limits
 
 from ...backends.exchange_text import lowered
@@ -19,7 +19,7 @@ from .test_network import Net
 TARGET = resolve_target("tiny:4")
 
 
-def graph(text: str) -> Graph:
+def graph(text: str) -> PlanningGraph:
     return read_graph(parse_module(text, context()), TARGET, Limits())
 
 

@@ -13,7 +13,7 @@ from abele.dialects.nn.base import element_of, shape_of
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.rewriting import Source, Watcher, watched
 from abele.ir.rules.check import check_rules as statically_checked
-from abele.ir.rules.law import Law
+from abele.ir.rules.law import BoundRule
 from abele.ir.text import print_module
 from abele.ir.verify import verify
 from abele.passes.pipelines import PASSES
@@ -338,7 +338,7 @@ OFTEN = 8
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_rule_keeps_the_meaning_and_fires_only_where_it_fits(
-    check_rule: Callable[..., RuleReport], name: str, law: Law
+    check_rule: Callable[..., RuleReport], name: str, law: BoundRule
 ):
     report = check_rule(law, rules=own_rules(name), examples=OFTEN, seed=0)
     assert report.fired[law.name] >= OFTEN

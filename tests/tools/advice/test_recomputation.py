@@ -7,7 +7,7 @@ from training import training_step
 from abele.backends.target import resolve_target
 from abele.tools.advice.memory_map import memory_map
 from abele.tools.advice.recomputation import recomputations
-from abele.tools.advice.room import Trial, Way
+from abele.tools.advice.room import CompileSettings, Trial
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import Executable
 from abele.tools.extensions import Extensions
@@ -22,12 +22,12 @@ def step(tmp_path: Path) -> Path:
     return path
 
 
-def compiled(path: Path, how: Way) -> Executable:
+def compiled(path: Path, how: CompileSettings) -> Executable:
     return compile_model(path, how.target, passes=how.passes, unbounded=True)
 
 
 def trials(path: Path, target: str, passes: str = "") -> tuple[Executable, list[Trial]]:
-    own = Way(resolve_target(target), passes)
+    own = CompileSettings(resolve_target(target), passes)
     exe = compiled(path, own)
     tried = recomputations(memory_map(exe), exe, own, lambda how: compiled(path, how), Extensions())
     return exe, list(tried)

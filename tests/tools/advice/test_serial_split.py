@@ -7,7 +7,7 @@ import pytest
 
 from abele.backends.target import resolve_target
 from abele.tools.advice.memory_map import memory_map
-from abele.tools.advice.room import Trial, Way
+from abele.tools.advice.room import CompileSettings, Trial
 from abele.tools.advice.serial_split import constraints_with, serial_splits
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import Executable
@@ -33,14 +33,14 @@ def net(tmp_path: Path) -> Path:
     return path
 
 
-def compiled(path: Path, way: Way) -> Executable:
+def compiled(path: Path, way: CompileSettings) -> Executable:
     asked = path.with_suffix(".json")
     asked.write_text(json.dumps(constraints_with(None, way.operators)))
     return compile_model(path, way.target, passes=way.passes, constraints=asked, unbounded=True)
 
 
 def trials(path: Path, target: str, passes: str = "") -> tuple[Executable, list[Trial]]:
-    own = Way(resolve_target(target), passes)
+    own = CompileSettings(resolve_target(target), passes)
     exe = compiled(path, own)
     found = serial_splits(memory_map(exe), exe, own, lambda way: compiled(path, way), Extensions())
     return exe, list(found)

@@ -7,7 +7,7 @@ from abele.backends.target import resolve_target
 from abele.dialects.levels import EXCHANGE, TILE
 from abele.ir.errors import InputError
 from abele.ir.text import parse_module
-from abele.tools.debug.run_level import Value, _with_bytes, run_level
+from abele.tools.debug.run_level import ComputedValue, _with_bytes, run_level
 
 from ...passes.programs import TO_EXCHANGE, TO_SUPERSTEPS, after
 from ...strategies import context
@@ -47,7 +47,7 @@ def test_overwritten_operands_are_reported_with_their_old_values():
     }}"""
     told: list[list[float]] = []
 
-    def watch(value: Value) -> None:
+    def watch(value: ComputedValue) -> None:
         told.extend(held.values.tolist() for held in value.operands())
 
     ramp = np.arange(4, dtype=np.float32)

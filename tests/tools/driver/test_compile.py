@@ -8,7 +8,7 @@ import pytest
 from some_models import SMALL, model, node, random, relu
 from xdsl.dialects.builtin import StringAttr
 
-from abele.backends.executable import Program, save
+from abele.backends.executable import ProgramFile, save
 from abele.ir.context import AbeleContext
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.text import write_module
@@ -147,13 +147,13 @@ def test_a_saved_program_is_profiled_without_parsing_levels_that_do_not_run(
     path = tmp_path / "program.abele"
     exe.save(path)
     parsed: list[str] = []
-    module_at = Program.module_at
+    module_at = ProgramFile.module_at
 
-    def note(program: Program, level: str, made: AbeleContext) -> ModuleOp:
+    def note(program: ProgramFile, level: str, made: AbeleContext) -> ModuleOp:
         parsed.append(level)
         return module_at(program, level, made)
 
-    monkeypatch.setattr(Program, "module_at", note)
+    monkeypatch.setattr(ProgramFile, "module_at", note)
     again = compile_model(path)
     with monkeypatch.context() as patch:
         # What the compiler has counted is not counted again.

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from abele.backends.codelets import functions
-from abele.backends.codelets.sequences import Program, sequence
+from abele.backends.codelets.sequences import NumpyProgram, sequence
 from abele.ir.errors import InputError
 from abele.tools.testing import all_floats
 
@@ -19,7 +19,7 @@ def test_blocks_of_floats_are_tried_until_the_time_is_over(capsys: pytest.Captur
 
 def test_a_kernel_with_other_bytes_is_found(monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("numba")
-    monkeypatch.setitem(functions.PROGRAMS, "exp", Program(sequence(lambda x: x + 1.0, 1)))
+    monkeypatch.setitem(functions.PROGRAMS, "exp", NumpyProgram(sequence(lambda x: x + 1.0, 1)))
     x = np.linspace(1, 2, 100, dtype=np.float32)
     found = all_floats.differing("exp", x, x)
     assert found.shape == (100, 1)

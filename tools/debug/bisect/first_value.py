@@ -9,7 +9,7 @@ from ....backends.check import tile_of
 from ....ir.upstream import ModuleOp
 from ...driver.arrays import Array
 from ..check import relative_error
-from ..run_level import Value
+from ..run_level import ComputedValue
 from .judge import Judge
 from .made_from import is_step, made_from, node_of
 from .verdict import WrongValue
@@ -53,7 +53,7 @@ class _Expected:
         self._known: dict[tuple[str, ...], list[Array]] = {}
         self._with_steps: set[tuple[str, ...]] = set()
 
-    def keep(self, value: Value) -> None:
+    def keep(self, value: ComputedValue) -> None:
         """Record a value of the right run."""
         names = made_from(value.op)
         known = self._known.setdefault(names, []) if names else []
@@ -62,7 +62,7 @@ class _Expected:
         if is_step(value.op):
             self._with_steps.add(names)
 
-    def compare(self, value: Value) -> None:
+    def compare(self, value: ComputedValue) -> None:
         """Raise _FirstWrong if a value has counterparts and differs from all of them.
 
         If a wrong operation has read a variable with wrong contents, the variable is to blame. An
@@ -83,7 +83,7 @@ class _Expected:
             deviation = self._deviation(held.variable, held.values)
             if deviation is not None and deviation[1] > self.allowed:
                 name = held.variable.symbol
-                one = Value(held.variable, held.values, held.variable.placed, name)
+                one = ComputedValue(held.variable, held.values, held.variable.placed, name)
                 raise _FirstWrong(_wrong(one, *deviation))
         raise _FirstWrong(_wrong(value, expected, error))
 
@@ -118,7 +118,7 @@ class _Expected:
         return (expected, error) if error > 0 else None
 
 
-def _wrong(value: Value, expected: Array, error: float) -> WrongValue:
+def _wrong(value: ComputedValue, expected: Array, error: float) -> WrongValue:
     found = value.values
     with np.errstate(all="ignore"):
         distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))

@@ -23,7 +23,7 @@ from ..check import lost_too, not_finite, relative_error, tolerance
 from ..followed import KeptValues, follow_values, has_steps
 from ..kernel_problem import module_kernel_problem
 from ..machine_results import Difference, Results
-from ..run_level import PhaseConflict, Value, run_level
+from ..run_level import ComputedValue, PhaseConflict, run_level
 from ..wrong_kernel import REPORT
 from .made_from import node_of
 from .verdict import Kind, WrongValue
@@ -69,7 +69,7 @@ class Judge:
         judge.allowed = tolerance(module)
         return judge
 
-    def run(self, module: ModuleOp, watch: Callable[[Value], None] | None = None) -> Run:
+    def run(self, module: ModuleOp, watch: Callable[[ComputedValue], None] | None = None) -> Run:
         """Run a module on its level. watch: called with each value, in program order."""
         level = level_of(module)
         target = target_of(module, None, "<module>") if level != NN else self.target

@@ -34,10 +34,10 @@ COMMANDS = ("compile", "graph", "memory", "run", "scan", "train")
 UNCACHED = ("--no-cache", "--dump-ir", "--list-ops", "--help")
 """Options of commands that do not."""
 
-Found: TypeAlias = "tuple[str, bool]"
+FoundDigest: TypeAlias = "tuple[str, bool]"
 """A digest, and whether the file may name others, such as those of weights."""
 
-_begun: dict[tuple[object, ...], Future[Found]] = {}
+_begun: dict[tuple[object, ...], Future[FoundDigest]] = {}
 
 
 def begin_for(words: Sequence[str]) -> None:
@@ -57,7 +57,7 @@ def begin_for(words: Sequence[str]) -> None:
 
 def begin(path: Path) -> None:
     """Begin to compute the digest of a file in another thread."""
-    done: Future[Found] = Future()
+    done: Future[FoundDigest] = Future()
 
     def work() -> None:
         try:
@@ -74,7 +74,7 @@ def begin(path: Path) -> None:
     _begun[kept] = done
 
 
-def model_digest(path: Path) -> Found:
+def model_digest(path: Path) -> FoundDigest:
     """The digest of a file, and whether it may name others. Raises OSError.
 
     A digest that has been begun counts once, and only if the file has not changed since.
@@ -89,7 +89,7 @@ def _state(path: Path) -> tuple[object, ...]:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def _digest(path: Path) -> Found:
+def _digest(path: Path) -> FoundDigest:
     front_end = front_end_at(str(path))
     marker = b"" if front_end is None else front_end.marker
     may_name = front_end is not None and front_end.files is not None

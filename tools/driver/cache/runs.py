@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ....backends.executable import Program
+from ....backends.executable import ProgramFile
 from ....backends.host.kept_run import Damaged, KeptRun
 from ....backends.host.machine_code import kernel_stamp
 from ....backends.host.switch import is_wanted
@@ -50,7 +50,7 @@ class RunFile:
     store: Store
     key: str
     digest: str
-    program: Program | None = None
+    program: ProgramFile | None = None
 
     @property
     def path(self) -> Path:

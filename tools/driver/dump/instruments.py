@@ -10,7 +10,7 @@ from ....ir.instruments.dump_ir import DumpIR
 from ....ir.instruments.record_ir import RecordIR
 from ....ir.instruments.timing import Timing
 from ....ir.pass_manager import Instrument
-from ....ir.step import Step
+from ....ir.step import RunningPass
 from ....ir.support.whole_file import whole_file
 from ....ir.upstream import ModuleOp
 from .folder import PAGE
@@ -51,17 +51,17 @@ class _WritePage(Instrument):
     title: str
     target: Target
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Forget an earlier run."""
         if step.index == 0:
             self.timing.passes.clear()
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Write the page after the last pass."""
         if step.index + 1 == len(step.pipeline):
             self._write(module)
 
-    def failed(self, step: Step, module: ModuleOp, error: Exception) -> None:
+    def failed(self, step: RunningPass, module: ModuleOp, error: Exception) -> None:
         """Write the page up to the pass that failed."""
         try:
             self._write(None)

@@ -14,7 +14,7 @@ from ....backends.prices.price_operations import OperationPrice, Priced, price_o
 from ....backends.target import Target, named_target
 from ....dialects.levels import level_of
 from ....ir.pass_manager import Instrument, PassManager, parse_pipeline
-from ....ir.step import Step
+from ....ir.step import RunningPass
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import DOWN, PASSES, STAGE, levels_below
@@ -77,7 +77,7 @@ class PriceEach(Instrument):
     _context: Context | None = None
     _known: dict[str, Figures] = field(default_factory=dict[str, Figures])
 
-    def before(self, step: Step, module: ModuleOp) -> None:
+    def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Copy the input once."""
         if step.index == 0:
             self._points = []
@@ -85,7 +85,7 @@ class PriceEach(Instrument):
             self._context = step.context
             self._copy(step.pipeline, 0, module)
 
-    def after(self, step: Step, module: ModuleOp) -> None:
+    def after(self, step: RunningPass, module: ModuleOp) -> None:
         """Copy the program after the pass."""
         self._copy(step.pipeline, step.index + 1, module)
 

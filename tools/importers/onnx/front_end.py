@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 else:
     external_files = deferred(".external_files", "external_files", __package__)
 
+
 def _is_proto(value: object) -> bool:
     return hasattr(value, "SerializeToString")
 

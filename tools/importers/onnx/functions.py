@@ -21,7 +21,7 @@ from xdsl.ir import OpResult
 from ....ir.provenance import named
 from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES, short
-from .node import Graph, Names, Node, Results, Value, dtype_of, shape_of
+from .node import GraphScope, Names, Node, Results, Value, dtype_of, shape_of
 
 DEEPEST = 64
 """The deepest nesting of functions."""
@@ -114,7 +114,7 @@ def _operands(node: Node, function: onnx.FunctionProto) -> dict[str, Value]:
     return {name: node.value(i) for i, name in enumerate(function.input) if node.has(i)}
 
 
-def _results(node: Node, function: onnx.FunctionProto, inner: Graph) -> list[Value | str]:
+def _results(node: Node, function: onnx.FunctionProto, inner: GraphScope) -> list[Value | str]:
     """The function's results; a text for a result that the node does not name, or that is
     absent."""
     results: list[Value | str] = []

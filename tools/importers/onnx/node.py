@@ -139,7 +139,7 @@ def given_by(inputs: Sequence[str]) -> str:
 
 
 @dataclass
-class Graph:
+class GraphScope:
     """The program so far: values by name, states, and operations.
 
     values, lists: the meanings of names. absent: for a name without a meaning, the reason.
@@ -185,7 +185,7 @@ class Graph:
         values: Mapping[str, Held],
         opsets: dict[str, int],
         path: tuple[tuple[str, str, str], ...],
-    ) -> Graph:
+    ) -> GraphScope:
         """A graph within this one, such as a function's body: other names, the same program.
 
         values: the values that its nodes may read by name. opsets, path: of the graph.
@@ -195,7 +195,7 @@ class Graph:
             inner.hold(name, value)
         return inner
 
-    def nested(self, values: Mapping[str, Held]) -> Graph:
+    def nested(self, values: Mapping[str, Held]) -> GraphScope:
         """The graph in an attribute of a node, whose nodes may also read the names of this graph.
 
         values: the values that the node gives it by name.
@@ -387,7 +387,9 @@ class Node:
     outer: the node in whose function body this node is, if it is in one.
     """
 
-    def __init__(self, proto: onnx.NodeProto, name: str, graph: Graph, outer: Node | None = None):
+    def __init__(
+        self, proto: onnx.NodeProto, name: str, graph: GraphScope, outer: Node | None = None
+    ):
         self.proto = proto
         self.outer = outer
         self.name = name

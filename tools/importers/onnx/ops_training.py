@@ -9,11 +9,11 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from .node import Importer, Node, Results
 
-Step = Callable[[Node, Sequence[SSAValue]], tuple[SSAValue, ...]]
+UpdateRule = Callable[[Node, Sequence[SSAValue]], tuple[SSAValue, ...]]
 """One step for one weight: its new value and new states, from the old ones and the gradient."""
 
 
-def _optimiser(states: int, step: Step) -> Importer:
+def _optimiser(states: int, step: UpdateRule) -> Importer:
     """An importer for any number of weights. states: the number of states of each weight."""
 
     def importer(node: Node) -> Results:

@@ -206,7 +206,7 @@ def _reduction_axes(node: Node, since: int) -> list[int]:
     return sorted({node.axis(a, rank) for a in axes})
 
 
-Step = Callable[[Node, SSAValue], SSAValue]
+Transform = Callable[[Node, SSAValue], SSAValue]
 
 
 def _same(node: Node, value: SSAValue) -> SSAValue:
@@ -214,7 +214,7 @@ def _same(node: Node, value: SSAValue) -> SSAValue:
 
 
 def _reduction(
-    combiner: str, before: Step = _same, after: Step = _same, since: int = 18
+    combiner: str, before: Transform = _same, after: Transform = _same, since: int = 18
 ) -> Importer:
     """A reduction of a function of the elements, and a function of its result."""
 
@@ -230,7 +230,7 @@ def _reduction(
 
 
 def _wide_reduction(
-    combiner: str, before: Step = _same, after: Step = _same, since: int = 18
+    combiner: str, before: Transform = _same, after: Transform = _same, since: int = 18
 ) -> Importer:
     """A reduction whose elements or result may exceed the range of narrow floats."""
 
@@ -267,7 +267,7 @@ def _log_sum_exp(node: Node) -> Results:
     return node.reshape(result, [n for i, n in enumerate(node.shape(0)) if i not in axes])
 
 
-def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Step:
+def _step(make: Callable[[SSAValue], nn.PureTensorOp]) -> Transform:
     return lambda node, value: node.add(make(value))
 
 

@@ -37,7 +37,7 @@ from .declared import Declared
 from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
 from .model_file import ModelFile, read_model_file
 from .names import check_names
-from .node import Graph, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
+from .node import GraphScope, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
 from .node import known as known_array
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
@@ -212,16 +212,16 @@ def _file_of(model: Model) -> tuple[ModelFile, Path | None]:
     return read_model_file(path), path.parent
 
 
-Prepare = Callable[[Graph, Sizes], None]
+Prepare = Callable[[GraphScope, Sizes], None]
 """Changes the sizes of inputs, and how a graph is imported, before the import."""
 
 
-def _record(graph: Graph, sizes: Sizes, shapes: Shapes) -> None:
+def _record(graph: GraphScope, sizes: Sizes, shapes: Shapes) -> None:
     sizes.one_sample()
     graph.shapes = shapes
 
 
-def _rebatch(graph: Graph, sizes: Sizes, count: int, shapes: Shapes) -> None:
+def _rebatch(graph: GraphScope, sizes: Sizes, count: int, shapes: Shapes) -> None:
     sizes.one_sample()
     sizes.check()
     old = sizes.rebatch(count)
@@ -235,7 +235,7 @@ def _import(
     model, lenient = file.model, reading.lenient
     check_names(model, place)
     main = Block()
-    graph = Graph(context, place, folder, _opsets(model, place), body=main, main=main)
+    graph = GraphScope(context, place, folder, _opsets(model, place), body=main, main=main)
     graph.training = reading.training
     proto = model.graph
     if not proto.output:
@@ -273,7 +273,7 @@ def _import(
     return module
 
 
-def _result_sizes(graph: Graph, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
+def _result_sizes(graph: GraphScope, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
     """The outputs whose size depends on values. Appends these sizes to the results."""
     taken = Names(set(names))
     sizes: list[ResultSize] = []
@@ -290,7 +290,7 @@ def _result_sizes(graph: Graph, names: list[str], results: list[SSAValue]) -> li
     return sizes
 
 
-def _open_axis(graph: Graph, value: Held) -> int | None:
+def _open_axis(graph: GraphScope, value: Held) -> int | None:
     """The axis of a value whose size depends on values; None if all sizes are fixed."""
     size = graph.sizes.get(value) if isinstance(value, SSAValue) else None
     return None if size is None else size.axis
@@ -317,7 +317,7 @@ def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
     proto, context, place = file.model, reading.context, reading.place
     check_names(proto, place)
     main = Block()
-    graph = Graph(context, place, folder, _opsets(proto, place), body=main, main=main)
+    graph = GraphScope(context, place, folder, _opsets(proto, place), body=main, main=main)
     graph.functions = model_functions(proto)
     graph.read = partial(_read_node, lenient=False)
     names = _node_names(proto.graph)
@@ -390,7 +390,7 @@ def _how(node: Node) -> str:
 
 
 def _outputs(
-    graph: Graph, output: onnx.ValueInfoProto, declared: Declared
+    graph: GraphScope, output: onnx.ValueInfoProto, declared: Declared
 ) -> Iterator[tuple[str, Value]]:
     """The outputs of the program for one output of the model: one per element of a sequence."""
     value = graph.held(output.name, f"output {output.name!r}")
@@ -407,7 +407,7 @@ def _outputs(
 
 
 def _module(
-    graph: Graph, inputs: list[str], outputs: list[str], results: list[SSAValue]
+    graph: GraphScope, inputs: list[str], outputs: list[str], results: list[SSAValue]
 ) -> ModuleOp:
     """@main and the states, without unused operations."""
     body = graph.body
@@ -430,7 +430,7 @@ def _module(
     return ModuleOp([*states, main])
 
 
-def _count_runs(graph: Graph, end: ReturnOp) -> None:
+def _count_runs(graph: GraphScope, end: ReturnOp) -> None:
     """Before the end of @main, increase the number of the run, if random numbers depend on it."""
     step = graph.random.get(STEP)
     if step is None or step.first_use is None:
@@ -479,7 +479,7 @@ def _node_names(proto: onnx.GraphProto) -> list[str]:
 
 def _read_values(
     file: ModelFile,
-    graph: Graph,
+    graph: GraphScope,
     sizes: Sizes,
     known: Mapping[str, Array],
     declared: Declared,
@@ -546,7 +546,7 @@ _KINDS = {
 """The words for the kinds of values."""
 
 
-def _input_type(value: onnx.ValueInfoProto, graph: Graph, sizes: Sizes):
+def _input_type(value: onnx.ValueInfoProto, graph: GraphScope, sizes: Sizes):
     what = f"{graph.place}: input {value.name!r}"
     kind = value.type.WhichOneof("value")
     if kind is None:

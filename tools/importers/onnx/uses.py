@@ -13,7 +13,7 @@ from ....ir.support.errors import InputError
 from ..errors import UnsupportedError
 from ..uses import several_refused
 from .functions import graphs_in, identity
-from .node import Graph, Node, shape_of
+from .node import GraphScope, Node, shape_of
 from .valid import light_copy
 
 Check = Callable[[Node], None]
@@ -66,7 +66,7 @@ def every_node(nodes: Iterable[Node]) -> Iterator[Node]:
             pending += _below(node, function.node, inner)
 
 
-def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: Graph) -> list[Node]:
+def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: GraphScope) -> list[Node]:
     named = [(each, each.name or next(iter(each.output), "")) for each in protos]
     return [Node(each, f"{node.name}/{name}", graph, node) for each, name in named][::-1]
 
@@ -117,7 +117,7 @@ class Tolerant:
 
 
 def inferred_types(
-    model: onnx.ModelProto, nodes: Sequence[Node], graph: Graph
+    model: onnx.ModelProto, nodes: Sequence[Node], graph: GraphScope
 ) -> dict[str, onnx.TypeProto]:
     """The types that ONNX infers for the model's values, given the present sizes of inputs."""
     copy = light_copy(model, nodes)

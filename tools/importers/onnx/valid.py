@@ -13,7 +13,7 @@ from onnx import checker, defs
 
 from ....ir.support.errors import InputError, one_line
 from .functions import schema_of
-from .node import Graph, Node, kind_name
+from .node import GraphScope, Node, kind_name
 from .tensors import check_stored, dtype_or_none, is_external
 
 LENIENT = "--lenient skips this check"
@@ -42,7 +42,7 @@ LISTED = 12
 
 
 def check_valid(
-    proto: onnx.ModelProto, graph: Graph, nodes: Sequence[Node], own: Collection[str]
+    proto: onnx.ModelProto, graph: GraphScope, nodes: Sequence[Node], own: Collection[str]
 ) -> None:
     """Raise InputError if a model breaks a rule of ONNX.
 
@@ -152,7 +152,7 @@ def _listed(names: Collection[str]) -> str:
 # Inputs and weights
 
 
-def _check_input(value: onnx.ValueInfoProto, graph: Graph) -> None:
+def _check_input(value: onnx.ValueInfoProto, graph: GraphScope) -> None:
     type_ = value.type
     if type_.WhichOneof("value") is None:
         raise graph.bad(f"input {value.name!r} has no type; {LENIENT}")
@@ -160,7 +160,7 @@ def _check_input(value: onnx.ValueInfoProto, graph: Graph) -> None:
         raise graph.bad(f"input {value.name!r} has no shape; give the model one; {LENIENT}")
 
 
-def _check_weights(proto: onnx.ModelProto, graph: Graph) -> None:
+def _check_weights(proto: onnx.ModelProto, graph: GraphScope) -> None:
     """Check the weights that are not in the checker's copy."""
     inputs = {value.name for value in proto.graph.input}
     seen: set[str] = set()
@@ -268,7 +268,7 @@ def _large_constant(node: Node) -> onnx.TensorProto | None:
 # Messages
 
 
-def _named(text: str, graph: Graph, nodes: Sequence[Node], outside: set[str]) -> InputError:
+def _named(text: str, graph: GraphScope, nodes: Sequence[Node], outside: set[str]) -> InputError:
     """The checker's error, turned into an error about the node that breaks the rule.
 
     outside: the values of the model's graph, which nested graphs may read.

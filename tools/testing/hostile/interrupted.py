@@ -46,10 +46,12 @@ from ..generators.program import Program
 from .programs import program_files
 from .watch_files import CHANGES, WRITING
 
-Way: TypeAlias = Literal["killed", "killed in a write", "disk full", "disk full in a write"]
+HowInterrupted: TypeAlias = Literal[
+    "killed", "killed in a write", "disk full", "disk full in a write"
+]
 """How a command is interrupted."""
 
-WAYS: tuple[Way, ...] = get_args(Way)
+WAYS: tuple[HowInterrupted, ...] = get_args(HowInterrupted)
 
 OLD, NEW = "tiny:5", "tiny:7"
 """The targets of the old outputs and of the new ones, so that they differ."""
@@ -164,7 +166,7 @@ class Interruption:
     """
 
     writer: str
-    way: Way
+    way: HowInterrupted
     at: int
     had_old: bool
     at_once: bool

@@ -10,6 +10,7 @@ from ....ir.rules.syntax import (
     Class,
     Declaration,
     Field,
+    LiteralValue,
     Made,
     Name,
     Nested,
@@ -26,7 +27,6 @@ from ....ir.rules.syntax import (
     TypeName,
     TypeOf,
     TypePattern,
-    Value,
     Variable,
 )
 
@@ -104,7 +104,7 @@ def _field(field: Field) -> str:
     return f"{name} = {value}"
 
 
-def literal_text(value: Value) -> str:
+def literal_text(value: LiteralValue) -> str:
     """The text of a literal: a number, string, list, true, false or none."""
     if isinstance(value, tuple):
         return f"[{', '.join(map(literal_text, value))}]"

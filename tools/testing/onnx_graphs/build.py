@@ -18,11 +18,11 @@ from ...importers.onnx.reader import OPSETS as READ
 from ..generators.sketch import Sketch, Step
 from .contributed import CONTRIBUTED
 from .control import AROUND, CONTROLLED, MOST_DEPTH
-from .graph import Graph, every_node
+from .graph import ModelCase, every_node
 from .lists import LISTED, TAKING_TENSORS, TENSORS_TAKEN
 from .node import MOST_RESULT, NodeDraw, NotDrawn
 from .operators import DRAWING, NOT_INFERRED
-from .pool import TYPES, Pool, Value
+from .pool import TYPES, Pool, PoolValue
 from .runtimes import EXPANDED_UNTIL
 from .runtimes import OPSETS as RUN
 from .selected import OPEN_SIZES
@@ -80,7 +80,7 @@ def _likely(opset: int) -> tuple[str, ...]:
     return (*own, *CONTRIBUTED)
 
 
-def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Graph:
+def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> ModelCase:
     """The model of a sketch. It depends only on the sketch and the operators.
 
     operators: names of the operators to use, after the domain and a dot for other domains; all that
@@ -95,7 +95,7 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
         _add_step(pool, names, step)
     if not pool.results:
         leaf = pool.leaf("tensor(float)", (2,), random)
-        result = Value("result", leaf.type, leaf.shape)
+        result = PoolValue("result", leaf.type, leaf.shape)
         pool.append(helper.make_node("Identity", [leaf.name], [result.name]), [result])
     shown = pool.results
     if random.random() > ALL_SHOWN:
@@ -114,7 +114,7 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Gra
     if any(node.domain for node in every_node(graph)):
         opsets.append(helper.make_opsetid(CONTRIBUTED_DOMAIN, 1))
     proto = helper.make_model(graph, opset_imports=opsets, ir_version=pool.ir_version)
-    return Graph(proto, pool.inputs, sketch)
+    return ModelCase(proto, pool.inputs, sketch)
 
 
 def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
@@ -173,7 +173,7 @@ def _add_node(pool: Pool, operator: str, step: Step) -> None:
             pool.roll_back(mark)
 
 
-def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> list[Value]:
+def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> list[PoolValue]:
     """The results of a node. Raises NotDrawn if the node is not valid or too large."""
     there = {v.name: v for v in pool.values}
     operands = [there[name] for name in node.input if name]
@@ -208,7 +208,7 @@ def _results(pool: Pool, schema: onnx.defs.OpSchema, node: onnx.NodeProto) -> li
     return results
 
 
-def _is_bad_index(operands: Sequence[Value]) -> bool:
+def _is_bad_index(operands: Sequence[PoolValue]) -> bool:
     """Whether a constant index is out of range of a vector, which onnx takes for a shape."""
     data, index = operands
     if len(data.shape) != 1 or index.array is None:
@@ -216,7 +216,7 @@ def _is_bad_index(operands: Sequence[Value]) -> bool:
     return bool(((index.array < -data.shape[0]) | (index.array >= data.shape[0])).any())
 
 
-def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> Value:
+def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> PoolValue:
     """A value for a result. Raises NotDrawn if its type or size is unsuitable.
 
     is_open: whether its sizes may depend on values; then no node may read it.
@@ -229,4 +229,4 @@ def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> Value:
         raise NotDrawn("the shape of the result is not known")
     if prod(shape) > MOST_RESULT:
         raise NotDrawn("too large")
-    return Value(name, TYPES[tensor.elem_type], shape, shared=not is_open)
+    return PoolValue(name, TYPES[tensor.elem_type], shape, shared=not is_open)

@@ -41,7 +41,7 @@ from ..oracle.oracles import Difference, Outcome, bounded_run, difference
 from ..search.failures import Wrong
 from .build import build_graph
 from .deviations import Case, deviation
-from .graph import KIND, Graph, every_node, inner_graphs, names_read
+from .graph import KIND, ModelCase, every_node, inner_graphs, names_read
 from .runtimes import RefusedByRuntime, by_onnxruntime, by_reference
 from .shrink import smallest
 from .unrolled import NotWrittenOut, written_out
@@ -104,7 +104,7 @@ class Misread(AssertionError):
     """
 
     def __init__(
-        self, graph: Graph, wrong: Wrong, folder: Path, command: str, examples: int
+        self, graph: ModelCase, wrong: Wrong, folder: Path, command: str, examples: int
     ) -> None:
         self.graph = graph
         self.wrong = wrong
@@ -168,9 +168,9 @@ def check_import(
     return check.report
 
 
-def replayed(folder: Path) -> tuple[Graph, Wrong | None]:
+def replayed(folder: Path) -> tuple[ModelCase, Wrong | None]:
     """A saved model, and its failure; None if it passes now. Raises InputError."""
-    graph, about = Graph.load(folder)
+    graph, about = ModelCase.load(folder)
     target = about.get("target")
     try:
         return graph, Check(None if target is None else str(target), LIMIT).wrong(graph)
@@ -190,7 +190,7 @@ class Check:
     limit: float = LIMIT
     report: Report = field(default_factory=Report)
 
-    def count(self, graph: Graph) -> Wrong | None:
+    def count(self, graph: ModelCase) -> Wrong | None:
         """Check a model and count it in the report. Returns its failure or None."""
         self.report.exercised.update({node.op_type for node in every_node(graph.proto.graph)})
         try:
@@ -203,7 +203,7 @@ class Check:
         return wrong
 
     def failure(
-        self, graph: Graph, wrong: Wrong, folder: Path | None = None, example: int = 0
+        self, graph: ModelCase, wrong: Wrong, folder: Path | None = None, example: int = 0
     ) -> Misread:
         """The error to raise for a failing model, after shrinking and saving the model."""
         small = smallest(graph, lambda candidate: self._fails_like(candidate, wrong), SHRINKING)
@@ -215,14 +215,14 @@ class Check:
         command = shlex.join([sys.executable, "-m", "abele.tools.testing", str(folder)])
         return Misread(small, wrong, folder, command, example)
 
-    def _fails_like(self, graph: Graph, wrong: Wrong) -> bool:
+    def _fails_like(self, graph: ModelCase, wrong: Wrong) -> bool:
         try:
             found = Check(self.target, self.limit).wrong(graph)
         except NotCompared:
             return False
         return found is not None and found.kind == wrong.kind
 
-    def wrong(self, graph: Graph) -> Wrong | None:
+    def wrong(self, graph: ModelCase) -> Wrong | None:
         """The failure of a model; None if abele's results are right. Raises NotCompared."""
         try:
             with at_most(self.limit):
@@ -231,7 +231,7 @@ class Check:
         except TooLong as late:
             return Wrong("hang", f"the model takes more than {self.limit:g} s ({late})")
 
-    def _compare(self, graph: Graph) -> Wrong | None:
+    def _compare(self, graph: ModelCase) -> Wrong | None:
         """Compare abele's results for a model with onnxruntime's, without a limit of time."""
         try:
             theirs = _onnxruntime_outputs(graph)
@@ -266,7 +266,7 @@ class Check:
         return None if self.target is None else on_machine(graph, ours, self.target)
 
     def _unless_known(
-        self, graph: Graph, ours: Outcome, theirs: dict[str, Array], differs: Difference
+        self, graph: ModelCase, ours: Outcome, theirs: dict[str, Array], differs: Difference
     ) -> Wrong | None:
         """The failure behind a difference; None if known deviations of onnxruntime explain it.
 
@@ -295,7 +295,7 @@ class Check:
         return self._compare(rest) if rest.proto.graph.output else None
 
     def _written_out(
-        self, graph: Graph, node: onnx.NodeProto, values: dict[str, Array], wrong: str
+        self, graph: ModelCase, node: onnx.NodeProto, values: dict[str, Array], wrong: str
     ) -> Wrong | None:
         """The failure of a node with inner graphs, whose results differ.
 
@@ -322,7 +322,7 @@ def check_valid(model: onnx.ModelProto) -> None:
         raise NotCompared("invalid", str(error)) from None
 
 
-def imported_program(graph: Graph) -> Program:
+def imported_program(graph: ModelCase) -> Program:
     """The nn program that abele reads from a model. Raises InputError and VerifyException."""
     context = new_context()
     module = import_onnx(graph.proto, context)
@@ -330,7 +330,7 @@ def imported_program(graph: Graph) -> Program:
     return Program(module, context, graph.inputs, resolve_target(NO_MACHINE))
 
 
-def outcome_of(graph: Graph) -> Outcome:
+def outcome_of(graph: ModelCase) -> Outcome:
     """The results of a model by abele's reference, without padding, and their error bounds.
 
     The outcome is undecided if a size depends on rounding. Raises InputError and VerifyException.
@@ -351,7 +351,7 @@ def outcome_of(graph: Graph) -> Outcome:
     return replace(outcome, outputs=outputs, errors=errors, decided=decided, exact={})
 
 
-def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
+def on_machine(graph: ModelCase, ours: Outcome, target: str) -> Wrong | None:
     """The failure of a model that is compiled for a machine and run there.
 
     Returns None if the results are right, or if the model does not fit on the machine.
@@ -369,7 +369,7 @@ def on_machine(graph: Graph, ours: Outcome, target: str) -> Wrong | None:
     return None if differs is None else Wrong("machine", f"on {target}, {differs}")
 
 
-def _accepts_bad_index(graph: Graph, refused: str) -> Wrong | None:
+def _accepts_bad_index(graph: ModelCase, refused: str) -> Wrong | None:
     """The failure of a model that abele runs although onnxruntime reports an index out of range."""
     try:
         ours = bounded_run(imported_program(graph))
@@ -382,7 +382,7 @@ def _accepts_bad_index(graph: Graph, refused: str) -> Wrong | None:
     return Wrong("fault", f"abele runs a model that onnxruntime refuses: {refused}")
 
 
-def _onnxruntime_outputs(graph: Graph) -> dict[str, Array]:
+def _onnxruntime_outputs(graph: ModelCase) -> dict[str, Array]:
     """The outputs of a model, as onnxruntime computes them. Raises NotCompared."""
     try:
         return by_onnxruntime(graph.proto, graph.inputs)
@@ -390,7 +390,9 @@ def _onnxruntime_outputs(graph: Graph) -> dict[str, Array]:
         raise NotCompared("refused", str(error)) from None
 
 
-def _case(graph: Graph, node: onnx.NodeProto, name: str, values: dict[str, Array]) -> Case | None:
+def _case(
+    graph: ModelCase, node: onnx.NodeProto, name: str, values: dict[str, Array]
+) -> Case | None:
     """The results of abele and onnxruntime for one result of a node, from onnxruntime's operands.
 
     None if an operand is no tensor.
@@ -417,7 +419,7 @@ def _description(found: Difference, node: onnx.NodeProto | None) -> str:
     )
 
 
-def _second_opinion(graph: Graph, ours: Outcome) -> str:
+def _second_opinion(graph: ModelCase, ours: Outcome) -> str:
     """The judgement of onnx's own evaluator on the difference, in words."""
     try:
         third = by_reference(graph.proto, graph.inputs)

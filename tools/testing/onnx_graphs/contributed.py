@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper
 
 from .draw import Shape
-from .pool import Pool, Value
+from .pool import Pool, PoolValue
 
 DOMAIN = "com.microsoft"
 FLOAT, BYTE = "tensor(float)", "tensor(uint8)"
@@ -27,13 +27,13 @@ def _append(
     results: Sequence[tuple[str, Shape]],
     **attributes: Any,
 ) -> None:
-    values = [Value(pool.name(random), type_, shape) for type_, shape in results]
+    values = [PoolValue(pool.name(random), type_, shape) for type_, shape in results]
     names = [v.name for v in values]
     pool.append(helper.make_node(operator, operands, names, domain=DOMAIN, **attributes), values)
     pool.told += [v.info for v in values]
 
 
-def _first(pool: Pool, random: Random, least: int = 1, most: int = 4) -> Value:
+def _first(pool: Pool, random: Random, least: int = 1, most: int = 4) -> PoolValue:
     """An existing or a new value of float32."""
     there = [v for v in pool.shared if v.type == FLOAT and least <= len(v.shape) <= most]
     there = [v for v in there if 0 not in v.shape]
@@ -169,7 +169,7 @@ def _scale(pool: Pool, random: Random) -> list[str]:
     return [pool.given(array, type_, random, known=True).name for array, type_ in given]
 
 
-def _bytes(pool: Pool, random: Random) -> Value:
+def _bytes(pool: Pool, random: Random) -> PoolValue:
     there = [v for v in pool.shared if v.type == BYTE and v.shape and 0 not in v.shape]
     if there and random.random() < 0.6:
         return random.choice(there)

@@ -14,7 +14,7 @@ from ..generators.sketch import MOST_KINDS, Step
 from .draw import Shape
 from .lists import new_list
 from .node import TYPE_WEIGHTS, NotDrawn
-from .pool import CODES, INTEGERS, Listed, Pool, Value
+from .pool import CODES, INTEGERS, Listed, Pool, PoolValue
 
 BOOLEAN = "tensor(bool)"
 
@@ -56,7 +56,7 @@ class _Body:
     def __init__(
         self,
         outer: Pool,
-        parameters: Sequence[Value],
+        parameters: Sequence[PoolValue],
         random: Random,
         add: AddStep,
         first: Step | None = None,
@@ -81,18 +81,18 @@ class _Body:
         operand = random.choice((0, 0, 0, 1, 2, 3)) if operand < 0 else operand
         return Step(random.randrange(MOST_KINDS), operand, random.randrange(1 << 16))
 
-    def made(self) -> list[Value]:
+    def made(self) -> list[PoolValue]:
         """The results of nodes that can be outputs of the graph."""
         there = [v for v in self.pool.results if min(v.shape, default=1) >= 0]
         return [v for v in there if v.name not in self.taken]
 
-    def give(self, value: Value) -> Value:
+    def give(self, value: PoolValue) -> PoolValue:
         """Make a value an output of the graph."""
         self.taken.add(value.name)
         self.outputs.append(value.info)
         return value
 
-    def give_like(self, like: Value) -> Value:
+    def give_like(self, like: PoolValue) -> PoolValue:
         """Make a value with the type and shape of `like` an output, preferably a node's result."""
         alike = [v for v in self.made() if (v.type, v.shape) == (like.type, like.shape)]
         if alike:
@@ -111,9 +111,9 @@ class _Body:
             pool.roll_back(mark)
         return self.give_copy(base)
 
-    def give_copy(self, value: Value) -> Value:
+    def give_copy(self, value: PoolValue) -> PoolValue:
         """Make a copy of a value an output of the graph."""
-        copy = Value(self.pool.name(self.random), value.type, value.shape)
+        copy = PoolValue(self.pool.name(self.random), value.type, value.shape)
         self.pool.append(helper.make_node("Identity", [value.name], [copy.name]), [copy])
         return self.give(copy)
 
@@ -124,14 +124,14 @@ class _Body:
         )
 
 
-def _parameter(pool: Pool, random: Random, type_: str, shape: Shape) -> Value:
+def _parameter(pool: Pool, random: Random, type_: str, shape: Shape) -> PoolValue:
     """A parameter of an inner graph, given by the node. Its elements are unknown."""
-    return Value(pool.name(random), type_, shape)
+    return PoolValue(pool.name(random), type_, shape)
 
 
 def _condition(
     pool: Pool, random: Random, known: bool | None = None, shape: Shape | None = None
-) -> Value:
+) -> PoolValue:
     """One boolean: an existing value, an input, a constant, or a computed value.
 
     known: the value of the constant, if it must be one. shape: () or (1,); either if None.
@@ -145,7 +145,7 @@ def _condition(
         return random.choice(there)
     value = pool.leaf(BOOLEAN, shape, random)
     if random.random() < 0.5:
-        turned = Value(pool.name(random), BOOLEAN, shape)
+        turned = PoolValue(pool.name(random), BOOLEAN, shape)
         pool.append(helper.make_node("Not", [value.name], [turned.name]), [turned], False)
         return turned
     return value
@@ -166,7 +166,7 @@ def _append(
     alike: whether onnx infers the same shapes. If it may not, no node reads the results.
     """
     values = [
-        Value(pool.name(random), t, shape if alike else (-1,) * len(shape), shared=alike)
+        PoolValue(pool.name(random), t, shape if alike else (-1,) * len(shape), shared=alike)
         for t, shape in results
     ]
     node = helper.make_node(operator, operands, [v.name for v in values], **attributes)
@@ -224,7 +224,7 @@ def _if(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
 # Loop
 
 
-def _carried(pool: Pool, random: Random, least: int) -> list[Value]:
+def _carried(pool: Pool, random: Random, least: int) -> list[PoolValue]:
     """Values that a loop carries."""
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS]
     wanted = random.choice((least, 1, 1, 2))
@@ -256,7 +256,7 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     body.parameters += [v.info for v in (number, going, *inside)]
     body.fill()
     trip = condition = ""
-    limit: Value | None = None
+    limit: PoolValue | None = None
     if counted:
         shape: Shape = random.choice(((), (1,)))
         trip = pool.given(np.full(shape, turns), INTEGERS, random, known=True).name
@@ -274,13 +274,13 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     if limit is None:
         body.give_copy(going)
     else:
-        on = Value(body.pool.name(random), BOOLEAN, ())
+        on = PoolValue(body.pool.name(random), BOOLEAN, ())
         node = helper.make_node("Less", [number.name, limit.name], [on.name])
         body.pool.append(node, [on], False)
         body.give(on)
     for value in inside:
         body.give_like(value)
-    rows: list[Value] = []
+    rows: list[PoolValue] = []
     if counted:
         made = body.made()
         rows = random.sample(made, min(len(made), random.choice((0, 1, 1, 2))))

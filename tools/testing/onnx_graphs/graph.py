@@ -30,7 +30,7 @@ WEIGHTS_ARE_NO_INPUTS = 4
 
 
 @dataclass(frozen=True)
-class Graph:
+class ModelCase:
     """A model and the values of its inputs. Its repr is the model as ONNX text.
 
     sketch: the sketch from which it was generated.
@@ -59,17 +59,17 @@ class Graph:
         """The node that computes a value; None if no node does."""
         return next((n for n in self.proto.graph.node if name in n.output), None)
 
-    def with_all_results(self) -> Graph:
+    def with_all_results(self) -> ModelCase:
         """The model with all results of all nodes as outputs, in the order of the nodes."""
         infos = _results(self.proto)
         return self._with_outputs(list(infos.values()))
 
-    def reduced_to(self, outputs: Sequence[str]) -> Graph:
+    def reduced_to(self, outputs: Sequence[str]) -> ModelCase:
         """The model with only these outputs, and only the nodes that compute them."""
         infos = _results(self.proto)
         return _without_unused(self._with_outputs([infos[name] for name in outputs]))
 
-    def with_inputs(self, values: Mapping[str, Array]) -> Graph:
+    def with_inputs(self, values: Mapping[str, Array]) -> ModelCase:
         """The model with inputs that replace the nodes and initializers of these values.
 
         The values are no longer outputs. Unused inputs are removed.
@@ -93,9 +93,9 @@ class Graph:
         del proto.graph.node[:], proto.graph.initializer[:]
         proto.graph.node.extend(kept)
         proto.graph.initializer.extend(held)
-        return _without_unused(Graph(proto, {**self.inputs, **values}))
+        return _without_unused(ModelCase(proto, {**self.inputs, **values}))
 
-    def single_node(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> Graph:
+    def single_node(self, node: onnx.NodeProto, operands: Mapping[str, Array]) -> ModelCase:
         """A model of one node with constant operands, and all its results as outputs."""
         types = {n: v.type.tensor_type.elem_type for n, v in _results(self.proto).items()}
         results = [
@@ -107,9 +107,11 @@ class Graph:
         graph = onnx.helper.make_graph([node], "alone", [], results, weights)
         version = max(self.proto.ir_version, WEIGHTS_ARE_NO_INPUTS)
         opsets = list(self.proto.opset_import)
-        return Graph(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=version), {})
+        return ModelCase(
+            onnx.helper.make_model(graph, opset_imports=opsets, ir_version=version), {}
+        )
 
-    def without_false_shapes(self, computed: Mapping[str, Array]) -> Graph:
+    def without_false_shapes(self, computed: Mapping[str, Array]) -> ModelCase:
         """The model without declared shapes that differ from the computed shapes of its outputs.
 
         onnx infers a wrong shape for some nodes, such as windows with ceil_mode. Shapes of values
@@ -122,9 +124,9 @@ class Graph:
             tensor = output.type.tensor_type
             if tuple(d.dim_value for d in tensor.shape.dim) != computed[output.name].shape:
                 tensor.ClearField("shape")
-        return Graph(proto, self.inputs, self.sketch)
+        return ModelCase(proto, self.inputs, self.sketch)
 
-    def _with_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> Graph:
+    def _with_outputs(self, outputs: Sequence[onnx.ValueInfoProto]) -> ModelCase:
         proto = _copy(self.proto)
         names = {v.name for v in outputs}
         others = (*proto.graph.value_info, *proto.graph.output)
@@ -132,7 +134,7 @@ class Graph:
         del proto.graph.output[:], proto.graph.value_info[:]
         proto.graph.output.extend(outputs)
         proto.graph.value_info.extend(typed)
-        return Graph(proto, self.inputs)
+        return ModelCase(proto, self.inputs)
 
     def save(self, folder: Path, about: Mapping[str, object]) -> None:
         """Save the model, its inputs and the settings of its replay to a folder.
@@ -146,7 +148,7 @@ class Graph:
             (made / ABOUT).write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
     @staticmethod
-    def load(folder: Path) -> tuple[Graph, dict[str, object]]:
+    def load(folder: Path) -> tuple[ModelCase, dict[str, object]]:
         """A saved model with its inputs, and the settings of its replay. Raises InputError."""
         try:
             about = cast("dict[str, object]", json.loads((folder / ABOUT).read_text("utf-8")))
@@ -154,7 +156,7 @@ class Graph:
         except (OSError, ValueError) as error:
             raise InputError(f"{folder}: cannot be read: {error}") from None
         inputs = read_npz(folder / INPUTS, signature(import_onnx(proto, new_context())).inputs)
-        return Graph(proto, inputs), about
+        return ModelCase(proto, inputs), about
 
     def __repr__(self) -> str:
         """The model as ONNX text."""
@@ -205,7 +207,7 @@ def _is_tensor(info: onnx.ValueInfoProto) -> bool:
     return info.type.HasField("tensor_type") and info.type.tensor_type.elem_type != 0
 
 
-def _without_unused(graph: Graph) -> Graph:
+def _without_unused(graph: ModelCase) -> ModelCase:
     """The model without unused nodes, weights and inputs. Changes the model in place."""
     proto = graph.proto.graph
     wanted = {v.name for v in proto.output}
@@ -223,4 +225,4 @@ def _without_unused(graph: Graph) -> Graph:
     proto.node.extend(reversed(kept))
     proto.initializer.extend(held)
     proto.input.extend(given)
-    return Graph(graph.proto, {n: a for n, a in graph.inputs.items() if n in wanted})
+    return ModelCase(graph.proto, {n: a for n, a in graph.inputs.items() if n in wanted})

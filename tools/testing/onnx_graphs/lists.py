@@ -10,7 +10,7 @@ import numpy as np
 from onnx import helper
 
 from .node import TYPE_WEIGHTS, NotDrawn
-from .pool import CODES, INTEGERS, Listed, Maybe, Pool, Value
+from .pool import CODES, INTEGERS, Listed, Maybe, Pool, PoolValue
 
 MOST_ITEMS = 4
 """Elements of a sequence, at most."""
@@ -19,14 +19,14 @@ Builder = Callable[[Pool, Random], None]
 """Appends one node, and those that it needs, to a pool. Raises NotDrawn."""
 
 
-def _some(pool: Pool, random: Random) -> Value:
+def _some(pool: Pool, random: Random) -> PoolValue:
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS]
     return random.choice(there) if there else pool.leaf("tensor(float)", (2,), random)
 
 
-def _more(pool: Pool, random: Random, like: Value, alike: bool) -> list[Value]:
+def _more(pool: Pool, random: Random, like: PoolValue, alike: bool) -> list[PoolValue]:
     """Further elements of a sequence. alike: whether they have the shape of the first element."""
-    found: list[Value] = []
+    found: list[PoolValue] = []
     for _ in range(random.randrange(MOST_ITEMS)):
         there = [
             v for v in pool.shared if v.type == like.type and (v.shape == like.shape or not alike)
@@ -69,8 +69,10 @@ def _list(pool: Pool, random: Random) -> Listed:
     return random.choice(there) if there and random.random() < 0.8 else new_list(pool, random)
 
 
-def _result(pool: Pool, random: Random, operator: str, operands: list[str], like: Value) -> Value:
-    made = Value(pool.name(random), like.type, like.shape)
+def _result(
+    pool: Pool, random: Random, operator: str, operands: list[str], like: PoolValue
+) -> PoolValue:
+    made = PoolValue(pool.name(random), like.type, like.shape)
     pool.append(helper.make_node(operator, operands, [made.name]), [made])
     pool.told.append(made.info)
     return made
@@ -141,12 +143,12 @@ def _at(pool: Pool, random: Random) -> None:
     at = random.randrange(count)
     known = len(set(whole.shapes)) > 1 or random.random() < 0.7
     operands = [whole.name, _position(pool, random, at, count, known)]
-    _result(pool, random, "SequenceAt", operands, Value("", whole.type, whole.shapes[at]))
+    _result(pool, random, "SequenceAt", operands, PoolValue("", whole.type, whole.shapes[at]))
 
 
 def _length(pool: Pool, random: Random) -> None:
     whole = _list(pool, random)
-    _result(pool, random, "SequenceLength", [whole.name], Value("", INTEGERS, ()))
+    _result(pool, random, "SequenceLength", [whole.name], PoolValue("", INTEGERS, ()))
 
 
 def _concat(pool: Pool, random: Random) -> None:
@@ -173,7 +175,7 @@ def _concat(pool: Pool, random: Random) -> None:
         shape = (*first[:axis], size, *first[axis + 1 :])
     else:
         raise NotDrawn("elements that do not join")
-    made = Value(pool.name(random), whole.type, shape)
+    made = PoolValue(pool.name(random), whole.type, shape)
     axis = axis - rank if random.random() < 0.4 else axis
     attributes: dict[str, Any] = {
         "axis": axis,
@@ -240,7 +242,7 @@ def _maybe(pool: Pool, random: Random) -> Maybe:
 
 def _has_element(pool: Pool, random: Random) -> None:
     name = _maybe(pool, random).name
-    _result(pool, random, "OptionalHasElement", [name], Value("", "tensor(bool)", ()))
+    _result(pool, random, "OptionalHasElement", [name], PoolValue("", "tensor(bool)", ()))
 
 
 def _get_element(pool: Pool, random: Random) -> None:

@@ -25,7 +25,7 @@ from .operators import (
     POSITIVE,
     RANKS,
 )
-from .pool import CODES, DTYPES, Pool, Value
+from .pool import CODES, DTYPES, Pool, PoolValue
 from .runtimes import Types, is_function, kernels
 
 TYPE_WEIGHTS = {
@@ -156,7 +156,7 @@ class NodeDraw:
 
     # Operands
 
-    def _first(self) -> Value | None:
+    def _first(self) -> PoolValue | None:
         """The first operand, which limits all other choices; None if the operator has none."""
         schema, random = self.schema, self.random
         if not schema.inputs or schema.name in NO_OPERAND:

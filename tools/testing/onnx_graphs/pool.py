@@ -46,7 +46,7 @@ INTEGERS = "tensor(int64)"
 
 
 @dataclass(frozen=True)
-class Value:
+class PoolValue:
     """A value that nodes may read.
 
     shape: its sizes, with -1 for a size that depends on values. array: its elements, if they are
@@ -80,7 +80,7 @@ class Maybe:
     """An optional value. content: its content; None if it is empty."""
 
     name: str
-    content: Value | Listed | None
+    content: PoolValue | Listed | None
 
 
 @dataclass(frozen=True)
@@ -113,8 +113,8 @@ class Pool:
         self.infos: list[onnx.ValueInfoProto] = []
         self.initializers: list[onnx.TensorProto] = []
         self.nodes: list[onnx.NodeProto] = []
-        self.values: list[Value] = []
-        self.results: list[Value] = []
+        self.values: list[PoolValue] = []
+        self.results: list[PoolValue] = []
         self.lists: list[Listed] = []
         self.maybes: list[Maybe] = []
         self.told: list[onnx.ValueInfoProto] = []
@@ -123,7 +123,7 @@ class Pool:
         (constant,) = onnx.defs.get_schema("Constant", opset).type_constraints
         self._constants = frozenset(constant.allowed_type_strs)
 
-    def inner(self, parameters: Sequence[Value]) -> Pool:
+    def inner(self, parameters: Sequence[PoolValue]) -> Pool:
         """The pool of a node's inner graph, which may read all values of this pool.
 
         parameters: the values that the node gives to the graph.
@@ -167,7 +167,9 @@ class Pool:
             return f"{random.choice(ODD_NAMES)}{self.made}"
         return f"v{self.made}"
 
-    def append(self, node: onnx.NodeProto, results: Sequence[Value], shown: bool = True) -> None:
+    def append(
+        self, node: onnx.NodeProto, results: Sequence[PoolValue], shown: bool = True
+    ) -> None:
         """Append a node. shown: whether its results may be outputs of the model."""
         self.used.update(node.input)
         self.nodes.append(node)
@@ -179,7 +181,7 @@ class Pool:
 
     def leaf(
         self, type_: str, shape: Shape, random: Random, what: str = "", shared: bool = True
-    ) -> Value:
+    ) -> PoolValue:
         """A new random value: an input, an initializer or a constant.
 
         what: "positive" for elements above 0, "divisor" for nonzero elements, "" for any elements.
@@ -199,7 +201,7 @@ class Pool:
         random: Random,
         known: bool = False,
         shared: bool = True,
-    ) -> Value:
+    ) -> PoolValue:
         """A value with these elements: an input, an initializer or a constant.
 
         known: never an input, because the reader needs the elements.
@@ -214,11 +216,11 @@ class Pool:
         name = self.name(random)
         if chance < 0.55 and not known:
             self.inputs[name] = array
-            value = Value(name, type_, array.shape, shared=shared)
+            value = PoolValue(name, type_, array.shape, shared=shared)
             self.infos.append(value.info)
             self.values.append(value)
             return value
-        value = Value(name, type_, array.shape, array, shared)
+        value = PoolValue(name, type_, array.shape, array, shared)
         tensor = numpy_helper.from_array(array, name)
         weights_are_inputs = self.ir_version < WEIGHTS_ARE_NO_INPUTS
         inside = self.outer is not None and weights_are_inputs
@@ -231,17 +233,17 @@ class Pool:
             self.append(helper.make_node("Constant", [], [name], value=tensor), [value], False)
         return value
 
-    def parameter(self, array: Array, type_: str, random: Random) -> Value:
+    def parameter(self, array: Array, type_: str, random: Random) -> PoolValue:
         """A value whose elements the reader can compute: a constant or computed from shapes."""
         vector = array.ndim == 1 and array.size > 0 and type_ == INTEGERS
         if not vector or random.random() > COMPUTED:
             return self.given(array, type_, random, known=True)
         parts = [self._part(int(n), random).name for n in array]
-        whole = Value(self.name(random), INTEGERS, array.shape, array)
+        whole = PoolValue(self.name(random), INTEGERS, array.shape, array)
         self.append(helper.make_node("Concat", parts, [whole.name], axis=0), [whole], False)
         return whole
 
-    def _part(self, n: int, random: Random) -> Value:
+    def _part(self, n: int, random: Random) -> PoolValue:
         """A vector with the element n: an entry of a value's shape if there is one, or a
         constant."""
         array = np.array([n], np.int64)
@@ -250,24 +252,24 @@ class Pool:
             return self.given(array, INTEGERS, random, known=True)
         source, axis = random.choice(places)
         sizes = np.array(source.shape, np.int64)
-        shape = Value(self.name(random), INTEGERS, sizes.shape, sizes)
+        shape = PoolValue(self.name(random), INTEGERS, sizes.shape, sizes)
         self.append(helper.make_node("Shape", [source.name], [shape.name]), [shape], False)
         index = self.given(np.array([axis], np.int64), INTEGERS, random, known=True)
-        part = Value(self.name(random), INTEGERS, (1,), array)
+        part = PoolValue(self.name(random), INTEGERS, (1,), array)
         node = helper.make_node("Gather", [shape.name, index.name], [part.name], axis=0)
         self.append(node, [part], False)
         return part
 
     @property
-    def shared(self) -> list[Value]:
+    def shared(self) -> list[PoolValue]:
         """The values that any node may read."""
         return [v for v in self.values if v.shared]
 
-    def of_shape(self, type_: str, shape: Shape) -> list[Value]:
+    def of_shape(self, type_: str, shape: Shape) -> list[PoolValue]:
         """The values of a type and shape that any node may read."""
         return [v for v in self.shared if v.type == type_ and v.shape == shape]
 
-    def broadcasting(self, type_: str, shape: Shape, most: int) -> list[Value]:
+    def broadcasting(self, type_: str, shape: Shape, most: int) -> list[PoolValue]:
         """The values of a type that broadcast with a shape to at most this many elements."""
         return [v for v in self.shared if v.type == type_ and _elements(v.shape, shape) <= most]
 

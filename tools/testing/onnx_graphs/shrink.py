@@ -10,18 +10,18 @@ import numpy as np
 from ...driver.arrays import Array
 from ..search.shrink import simpler
 from .build import build_graph
-from .graph import Graph, every_node, inner_graphs
+from .graph import ModelCase, every_node, inner_graphs
 from .runtimes import RefusedByRuntime, by_onnxruntime
 from .unrolled import NotWrittenOut, written_out
 
-Fails = Callable[[Graph], bool]
+Fails = Callable[[ModelCase], bool]
 """Whether a model still fails in the same way."""
 
 LARGE = 8
 """Weights of more elements than this become inputs of the model."""
 
 
-def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
+def smallest(graph: ModelCase, fails: Fails, seconds: float) -> ModelCase:
     """The smallest model found that fails like the given one.
 
     seconds: CPU time limit of the search.
@@ -39,7 +39,7 @@ def smallest(graph: Graph, fails: Fails, seconds: float) -> Graph:
     return best
 
 
-def _size(graph: Graph) -> tuple[int, int, int, int]:
+def _size(graph: ModelCase) -> tuple[int, int, int, int]:
     """The size of a model: number of nodes, of all elements, of weights' elements, of outputs."""
     proto = graph.proto.graph
     held = sum(int(np.prod(t.dims)) for t in proto.initializer)
@@ -47,7 +47,7 @@ def _size(graph: Graph) -> tuple[int, int, int, int]:
     return len(list(every_node(proto))), held + given, held, len(proto.output)
 
 
-def _smaller(graph: Graph) -> Iterator[Graph]:
+def _smaller(graph: ModelCase) -> Iterator[ModelCase]:
     """Smaller models, most promising first."""
     whole = graph.with_all_results()
     results = [v.name for v in whole.proto.graph.output]
@@ -70,7 +70,7 @@ def _smaller(graph: Graph) -> Iterator[Graph]:
             yield graph.with_inputs({name: array})
 
 
-def _written_out(graph: Graph, values: Mapping[str, Array]) -> Iterator[Graph]:
+def _written_out(graph: ModelCase, values: Mapping[str, Array]) -> Iterator[ModelCase]:
     """The model with one node replaced by its inner graphs, and with one result of theirs."""
     for node in graph.proto.graph.node:
         if not inner_graphs(node):

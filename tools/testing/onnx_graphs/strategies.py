@@ -9,7 +9,7 @@ from hypothesis.strategies import SearchStrategy
 from ..generators.sketch import DATA, Data
 from ..generators.strategies import sketches
 from .build import build_graph
-from .graph import Graph
+from .graph import ModelCase
 
 
 def onnx_models(
@@ -17,7 +17,7 @@ def onnx_models(
     max_nodes: int = 8,
     operators: Collection[str] | None = None,
     data: Sequence[Data] = DATA,
-) -> SearchStrategy[Graph]:
+) -> SearchStrategy[ModelCase]:
     """Valid ONNX models, with values for their inputs.
 
     max_nodes: number of nodes of a model, without the nodes that compute parameters. operators:

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ...driver.arrays import Array
-from .graph import Graph, inner_graphs
+from .graph import ModelCase, inner_graphs
 from .runtimes import RefusedByRuntime, by_onnxruntime
 
 AXES_ARE_OPERANDS = 13
@@ -25,7 +25,7 @@ class NotWrittenOut(Exception):
     """Raised if a node cannot be written out."""
 
 
-def written_out(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array]) -> Graph:
+def written_out(graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Array]) -> ModelCase:
     """The model with a node replaced by copies of its inner graphs, one for each time they run.
 
     values: all values of the model. Raises NotWrittenOut.
@@ -42,7 +42,7 @@ def written_out(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array])
     proto.graph.node.extend(all_nodes)
     proto.graph.initializer.extend(copies.weights)
     proto.graph.value_info.extend(copies.told)
-    return Graph(proto, graph.inputs)
+    return ModelCase(proto, graph.inputs)
 
 
 class _Copies:
@@ -106,7 +106,9 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str]) -> onnx.NodeProto:
     return copy
 
 
-def _if(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies) -> None:
+def _if(
+    graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies
+) -> None:
     condition = _known(graph, node.input[0], values)
     branches = {a.name: a.g for a in node.attribute}
     branch = branches["then_branch" if condition.reshape(-1)[0] else "else_branch"]
@@ -114,7 +116,9 @@ def _if(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copies:
         copies.same(source, name)
 
 
-def _loop(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies) -> None:
+def _loop(
+    graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies
+) -> None:
     (body,) = inner_graphs(node)
     carried = list(node.input[2:])
     if any(v.type.HasField("sequence_type") for v in body.input):
@@ -133,7 +137,7 @@ def _loop(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copie
 
 
 def _joined(
-    graph: Graph,
+    graph: ModelCase,
     node: onnx.NodeProto,
     copies: _Copies,
     carried: Sequence[str],
@@ -156,7 +160,7 @@ def _joined(
 
 
 def _unsqueezed(
-    graph: Graph, copies: _Copies, source: str, result: str, axis: int
+    graph: ModelCase, copies: _Copies, source: str, result: str, axis: int
 ) -> onnx.NodeProto:
     if graph.opset < AXES_ARE_OPERANDS:
         return helper.make_node("Unsqueeze", [source], [result], axes=[axis])
@@ -164,7 +168,7 @@ def _unsqueezed(
     return helper.make_node("Unsqueeze", [source, axes], [result])
 
 
-def _turns(graph: Graph, node: onnx.NodeProto) -> int:
+def _turns(graph: ModelCase, node: onnx.NodeProto) -> int:
     """The number of iterations that a loop runs in onnxruntime."""
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
@@ -183,14 +187,16 @@ def _turns(graph: Graph, node: onnx.NodeProto) -> int:
         raise NotWrittenOut(str(error)) from None
 
 
-def _known(graph: Graph, name: str, values: Mapping[str, Array]) -> Array:
+def _known(graph: ModelCase, name: str, values: Mapping[str, Array]) -> Array:
     there = {**graph.inputs, **graph.weights, **values}
     if name not in there:
         raise NotWrittenOut(f"nobody knows {name!r}")
     return there[name]
 
 
-def _scan(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies) -> None:
+def _scan(
+    graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Array], copies: _Copies
+) -> None:
     (body,) = inner_graphs(node)
     attributes: dict[str, Any] = {a.name: helper.get_attribute_value(a) for a in node.attribute}
     scanned = int(attributes["num_scan_inputs"])
@@ -218,7 +224,7 @@ def _scan(graph: Graph, node: onnx.NodeProto, values: Mapping[str, Array], copie
     _joined(graph, node, copies, carried, columns)
 
 
-_WAYS: dict[str, Callable[[Graph, onnx.NodeProto, Mapping[str, Array], _Copies], None]] = {
+_WAYS: dict[str, Callable[[ModelCase, onnx.NodeProto, Mapping[str, Array], _Copies], None]] = {
     "If": _if,
     "Loop": _loop,
     "Scan": _scan,

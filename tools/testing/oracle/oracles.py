@@ -46,7 +46,7 @@ from ....ir.level import Level
 from ....ir.marks import ENTRY
 from ....ir.support.number_kinds import is_floating
 from ....passes.eliminate_dead import EliminateDead
-from ...debug.run_level import Value, run_level
+from ...debug.run_level import ComputedValue, run_level
 from ...driver.arrays import Array
 from ..generators.program import Program
 
@@ -578,7 +578,7 @@ class _Variables:
         error = self.errors.get(name)
         return no_error(array) if error is None else error.reshape(array.shape)
 
-    def wrote(self, value: Value) -> None:
+    def wrote(self, value: ComputedValue) -> None:
         """Record the error bound of a variable that a copy or a vertex set has written."""
         op = value.op
         if isinstance(op, control.RepeatOp):

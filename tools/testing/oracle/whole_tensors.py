@@ -43,7 +43,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Step:
+class ExecutedOp:
     """One step of a run: an operation, its operands, and its results."""
 
     op: tile.VerticesOp | tile.CopyOp | partition.ComputeOp | partition.RelayoutOp
@@ -56,7 +56,7 @@ class Step:
         return self.results[0]
 
 
-Watch = Callable[[Step | Tensor], None]
+Watch = Callable[[ExecutedOp | Tensor], None]
 """Called after each step, and with each tensor that comes from the host, a state or a constant."""
 
 
@@ -164,7 +164,7 @@ class _OfValues:
         results = tuple(
             Tensor(values, like.type, like.layout) for values, like in zip(made, likes, strict=True)
         )
-        self.watch(Step(op, tuple(operands), results))
+        self.watch(ExecutedOp(op, tuple(operands), results))
         return results
 
 
@@ -232,4 +232,4 @@ class _OfVariables:
             made = [_moved(op.spaces, read, likes[0])]
         for name, values in zip(names, made, strict=True):
             self._write(name, values)
-        self.watch(Step(op, read, tuple(self.held[name] for name in names)))
+        self.watch(ExecutedOp(op, read, tuple(self.held[name] for name in names)))

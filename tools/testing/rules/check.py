@@ -18,7 +18,7 @@ from typing import Unpack
 from ....backends.reference.run import has_meaning
 from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
-from ....ir.rules.law import Law
+from ....ir.rules.law import BoundRule
 from ....ir.rules.load import load_rules
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import heap_frozen
@@ -108,7 +108,7 @@ def rules_of(
     return rules, Operators(extensions.context())
 
 
-def check_rule(tested: Law | PythonRule, **options: Unpack[RuleOptions]) -> RuleReport:
+def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -> RuleReport:
     """Test one rule on programs made from its left side, and on near-misses of it.
 
     tested: a rule of a set, or a function decorated with @rewrite. options: the fields of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....ir.rules.law import Law
+from ....ir.rules.law import BoundRule
 from ..generators.program import Program
 from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 
@@ -18,7 +18,7 @@ class RuleWrong(Miscompiled):
 
     def __init__(
         self,
-        law: Law,
+        law: BoundRule,
         program: Program,
         wrong: Wrong,
         made: str = "",
@@ -54,7 +54,7 @@ class RuleFailed(PassFailed):
 
     def __init__(
         self,
-        law: Law,
+        law: BoundRule,
         program: Program,
         problem: str,
         folder: Path | None = None,

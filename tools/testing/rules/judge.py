@@ -13,7 +13,7 @@ from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, RulesPass, Vocabulary
 from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.law import Law
+from ....ir.rules.law import BoundRule
 from ....ir.rules.match import match_law
 from ....ir.support.errors import DoesNotFit, InputError, one_line
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
@@ -39,7 +39,7 @@ class RuleJudge:
     programs. lowered_by: passes that give a meaning to operations of a user's dialect.
     """
 
-    law: Law
+    law: BoundRule
     rules: RuleSet
     limit: float
     report: RuleReport = field(default_factory=RuleReport)

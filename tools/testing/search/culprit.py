@@ -27,7 +27,7 @@ from ...driver.arrays import Array
 from ..generators.program import Program
 from ..oracle.oracles import difference
 from ..oracle.relations import expected_of
-from ..oracle.whole_tensors import Step, Tensor, run_on_whole_tensors
+from ..oracle.whole_tensors import ExecutedOp, Tensor, run_on_whole_tensors
 
 Fault = str
 """A fault of a codelet or a layout in words; "" if there is none."""
@@ -39,7 +39,7 @@ def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
     compiled: runs the pass. Returns "" if the pass is to blame, if no operation is wrong by itself,
     or if the program cannot be run in this way.
     """
-    steps: list[Step | Tensor] = []
+    steps: list[ExecutedOp | Tensor] = []
     # This only adds to a message. Whatever is raised here, the failure itself has to be shown.
     try:
         after = compiled(before)
@@ -55,7 +55,7 @@ def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
         return ""
 
 
-def _fault_of(step: Step | Tensor) -> Fault:
+def _fault_of(step: ExecutedOp | Tensor) -> Fault:
     if isinstance(step, Tensor):
         return _layout_fault(step)
     for each in step.operands:
@@ -112,7 +112,7 @@ def _differs(found: Array, right: Array) -> Array:
     return (found != right) & ~((found != found) & (right != right))
 
 
-def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
+def _compute_fault(structure: Structure, plan: Plan, step: ExecutedOp) -> Fault:
     """The fault of a vertex set with a wrong result on right operands.
 
     The codelet is to blame if it is wrong even with one vertex that computes everything. Otherwise
@@ -137,7 +137,9 @@ def _compute_fault(structure: Structure, plan: Plan, step: Step) -> Fault:
     return f"the split {PlanAttr(plan)} or its layouts, not the {codelet}: {split}"
 
 
-def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], step: Step) -> Fault:
+def _wrongly_computed(
+    structure: Structure, plan: Plan, layouts: list[Layout], step: ExecutedOp
+) -> Fault:
     """The first wrong element of a vertex set with a plan and layouts, in words; "" if none is."""
     count = len(step.operands)
     held, last = layouts[:count], layouts[count:]
@@ -157,7 +159,7 @@ def _wrongly_computed(structure: Structure, plan: Plan, layouts: list[Layout], s
     return ""
 
 
-def _copy_fault(moves: Sequence[Space] | None, step: Step) -> Fault:
+def _copy_fault(moves: Sequence[Space] | None, step: ExecutedOp) -> Fault:
     """The fault of a copy that moves right operands to wrong places."""
     sources = [_held(each, each.layout) for each in step.operands]
     target = stacked_blocks(step.result.layout, step.result.type)

@@ -13,7 +13,7 @@ from math import inf
 from xdsl.ir import Operation
 
 from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.law import Law
+from ....ir.rules.law import BoundRule
 from ....ir.rules.rule_set import RulesPass
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import ModulePass
@@ -66,7 +66,7 @@ def programs_of_rules(
                 yield program
 
 
-def _fits(law: Law, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
+def _fits(law: BoundRule, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
     def fits(op: Operation, program: Program) -> Fit | None:
         try:
             return fit(law, op, vocabulary)

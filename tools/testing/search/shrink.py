@@ -157,7 +157,7 @@ class _Shrinking:
         self._take(_of_values, 1.0)
         return complete
 
-    def _take(self, way: Way, share: float) -> bool:
+    def _take(self, way: Shrinker, share: float) -> bool:
         """Run a reduction with a share of the time left. Returns whether the time was enough.
 
         Most smaller programs are valid, so only the smallest is tested for validity; if it is
@@ -171,7 +171,7 @@ class _Shrinking:
         return complete
 
 
-Way = Callable[[_Shrinking, Fails, float], bool]
+Shrinker = Callable[[_Shrinking, Fails, float], bool]
 """A reduction: makes the best program of a search smaller, within a number of CPU seconds.
 Returns whether they were enough."""
 

@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules.evaluate import expression_text
-from ....ir.rules.law import Law
+from ....ir.rules.law import BoundRule
 from ....ir.rules.match import watched_guards
 from ....ir.rules.syntax import Place
 from ..generators.rules.reading import guards_of
@@ -32,7 +32,7 @@ class _Watch(Watcher):
     def begin(self, source: Source, root: Operation) -> None:
         self.counts.fired[source.name] += 1
 
-    def evaluated(self, law: Law, failed: Place | None) -> None:
+    def evaluated(self, law: BoundRule, failed: Place | None) -> None:
         """Count the results of guards up to the one that failed. Guards before it were true."""
         for guard in guards_of(law):
             holds = guard.place != failed

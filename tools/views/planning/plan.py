@@ -32,7 +32,7 @@ from ....passes.planner.serial import traded
 from ....passes.planner.storing_once import Asked, store_once
 from ....passes.plans.fused import FusedGroups, operator_name
 from ...driver.compile_anew import read_model
-from ...driver.program import Program, plan_target
+from ...driver.program import ReadProgram, plan_target
 from ...driver.request import Request
 from ...driver.tensor_sizes import refuse_tensors_larger_than
 from ...driver.training import make_train
@@ -175,7 +175,7 @@ class TradeOffs:
         }
 
 
-def plan_model(request: Request, program: Program | None = None) -> PlannedModel:
+def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedModel:
     """Plan a model.
 
     request: its passes run on the program first, such as "nn". program: instead of the model's.
@@ -242,7 +242,7 @@ def plan_model(request: Request, program: Program | None = None) -> PlannedModel
     return PlannedModel(found, network.questions, network.choices, names)
 
 
-def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> Program:
+def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> ReadProgram:
     """A program with one product: an input [m, k] times a weight [k, n].
 
     Raises InputError for a dtype that is not in DTYPES, and DoesNotFit for a matrix that all tiles
@@ -271,7 +271,7 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> P
     main = FuncOp("main", signature, Region(block))
     module = ModuleOp([nn.StateOp("weights", np.zeros((k, n), kind)), main])
     locate(module.walk(), at("matmul"))
-    return Program(module, NN, f"matmul {m},{k},{n} {dtype}")
+    return ReadProgram(module, NN, f"matmul {m},{k},{n} {dtype}")
 
 
 def _node(op: Operation) -> str:

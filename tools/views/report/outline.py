@@ -18,7 +18,7 @@ from ....dialects import nn
 from ....dialects.levels import LEVELS
 from ....ir.support.errors import DoesNotFit
 from ...driver.executable import Executable
-from ...driver.program import Program
+from ...driver.program import ReadProgram
 from ...driver.shown_text import shown
 from .collect import Report, provenance_table, target_facts
 from .columns import empty, rows_table
@@ -43,7 +43,7 @@ UNKNOWN = (
 """Facts that need plans. They are None in report.json."""
 
 
-def unplanned(program: Program, target: Target) -> Executable:
+def unplanned(program: ReadProgram, target: Target) -> Executable:
     """An executable, with the first level only, of a program that was read and not planned."""
     return Executable(target, {LEVELS[0].name: lambda: program.module}, program.path)
 

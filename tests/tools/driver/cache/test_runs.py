@@ -65,7 +65,7 @@ def test_the_second_start_neither_parses_nor_binds(
     def refused(*_: object) -> None:
         raise AssertionError("not needed")
 
-    monkeypatch.setattr(program_file.Program, "module_at", refused)
+    monkeypatch.setattr(program_file.ProgramFile, "module_at", refused)
     monkeypatch.setattr(fusion.FusedBinder, "bind", refused)
     exe = compile_model("net.onnx", TARGET)
     assert results(exe) == expected

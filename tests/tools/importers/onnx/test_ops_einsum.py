@@ -101,11 +101,11 @@ def test_a_wrong_equation_is_refused(equation: str):
 def lenient(equation: str, shapes: list[tuple[int, ...]]) -> None:
     """Import without ONNX's own checks, which refuse some of these in other words."""
     from abele.ir.context import AbeleContext
-    from abele.tools.importers.onnx.node import Graph, Node, known
+    from abele.tools.importers.onnx.node import GraphScope, Node, known
     from abele.tools.importers.onnx.ops_einsum import EINSUMS
 
     block = Block()
-    graph = Graph(AbeleContext(), "model", None, {"ai.onnx": 17}, body=block, main=block)
+    graph = GraphScope(AbeleContext(), "model", None, {"ai.onnx": 17}, body=block, main=block)
     names = [f"x{i}" for i in range(len(shapes))]
     for name, shape in zip(names, shapes, strict=True):
         graph.values[name] = known(name, some(*shape))

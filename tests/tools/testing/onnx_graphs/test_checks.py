@@ -20,7 +20,7 @@ from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.onnx_graphs.build import OPSETS, build_graph
 from abele.tools.testing.onnx_graphs.checks import Check, NotCompared, check_valid
 from abele.tools.testing.onnx_graphs.contributed import CONTRIBUTED
-from abele.tools.testing.onnx_graphs.graph import Graph, every_node
+from abele.tools.testing.onnx_graphs.graph import ModelCase, every_node
 from abele.tools.testing.onnx_graphs.operators import DRAWING
 from abele.tools.testing.onnx_graphs.runtimes import (
     RefusedByRuntime,
@@ -29,12 +29,12 @@ from abele.tools.testing.onnx_graphs.runtimes import (
 )
 
 
-def some(count: int, **options) -> list[Graph]:
+def some(count: int, **options) -> list[ModelCase]:
     return [build_graph(random_sketch(Random(f"tests {i}"), 8), **options) for i in range(count)]
 
 
 @pytest.fixture(scope="module")
-def many() -> list[Graph]:
+def many() -> list[ModelCase]:
     """Models for tests that only look at them: the more, the rarer what they show."""
     return some(800)
 
@@ -50,7 +50,7 @@ def test_a_sketch_is_always_the_same_model():
             assert array.tobytes() == again.inputs[name].tobytes()
 
 
-def test_models_are_valid_and_onnxruntime_runs_nearly_all(many: list[Graph]):
+def test_models_are_valid_and_onnxruntime_runs_nearly_all(many: list[ModelCase]):
     refused = 0
     for graph in many[:300]:
         check_valid(graph.proto)
@@ -63,7 +63,7 @@ def test_models_are_valid_and_onnxruntime_runs_nearly_all(many: list[Graph]):
     assert refused <= 12
 
 
-def test_models_have_the_features_that_readers_stumble_over(many: list[Graph]):
+def test_models_have_the_features_that_readers_stumble_over(many: list[ModelCase]):
     seen: Counter[str] = Counter()
     for graph in many[:300]:
         proto = graph.proto.graph
@@ -93,7 +93,7 @@ def test_models_have_the_features_that_readers_stumble_over(many: list[Graph]):
         assert seen[what] >= 3, what
 
 
-def test_every_operator_that_the_reader_supports_is_generated(many: list[Graph]):
+def test_every_operator_that_the_reader_supports_is_generated(many: list[ModelCase]):
     """So is an operator that is added to the reader's table later.
 
     If its schema does not say enough, add the operator to onnx_graphs/operators.py; if it takes a
@@ -128,7 +128,7 @@ def test_a_new_operator_is_generated_from_its_schema(monkeypatch: pytest.MonkeyP
 
 @given(onnx_models(max_nodes=3, operators=["Relu", "Concat", "Conv"]))
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_a_strategy_gives_models_of_the_operators_that_are_asked_for(graph: Graph):
+def test_a_strategy_gives_models_of_the_operators_that_are_asked_for(graph: ModelCase):
     check_valid(graph.proto)
     made = {node.op_type for node in graph.proto.graph.node}
     assert made <= {"Relu", "Concat", "Conv", "Constant", "Identity", "Shape", "Gather"}
@@ -245,7 +245,7 @@ def test_a_bad_target_is_an_input_error():
 # onnxruntime
 
 
-def single(operator: str, *arrays: np.ndarray, opset: int = 20, **attributes) -> Graph:
+def single(operator: str, *arrays: np.ndarray, opset: int = 20, **attributes) -> ModelCase:
     infos = [
         helper.make_tensor_value_info(f"x{i}", helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
         for i, a in enumerate(arrays)
@@ -255,7 +255,7 @@ def single(operator: str, *arrays: np.ndarray, opset: int = 20, **attributes) ->
     graph = helper.make_graph([node], "one", infos, outputs)
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
     inferred = onnx.shape_inference.infer_shapes(proto)
-    return Graph(inferred, {v.name: a for v, a in zip(infos, arrays, strict=True)})
+    return ModelCase(inferred, {v.name: a for v, a in zip(infos, arrays, strict=True)})
 
 
 def test_a_model_that_ends_onnxruntime_is_refused_and_the_next_one_runs():
@@ -343,7 +343,7 @@ def test_a_result_close_to_overflow_may_be_infinite_or_not():
     infos = [helper.make_tensor_value_info(name, TensorProto.FLOAT16, [2]) for name in "xhy"]
     graph = helper.make_graph(nodes, "edge", infos[:1], infos[1:])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
-    assert Check(None).wrong(Graph(proto, {"x": x})) is None
+    assert Check(None).wrong(ModelCase(proto, {"x": x})) is None
 
 
 def test_values_that_are_equal_up_to_rounding_may_be_equal_or_not():
@@ -353,14 +353,14 @@ def test_values_that_are_equal_up_to_rounding_may_be_equal_or_not():
     result = helper.make_tensor_value_info("y", TensorProto.BOOL, [200])
     graph = helper.make_graph(nodes, "near", [info], [result])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=8)
-    assert Check(None).wrong(Graph(proto, {"x": x})) is None
+    assert Check(None).wrong(ModelCase(proto, {"x": x})) is None
 
 
 # Graphs inside nodes
 
 
-def parsed(text: str, **inputs: np.ndarray) -> Graph:
-    return Graph(onnx.parser.parse_model(text), inputs)
+def parsed(text: str, **inputs: np.ndarray) -> ModelCase:
+    return ModelCase(onnx.parser.parse_model(text), inputs)
 
 
 LOOP = """

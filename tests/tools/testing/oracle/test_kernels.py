@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, Step
+from abele.backends.codelets.scalar import SCALAR_FUNCTIONS, Opcode, ScalarStep
 from abele.backends.host.load import NoKernels
 from abele.tools.testing import Miscompiled, Report, check_pipeline, programs
 from abele.tools.testing.generators.build import build, default_operators
@@ -28,7 +28,7 @@ pytest.importorskip("numba")
 
 @pytest.fixture
 def _wrong_subtraction(monkeypatch: pytest.MonkeyPatch):
-    wrong = replace(SCALAR_FUNCTIONS["sub"], compiled=(Step(Opcode.ADD, "operand"),))
+    wrong = replace(SCALAR_FUNCTIONS["sub"], compiled=(ScalarStep(Opcode.ADD, "operand"),))
     monkeypatch.setitem(SCALAR_FUNCTIONS, "sub", wrong)
 
 

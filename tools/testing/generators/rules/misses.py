@@ -31,7 +31,7 @@ from .....dialects.dtypes import numpy_dtype
 from .....dialects.levels import NN
 from .....ir.rules.build import Infers, InfersAll
 from .....ir.rules.choices import Choices, Hints
-from .....ir.rules.law import BoundPattern, Law
+from .....ir.rules.law import BoundPattern, BoundRule
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.upstream import UNKNOWN_LOC, ModuleOp
 from ..program import Program
@@ -78,7 +78,12 @@ Kind: TypeAlias = "Callable[[Copy], Iterator[Change]]"
 
 
 def missed(
-    name: str, instance: Instance, found: Fit, law: Law, vocabulary: Vocabulary, random: Random
+    name: str,
+    instance: Instance,
+    found: Fit,
+    law: BoundRule,
+    vocabulary: Vocabulary,
+    random: Random,
 ) -> Instance | None:
     """A copy of a program with one change; None if no change of this kind is possible.
 

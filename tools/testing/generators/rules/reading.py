@@ -17,7 +17,7 @@ from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from .....ir.rules.evaluate import NoValue, attribute_value, evaluate, expression_text, value_text
-from .....ir.rules.law import BoundNested, BoundPattern, Law
+from .....ir.rules.law import BoundNested, BoundPattern, BoundRule
 from .....ir.rules.orders import MOST_ORDERS
 from .....ir.rules.syntax import (
     Expression,
@@ -175,7 +175,7 @@ class Reading:
         return {name: values[0] for name, values in self.names.items()}
 
 
-def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
+def fit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | None:
     """The match of a rule with an operation as its root; None if the rule does not match.
 
     Raises CallFailed if a guard raises.
@@ -184,13 +184,13 @@ def fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | None:
     return found if isinstance(found, Fit) else None
 
 
-def misfit(law: Law, root: Operation, vocabulary: Vocabulary) -> str:
+def misfit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> str:
     """The reason why a rule does not match an operation; "" if it matches. Raises CallFailed."""
     found = _fit(law, root, vocabulary)
     return "" if isinstance(found, Fit) else found
 
 
-def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
+def _fit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | str:
     why = ""
     for turned in _turns(law):
         reading = Reading(vocabulary, root, turned)
@@ -205,7 +205,7 @@ def _fit(law: Law, root: Operation, vocabulary: Vocabulary) -> Fit | str:
     return why
 
 
-def _turns(law: Law) -> Iterator[frozenset[Place]]:
+def _turns(law: BoundRule) -> Iterator[frozenset[Place]]:
     """Every set of places at which the operands of commutative operations may be swapped."""
     places = [
         pattern.place
@@ -226,7 +226,7 @@ def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
             yield from places_of(each.pattern)
 
 
-def guards_of(law: Law) -> list[Expression]:
+def guards_of(law: BoundRule) -> list[Expression]:
     """The guards of a rule. A guard `a and b` counts as two guards."""
     return [each for guard in law.guards for each in _conjuncts(guard)]
 
@@ -253,7 +253,7 @@ def values_of(found: Fit) -> list[SSAValue]:
     return [v for op in dict.fromkeys(found.ops.values()) if op is not root for v in op.results]
 
 
-def unmet(law: Law, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
+def unmet(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
     """The guards that are false for an operation; None if the pattern does not match.
 
     If the pattern matches in several ways, the shortest list of false guards. Raises CallFailed.

@@ -23,7 +23,7 @@ from .....dialects.levels import LEVELS, NN
 from .....ir.level import Level
 from .....ir.pass_manager import parse_pipeline
 from .....ir.rules.evaluate import CallFailed
-from .....ir.rules.law import Law
+from .....ir.rules.law import BoundRule
 from .....ir.rules.samples import Sampler
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.support.errors import DoesNotFit, InputError
@@ -89,7 +89,7 @@ class Sources:
     as of monotonic(), at which the search of generated programs ends.
     """
 
-    law: Law
+    law: BoundRule
     vocabulary: Vocabulary
     operators: Operators
     seed: int
@@ -327,7 +327,7 @@ def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
     return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
 
 
-def level_of_rule(law: Law, vocabulary: Vocabulary) -> Level:
+def level_of_rule(law: BoundRule, vocabulary: Vocabulary) -> Level:
     """The lowest level of the operations in a rule's pattern; nn if they belong to no level."""
     classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
     levels = {vocabulary.level_of(cls.name) for cls in classes}
