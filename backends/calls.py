@@ -20,9 +20,12 @@ from ..ir.marks import ENTRY
 class FirstAndLastCalls:
     """Says which calls to follow when a program is walked in order.
 
-    Each function is followed twice at most. last: by function, the operation that calls it last, in
-    the last call of the function around it. within_last: whether the walk is in the last call of
-    the current function.
+    Each function is followed twice at most.
+
+    Attributes:
+        last: by function, the operation that calls it last, in the last call of the function around
+            it.
+        within_last: whether the walk is in the last call of the current function.
     """
 
     functions: Mapping[str, FuncOp]

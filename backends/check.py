@@ -39,7 +39,8 @@ MANY = 2
 class Mismatch:
     """The first element of a block that is not the tensor's: its tile, its index, both values.
 
-    index: in the layout's viewed shape; () for padding.
+    Attributes:
+        index: in the layout's viewed shape; () for padding.
     """
 
     tile: int
@@ -52,10 +53,13 @@ class Mismatch:
 class Finding:
     """An operation whose result is outside its limits.
 
-    kind: "operand", blocks of an operand disagree with each other; "result", blocks of the result
-    do; "value", a result is outside its bound; "move", blocks differ from what was moved. origin:
-    the node that the operation came from. ratio: error over bound, inf where bits must be equal.
-    index: of the worst element, in its tensor's viewed shape.
+    Attributes:
+        kind: "operand", blocks of an operand disagree with each other; "result", blocks of the
+            result do; "value", a result is outside its bound; "move", blocks differ from what was
+            moved.
+        origin: the node that the operation came from.
+        ratio: error over bound, inf where bits must be equal.
+        index: of the worst element, in its tensor's viewed shape.
     """
 
     kind: Literal["operand", "result", "value", "move"]
@@ -88,8 +92,11 @@ class Finding:
 class Overflow:
     """The first operation whose result has infinities or NaN although its operands are finite.
 
-    dtype: of its result. count, size: elements of the result that are not finite, and all elements.
-    largest: the largest magnitude of its operands. origin: the node that it came from.
+    Attributes:
+        dtype: of its result.
+        count, size: elements of the result that are not finite, and all elements.
+        largest: the largest magnitude of its operands.
+        origin: the node that it came from.
     """
 
     op: str
@@ -141,15 +148,19 @@ class OpCheck(Observer):
     """Checks every vertex set and every move of a machine's runs against the fp64 reference.
 
     A vertex set must be within its error bound on the operands that it received; a move must be
-    equal to the bit. first: the first operation that is not, in the order of execution. checked:
-    the number of operations checked. largest_ratio: the largest error/bound of any result so far.
-    overflow: the first operation that makes infinities or NaN of finite operands. That is within
-    any bound, but nothing can be compared after it.
+    equal to the bit.
 
-    pool: threads that compare results with the reference while the machine goes on. Blocks are read
-    before it does. at_once: how many results wait for them at most, because each has copies of its
-    operands. judge: how results and bytes are compared. NumPy looks for what is wrong once a judge
-    says that something is.
+    Attributes:
+        first: the first operation that is not, in the order of execution.
+        checked: the number of operations checked.
+        largest_ratio: the largest error/bound of any result so far.
+        overflow: the first operation that makes infinities or NaN of finite operands. That is
+            within any bound, but nothing can be compared after it.
+        pool: threads that compare results with the reference while the machine goes on. Blocks are
+            read before it does.
+        at_once: how many results wait for them at most, because each has copies of its operands.
+        judge: how results and bytes are compared. NumPy looks for what is wrong once a judge says
+            that something is.
     """
 
     def __init__(
@@ -287,7 +298,11 @@ def _judged(
     result: int,
     layout: Layout,
 ) -> _Judged:
-    """What is known of a result. layout: that of its blocks."""
+    """What is known of a result.
+
+    Args:
+        layout: that of its blocks.
+    """
     # A thread does not inherit how NumPy treats overflows.
     with np.errstate(all="ignore"):
         ratio = judge.largest_ratio(op.structure(), operands, actual, result)
@@ -356,8 +371,9 @@ def worst_of_vertices(
 ) -> Worst:
     """The element of a vertex set's result that is furthest outside its error bound.
 
-    operands, actual: in the viewed shapes of the structure's maps, in their own dtypes. result:
-    which of several.
+    Args:
+        operands, actual: in the viewed shapes of the structure's maps, in their own dtypes.
+        result: which of several.
     """
     value, bound = evaluate_structure(
         structure, operands, actual.dtype, actual.shape, result=result
@@ -377,8 +393,9 @@ def moved_tensor(sources: Sequence[Array], moves: Sequence[Space] | None, target
 def mismatch(blocks: Blocks, dense: Array, judge: Judge | None = None) -> Mismatch | None:
     """The first bit difference between blocks and those that a tensor should have.
 
-    dense: in the layout's viewed shape. Padding and replicas count. judge: what says whether bits
-    are equal.
+    Args:
+        dense: in the layout's viewed shape. Padding and replicas count.
+        judge: what says whether bits are equal.
     """
     judge = judge or Judge()
     layout, placed = blocks.layout, blocks.placed

@@ -16,7 +16,8 @@ def check_part(part: type, what: str, owner: str) -> None:
     """Raise InputError unless a user's class can be a part of a target: a frozen dataclass with a
     kind, whose fields are facts.
 
-    what: the kind of part, for messages, such as "fabric".
+    Args:
+        what: the kind of part, for messages, such as "fabric".
     """
     kind = str(getattr(part, "kind", ""))
     where = f"{owner}: {what} {part.__name__}"

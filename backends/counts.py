@@ -56,11 +56,14 @@ class PhaseCounts:
 class Counts:
     """The counts of a program's graph.
 
-    phases: by phase of a step of training, as vertex sets have them; all forward in a program that
-    is not trained.
-    edges: between vertices. source_edges: from host_sources and state_sources to vertices.
-    loop_edges: between vertices, only round a loop. copies: operations that copy.
-    relayout_elements: elements that they write into blocks, without padding.
+    Attributes:
+        phases: by phase of a step of training, as vertex sets have them; all forward in a program
+            that is not trained.
+        edges: between vertices.
+        source_edges: from host_sources and state_sources to vertices.
+        loop_edges: between vertices, only round a loop.
+        copies: operations that copy.
+        relayout_elements: elements that they write into blocks, without padding.
     """
 
     vertices: int

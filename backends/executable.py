@@ -104,11 +104,14 @@ class Tensor:
 class ProgramFile:
     """A program read from a file, not yet parsed or run.
 
-    texts: the module at each level that was saved. blobs: the arrays that they name, read from
-    the file, or those of one level. profile: the figures that the compiler reported. digest: of all
-    that the file says, with the digests of texts and arrays, so of the whole program. check: raises
-    InputError if an array differs from its digest; it has been called unless `load` was told to
-    defer it.
+    Attributes:
+        texts: the module at each level that was saved.
+        blobs: the arrays that they name, read from the file, or those of one level.
+        profile: the figures that the compiler reported.
+        digest: of all that the file says, with the digests of texts and arrays, so of the whole
+            program.
+        check: raises InputError if an array differs from its digest; it has been called unless
+            `load` was told to defer it.
     """
 
     path: str
@@ -146,8 +149,10 @@ def save(
 ) -> None:
     """Write a program for the machine; the file is whole or absent.
 
-    module: at the exchange level. levels: the same program at other levels, to save with it.
-    profile: values that JSON can represent.
+    Args:
+        module: at the exchange level.
+        levels: the same program at other levels, to save with it.
+        profile: values that JSON can represent.
     """
     modules = {MACHINE: module, **levels}
     # Equal programs make equal files, wherever they were compiled.
@@ -205,11 +210,15 @@ def _write(archive: ZipFile, stream: BinaryIO, name: str, data: bytes | NDArray[
 
 
 def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) -> ProgramFile:
-    """Read a program. level: read only the arrays of this level; "" for those of all levels.
+    """Read a program.
 
-    defer: arrays are compared with their digests in another thread, and the caller calls `check`
-    before it uses one. So the text can be parsed meanwhile, which needs no element of an array.
     Raises InputError for a file that is missing, damaged, of another kind or of another version.
+
+    Args:
+        level: read only the arrays of this level; "" for those of all levels.
+        defer: arrays are compared with their digests in another thread, and the caller calls
+            `check` before it uses one. So the text can be parsed meanwhile, which needs no element
+            of an array.
     """
     name = os.fspath(path)
     try:

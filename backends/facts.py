@@ -85,7 +85,8 @@ class Code:
 class Unit:
     """What computes contractions on a tile: a table of facts that prices of methods read.
 
-    kind: the name of its table, and of the unit in `units`. A subclass sets it.
+    Attributes:
+        kind: the name of its table, and of the unit in `units`. A subclass sets it.
     """
 
     kind: ClassVar[str] = ""

@@ -25,8 +25,10 @@ class IterationLimit(RuntimeError):
 class MachineFault(Exception):
     """A program does what the machine cannot, or must not.
 
-    superstep, op, variable: names. tile, addresses: the first tile concerned, and the range of its
-    bytes, end excluded. node: the framework's node, if it is known.
+    Attributes:
+        superstep, op, variable: names.
+        tile, addresses: the first tile concerned, and the range of its bytes, end excluded.
+        node: the framework's node, if it is known.
     """
 
     def __init__(
@@ -52,9 +54,12 @@ class MachineFault(Exception):
 class IndexFault(InputError):
     """An index operand names an element that its axis does not have.
 
-    value: the index. position: of the index in its operand. size: the elements of the axis, of
-    which -size..size-1 are legal. operation: the name of the operation, and node: that of the
-    framework's node; both are "" until the operation is known.
+    Attributes:
+        value: the index.
+        position: of the index in its operand.
+        size: the elements of the axis, of which -size..size-1 are legal.
+        operation: the name of the operation, and node: that of the framework's node; both are ""
+            until the operation is known.
     """
 
     def __init__(

@@ -31,8 +31,9 @@ PHASES = 3
 class _Access:
     """A read or write of a variable in a phase. In sorted order, reads come before writes.
 
-    certain: whether the access happens in every run, so that a write ends the life of the bytes
-    before it.
+    Attributes:
+        certain: whether the access happens in every run, so that a write ends the life of the bytes
+            before it.
     """
 
     phase: int
@@ -46,8 +47,11 @@ class Timeline:
 
     A loop's body appears once, and a function once per call. If that makes more supersteps than
     LISTED_SUPERSTEPS allows, a function appears in its first and last call only, and each variable
-    is live from its first access to its last. names: of the supersteps. loops: the first and last
-    phase of each loop.
+    is live from its first access to its last.
+
+    Attributes:
+        names: of the supersteps.
+        loops: the first and last phase of each loop.
     """
 
     functions: Mapping[str, func.FuncOp]
@@ -66,7 +70,8 @@ class Timeline:
     def _steps(self, calling: tuple[str, ...], known: dict[str, int]) -> int:
         """The supersteps of the function that is being called, with those of its calls.
 
-        known: those of functions that were looked at.
+        Args:
+            known: those of functions that were looked at.
         """
         name = calling[-1]
         if name not in known:

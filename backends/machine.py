@@ -81,16 +81,19 @@ class _Superstep:
 class Machine:
     """A target with a program loaded.
 
-    module: of the exchange level. strict: check every access (see MachineFault). faults: what goes
-    wrong on purpose. observers: called after each operation. price: cycles of each superstep,
-    counted in `cycles`. binder: makes the calls of operations; a strict machine and one with faults
-    always take the plain one, whose calls define the bytes. State stays in memory from one run to
-    the next.
-
-    memory: uint8[tiles, row]; rows may be longer than a tile's memory. blocks: where each variable
-    is, there or where the binder keeps it.
     Raises MachineFault if a variable is outside the target's tiles or memory, VerifyException for
     an operation that does not suit its variables, ValueError for a fault that cannot happen.
+
+    Attributes:
+        module: of the exchange level.
+        strict: check every access (see MachineFault).
+        faults: what goes wrong on purpose.
+        observers: called after each operation.
+        price: cycles of each superstep, counted in `cycles`.
+        binder: makes the calls of operations; a strict machine and one with faults always take the
+            plain one, whose calls define the bytes. State stays in memory from one run to the next.
+        memory: uint8[tiles, row]; rows may be longer than a tile's memory.
+        blocks: where each variable is, there or where the binder keeps it.
     """
 
     def __init__(

@@ -29,9 +29,11 @@ SHOWN = 6
 class TileVariable:
     """A variable on a tile.
 
-    bytes: on this tile. resident: live before, during and after every run. live: live in the
-    superstep in which most of the tile's bytes are. waits: live in that superstep and not resident,
-    and neither read nor written there.
+    Attributes:
+        bytes: on this tile.
+        resident: live before, during and after every run.
+        live: live in the superstep in which most of the tile's bytes are.
+        waits: live in that superstep and not resident, and neither read nor written there.
     """
 
     name: str
@@ -57,15 +59,19 @@ class StepMemory:
 class MemoryReport:
     """The memory of a program's tiles.
 
-    tile_bytes: up to the end of the highest variable of each tile, plus what the target reserves;
-    0 on tiles without variables, (tiles,). max_tile_bytes: the most of these, on fullest_tile.
-    variables: those on the fullest tile, the largest first. always_live_bytes: of states and
-    constants, (tiles,). transient_bytes: the most bytes of all other variables that are live at
-    once, (tiles,). Live bytes do not include gaps and the reserve. worst_steps: the superstep in
-    which these most bytes are live, as an index of steps; -1 on tiles without any, (tiles,). steps:
-    in the order of execution; a loop's body appears once, and a function once per call, or in its
-    first and last call only if there would be very many steps (see Timeline). timeline: the
-    accesses from which all this follows.
+    Attributes:
+        tile_bytes: up to the end of the highest variable of each tile, plus what the target
+            reserves; 0 on tiles without variables, (tiles,).
+        max_tile_bytes: the most of these, on fullest_tile.
+        variables: those on the fullest tile, the largest first.
+        always_live_bytes: of states and constants, (tiles,).
+        transient_bytes: the most bytes of all other variables that are live at once, (tiles,). Live
+            bytes do not include gaps and the reserve.
+        worst_steps: the superstep in which these most bytes are live, as an index of steps; -1 on
+            tiles without any, (tiles,).
+        steps: in the order of execution; a loop's body appears once, and a function once per call,
+            or in its first and last call only if there would be very many steps (see Timeline).
+        timeline: the accesses from which all this follows.
     """
 
     target: Target

@@ -37,7 +37,8 @@ Rectangle = tuple[int, int, int, int]
 class Place:
     """Where and how a tensor lies on the tiles. Equal places of equal values need no move.
 
-    layout: its placement.
+    Attributes:
+        layout: its placement.
     """
 
     layout: Layout
@@ -50,8 +51,11 @@ class Place:
 class Resident:
     """A state or constant of a program.
 
-    name: of its variable. value: the digest of a constant; the name of a state. bytes: of the
-    tensor. is_written: whether a run may change it.
+    Attributes:
+        name: of its variable.
+        value: the digest of a constant; the name of a state.
+        bytes: of the tensor.
+        is_written: whether a run may change it.
     """
 
     name: str
@@ -66,9 +70,11 @@ class Resident:
 class Footprint:
     """What a program puts onto the tiles.
 
-    residents: its states and constants. rectangles: of all its variables, (n, 4). code_bytes: of
-    code, vertex state and exchange code, as they come from the host: a codelet once, the rest for
-    each tile.
+    Attributes:
+        residents: its states and constants.
+        rectangles: of all its variables, (n, 4).
+        code_bytes: of code, vertex state and exchange code, as they come from the host: a codelet
+            once, the rest for each tile.
     """
 
     residents: tuple[Resident, ...]
@@ -122,11 +128,15 @@ def overlapping(rectangles: Integers, others: Integers) -> NDArray[np.bool_]:
 class Switch:
     """What changing to another program moves over the link of the host.
 
-    before: the name of the program that is on the tiles, or "" if there is none. after: that of the
-    program that comes. stay, stay_bytes: number and bytes of the states and constants that already
-    lie where it needs them. moved, in_bytes: those of the ones that come from the host. out_bytes:
-    bytes of the states that the host gets first, because their values would be lost. code_bytes:
-    bytes of the program's code. cycles: the time of all that moves, in cycles.
+    Attributes:
+        before: the name of the program that is on the tiles, or "" if there is none.
+        after: that of the program that comes.
+        stay, stay_bytes: number and bytes of the states and constants that already lie where it
+            needs them.
+        moved, in_bytes: those of the ones that come from the host.
+        out_bytes: bytes of the states that the host gets first, because their values would be lost.
+        code_bytes: bytes of the program's code.
+        cycles: the time of all that moves, in cycles.
     """
 
     before: str

@@ -17,7 +17,12 @@ from .prices.price import Executions, callee_of, functions_of
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution of a superstep. start: in cycles. turns: of the loops around it, from 0."""
+    """One execution of a superstep.
+
+    Attributes:
+        start: in cycles.
+        turns: of the loops around it, from 0.
+    """
 
     step: SuperstepOp
     start: int
@@ -26,7 +31,11 @@ class Execution:
 
 @dataclass(frozen=True)
 class Skipped:
-    """Turns of a loop, or a call, that are not listed. start, cycles: when, and how long in all."""
+    """Turns of a loop, or a call, that are not listed.
+
+    Attributes:
+        start, cycles: when, and how long in all.
+    """
 
     loop: control.RepeatOp | func.CallOp
     start: int
@@ -39,9 +48,12 @@ def timeline(
 ) -> Iterator[Execution | Skipped]:
     """The executions of one run in order, as the price of a program counts them.
 
-    A while's test and body run once, and of an if, the dearer branch. cycles: of one execution of
-    each superstep. most: where a loop would lead to more executions than that, its last turns are
-    skipped; each loop has its first turn. Further calls of a function are skipped as well.
+    A while's test and body run once, and of an if, the dearer branch.
+
+    Args:
+        cycles: of one execution of each superstep.
+        most: where a loop would lead to more executions than that, its last turns are skipped; each
+            loop has its first turn. Further calls of a function are skipped as well.
     """
     functions = functions_of(module)
     walk = _Walk(functions, Executions(functions, cycles), most)

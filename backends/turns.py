@@ -20,8 +20,11 @@ class Turns:
     """The turns and calls that are left to a run.
 
     A loop of a known count, and a call of a function with such loops, are refused before they
-    begin. most: the most that a run may take; None for what the limit allows. limit: what a message
-    names.
+    begin.
+
+    Attributes:
+        most: the most that a run may take; None for what the limit allows.
+        limit: what a message names.
     """
 
     functions: Mapping[str, FuncOp]

@@ -463,16 +463,20 @@ MOST_PARTS = 1 << 31
 class Plan:
     """The planner's decisions for one operation.
 
-    split: parts of each dimension of its space. The parts of a reduction dimension become
-    partials. A movement is planned over the axes of its result. order: the dimensions by which
-    cells are numbered over the tiles, slowest first; dimensions that are left out follow.
-    first_tile: the tile of cell 0. method: how the codelet works, a key of its price table.
-    workers: parts of a cell's dimensions over the worker threads; () for a supervisor codelet,
-    which is one vertex per cell. combine: the plan of the compute that merges partials, over the
-    result's axes; None if no reduction is split. steps: parts of each dimension in time, one after
-    another; () for one step. ring: for each dimension, the parallel dimension around whose tiles
-    its steps rotate, so that no two of these tiles hold the same part; -1 for none, () if no
-    dimension rotates.
+    Attributes:
+        split: parts of each dimension of its space. The parts of a reduction dimension become
+            partials. A movement is planned over the axes of its result.
+        order: the dimensions by which cells are numbered over the tiles, slowest first; dimensions
+            that are left out follow.
+        first_tile: the tile of cell 0.
+        method: how the codelet works, a key of its price table.
+        workers: parts of a cell's dimensions over the worker threads; () for a supervisor codelet,
+            which is one vertex per cell.
+        combine: the plan of the compute that merges partials, over the result's axes; None if no
+            reduction is split.
+        steps: parts of each dimension in time, one after another; () for one step.
+        ring: for each dimension, the parallel dimension around whose tiles its steps rotate, so
+            that no two of these tiles hold the same part; -1 for none, () if no dimension rotates.
     """
 
     split: tuple[int, ...]

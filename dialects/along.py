@@ -17,13 +17,15 @@ SORTS = ("sort", "sort_indices")
 class Along:
     """A scan or sort: a function of all elements along a whole dimension, with as many results.
 
-    name: one of SCANS or SORTS. reverse: scan from the last element to the first, or sort from the
-    largest to the smallest. exclusive: element i of a scan leaves out element i itself, and the
-    first result is the combiner's identity.
-
     Equal elements keep their order in a sort, in both directions. NaN counts as larger than any
     number, and -0.0 as equal to 0.0.
     Raises ValueError for another name, or an exclusive sort.
+
+    Attributes:
+        name: one of SCANS or SORTS.
+        reverse: scan from the last element to the first, or sort from the largest to the smallest.
+        exclusive: element i of a scan leaves out element i itself, and the first result is the
+            combiner's identity.
     """
 
     name: str

@@ -28,11 +28,15 @@ sums, f32 for narrower floats.
 class Combiner:
     """The properties of a combiner of several values that do not depend on how it is computed.
 
-    name: its name in bodies. members: the type of each member. results: the type of each result.
-    text: a description for documentation: what it merges, and the rules for ties and NaN.
-    reads_position: whether an element is lifted together with its position in a tensor; a point
-    outside that tensor contributes nothing. fill: an element that contributes nothing; None if
-    there is none. floats: whether elements must be floats.
+    Attributes:
+        name: its name in bodies.
+        members: the type of each member.
+        results: the type of each result.
+        text: a description for documentation: what it merges, and the rules for ties and NaN.
+        reads_position: whether an element is lifted together with its position in a tensor; a point
+            outside that tensor contributes nothing.
+        fill: an element that contributes nothing; None if there is none.
+        floats: whether elements must be floats.
     """
 
     name: str
@@ -48,9 +52,11 @@ class Combiner:
 class Extreme(Combiner):
     """A combiner that finds the largest or smallest element and its position.
 
-    largest: whether it finds the largest element. last: whether the last position wins among equal
-    elements; otherwise the first one does. nan_wins: whether NaN counts as the extreme; otherwise
-    NaN is never found, and counts as the lowest value of the type.
+    Attributes:
+        largest: whether it finds the largest element.
+        last: whether the last position wins among equal elements; otherwise the first one does.
+        nan_wins: whether NaN counts as the extreme; otherwise NaN is never found, and counts as the
+            lowest value of the type.
     """
 
     largest: bool = True

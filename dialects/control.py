@@ -81,9 +81,10 @@ def is_predicate(type_: Attribute) -> bool:
 class YieldOp(IRDLOperation):
     """End a region and pass its values on.
 
-    values: the values of the next iteration, or of the operation's results.
-
     Example: control.yield %0 : tensor<4xf32>
+
+    Attributes:
+        values: the values of the next iteration, or of the operation's results.
     """
 
     name = "control.yield"
@@ -99,9 +100,10 @@ class YieldOp(IRDLOperation):
 class ConditionOp(IRDLOperation):
     """End a while's first region. The loop continues while the predicate is true.
 
-    predicate: a single i1, or a tensor of one.
-
     Example: control.condition %c : tensor<i1>
+
+    Attributes:
+        predicate: a single i1, or a tensor of one.
     """
 
     name = "control.condition"
@@ -122,21 +124,24 @@ class ConditionOp(IRDLOperation):
 class RepeatOp(IRDLOperation):
     """Run the body count times. Each iteration takes the values that the one before yielded.
 
-    count: iterations, 0 or more. turn: at tile and exchange, a variable to which the control
-    program writes the number of each iteration, counted from 0, before it begins. runs: at nn and
-    partition, whether each iteration is a run as far as states are concerned: a load gives the
-    value that a state has when the iteration begins, and a store sets the value for the next one.
-    Nothing else loads the states that such a body stores to. initial: the values that the first
-    iteration takes. body: one iteration; it takes values of initial's types, and may take the
-    number of the iteration after them, an i32 without axes. It yields values of initial's types.
-    outputs: the values that the last iteration yielded, or initial if there was none.
-
     Example:
         %1 = control.repeat 10 (%0) : (tensor<4xf32>) -> (tensor<4xf32>) {
         ^bb0(%x: tensor<4xf32>):
           %2 = nn.tanh %x : (tensor<4xf32>) -> tensor<4xf32>
           control.yield %2 : tensor<4xf32>
         }
+
+    Attributes:
+        count: iterations, 0 or more.
+        turn: at tile and exchange, a variable to which the control program writes the number of
+            each iteration, counted from 0, before it begins.
+        runs: at nn and partition, whether each iteration is a run as far as states are concerned: a
+            load gives the value that a state has when the iteration begins, and a store sets the
+            value for the next one. Nothing else loads the states that such a body stores to.
+        initial: the values that the first iteration takes.
+        body: one iteration; it takes values of initial's types, and may take the number of the
+            iteration after them, an i32 without axes. It yields values of initial's types.
+        outputs: the values that the last iteration yielded, or initial if there was none.
     """
 
     name = "control.repeat"
@@ -225,9 +230,6 @@ def run_around(op: Operation) -> RepeatOp | None:
 class IfOp(IRDLOperation):
     """Run one of two regions.
 
-    predicate: a single i1, or a tensor of one. then: runs if it is true. otherwise: runs if it is
-    false. outputs: the values that this region yielded.
-
     Example:
         %1 = control.if %c : tensor<i1> -> (tensor<4xf32>) {
           %2 = nn.relu %0 : (tensor<4xf32>) -> tensor<4xf32>
@@ -235,6 +237,12 @@ class IfOp(IRDLOperation):
         } else {
           control.yield %0 : tensor<4xf32>
         }
+
+    Attributes:
+        predicate: a single i1, or a tensor of one.
+        then: runs if it is true.
+        otherwise: runs if it is false.
+        outputs: the values that this region yielded.
     """
 
     name = "control.if"
@@ -267,9 +275,6 @@ class WhileOp(IRDLOperation):
     """Run the second region while the condition of the first one holds. Both take the carried
     values.
 
-    initial: the values that the first test takes. test: ends in control.condition. body: one
-    iteration; it yields the values that the next test takes. outputs: the values whose test failed.
-
     Example:
         %1 = control.while (%0) : (tensor<1xf32>) -> (tensor<1xf32>) {
         ^bb0(%x: tensor<1xf32>):
@@ -280,6 +285,12 @@ class WhileOp(IRDLOperation):
           %2 = nn.scale %x by 2.0 : (tensor<1xf32>) -> tensor<1xf32>
           control.yield %2 : tensor<1xf32>
         }
+
+    Attributes:
+        initial: the values that the first test takes.
+        test: ends in control.condition.
+        body: one iteration; it yields the values that the next test takes.
+        outputs: the values whose test failed.
     """
 
     name = "control.while"

@@ -33,8 +33,10 @@ def _dtype(operands: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
 def verify_coordinate_dtypes(structure: Structure, elements: Sequence[Attribute]) -> None:
     """Check that the types in which coordinates are read hold them exactly.
 
-    elements: the element types of the operands and, last, of the first result. Raises
-    VerifyException.
+    Raises VerifyException.
+
+    Args:
+        elements: the element types of the operands and, last, of the first result.
     """
     if not structure.space.coordinates:
         return
@@ -56,7 +58,8 @@ def verify_coordinate_dtypes(structure: Structure, elements: Sequence[Attribute]
 def coordinate_dtypes(structure: Structure, dtypes: Sequence[np.dtype[Any]]) -> list[np.dtype[Any]]:
     """The dtype in which each coordinate is read.
 
-    dtypes: of the operands and, last, of the first result.
+    Args:
+        dtypes: of the operands and, last, of the first result.
     """
     own = [dtype for dtype in dtypes[: structure.own_operands] if dtype != np.bool_]
     function = structure.body.function

@@ -24,9 +24,10 @@ from .variable import ALIGNMENT, Variable
 class VariableOp(Variable):
     """Bytes at one address on every tile of a layout.
 
-    address: of the first byte of its block, the same on each tile; a multiple of 8 from 0.
-
     Example: exchange.variable @conv1 at 4096 : tensor<1x96xf32> layout <[96 by 6] (d0) of [96]>
+
+    Attributes:
+        address: of the first byte of its block, the same on each tile; a multiple of 8 from 0.
     """
 
     name = "exchange.variable"

@@ -41,8 +41,11 @@ MOST = 1 << 48
 class Home:
     """The required storage of a state or constant.
 
-    layout: the layout of its blocks. address: the address of its block on each tile; None for any.
-    reload: the cycles per run for which layout and address may be given up; None if they may not.
+    Attributes:
+        layout: the layout of its blocks.
+        address: the address of its block on each tile; None for any.
+        reload: the cycles per run for which layout and address may be given up; None if they may
+            not.
     """
 
     layout: Layout
@@ -82,7 +85,9 @@ def drop_home(op: Operation) -> None:
 def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
     """Check the home attributes of a state or constant. Raises VerifyException.
 
-    what: the operation's name in messages. shape: the shape of its tensor.
+    Args:
+        what: the operation's name in messages.
+        shape: the shape of its tensor.
     """
     for name in (ADDRESS, RELOAD):
         if name in op.attributes and HOME not in op.attributes:
@@ -108,7 +113,8 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
 def verify_numbers(op: Operation, what: str) -> None:
     """Check the address and the reload of an operation of any level. Raises VerifyException.
 
-    what: the operation's name in messages.
+    Args:
+        what: the operation's name in messages.
     """
     for name in (ADDRESS, RELOAD):
         value = op.attributes.get(name)

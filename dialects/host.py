@@ -20,8 +20,11 @@ DEFAULTS = {"arg_names": "arg", "result_names": "out"}
 def host_names(function: FuncOp, attribute: str, count: int) -> list[str]:
     """The names of a function's arguments or results; "arg0" or "out0" and so on by default.
 
-    attribute: a key of DEFAULTS. count: how many values there are.
     Raises InputError if the attribute is there and holds anything but as many names.
+
+    Args:
+        attribute: a key of DEFAULTS.
+        count: how many values there are.
     """
     given = function.attributes.get(attribute) or function.properties.get(attribute)
     if given is None:
@@ -66,8 +69,10 @@ RESULT_SIZES = "abele.result_sizes"
 class ResultSize:
     """A result of which only the first elements along an axis exist; the rest is padding.
 
-    result: its name at the host. axis: counted from 0. size: the name of the result that holds the
-    number of these elements.
+    Attributes:
+        result: its name at the host.
+        axis: counted from 0.
+        size: the name of the result that holds the number of these elements.
     """
 
     result: str

@@ -145,10 +145,12 @@ def verify_cut(structure: Structure, plan: Plan) -> None:
 class StateOp(IRDLOperation):
     """A tensor that keeps its value between runs, and its first value.
 
-    sym_name: its name in loads and stores. type: its tensor and its layout. initial: its value
-    before the first run.
-
     Example: partition.state @w : tensor <24xf32, [24 by 4] (d0) of [24]> = blob <"39296d74...">
+
+    Attributes:
+        sym_name: its name in loads and stores.
+        type: its tensor and its layout.
+        initial: its value before the first run.
     """
 
     name = "partition.state"
@@ -168,9 +170,10 @@ class StateOp(IRDLOperation):
 class LoadOp(IRDLOperation):
     """The value of a state.
 
-    state: a partition.state of the result's type.
-
     Example: %0 = partition.load @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+
+    Attributes:
+        state: a partition.state of the result's type.
     """
 
     name = "partition.load"
@@ -186,9 +189,11 @@ class LoadOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Store a new value in a state, in the state's layout.
 
-    value: the state's value at the start of the next run. state: a partition.state of its type.
-
     Example: partition.store %0 -> @w : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+
+    Attributes:
+        value: the state's value at the start of the next run.
+        state: a partition.state of its type.
     """
 
     name = "partition.store"
@@ -204,10 +209,11 @@ class StoreOp(IRDLOperation):
 class ConstantOp(IRDLOperation):
     """A tensor known at compile time.
 
-    value: its elements.
-
     Example: %0 = partition.constant blob <"8f14e45f...">
     : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
+
+    Attributes:
+        value: its elements.
     """
 
     name = "partition.constant"
@@ -226,16 +232,20 @@ class ComputeOp(IRDLOperation):
 
     The layouts of the operands and of the results follow from the space and the plan.
 
-    inputs: one per operand of the space. space: where each point reads and writes. body: what
-    happens at each point. plan: how the space is split over tiles, in parallel dimensions only, and
-    over workers; combine is not set. made: one per result of the space.
-
     Example: %1 = partition.compute(%w, %x)
     space <[m = 8, k = 4 reduction] (m, k) of [8, 4], (k) of [4] -> (m) of [8]>
     body <mul sum> plan <split [2, 1] method mac>
     : (!partition.tensor<8x4xf32, [8 by 2, 4] (d0, d1) of [8, 4]>,
     !partition.tensor<4xf32, [8 by 2, 4] (d1) of [4]>)
     -> !partition.tensor<8xf32, [8 by 2] (d0) of [8]>
+
+    Attributes:
+        inputs: one per operand of the space.
+        space: where each point reads and writes.
+        body: what happens at each point.
+        plan: how the space is split over tiles, in parallel dimensions only, and over workers;
+            combine is not set.
+        made: one per result of the space.
     """
 
     name = "partition.compute"
@@ -312,13 +322,14 @@ def _verify_layout(role: str, given: PartitionTensor, need: Layout) -> None:
 class RelayoutOp(IRDLOperation):
     """The same elements, or elements moved between tensors, in another layout.
 
-    inputs: tensors in layouts that give each element one owner. moves: one space per operand, from
-    the operand's tensor to the result's (transpose, concat, slice, pad, ...); without it, the only
-    operand is copied as it is, row-major.
-
     Example: %1 = partition.relayout(%0)
     : (!partition.tensor<24xf32, [24 by 4] (d0) of [24]>)
     -> !partition.tensor<24xf32, [24 by 6] (d0) of [24]>
+
+    Attributes:
+        inputs: tensors in layouts that give each element one owner.
+        moves: one space per operand, from the operand's tensor to the result's (transpose, concat,
+            slice, pad, ...); without it, the only operand is copied as it is, row-major.
     """
 
     name = "partition.relayout"
@@ -421,10 +432,11 @@ def _verify_apart(moves: Sequence[Space]) -> None:
 class ReshapeOp(IRDLOperation):
     """The same elements in another shape, without moving anything.
 
-    value: a tensor with as many elements as the result, in the result's layout.
-
     Example: %1 = partition.reshape %0 : !partition.tensor<24xf32, [24 by 4] (d0) of [24]>
     -> !partition.tensor<4x6xf32, [24 by 4] (d0) of [24]>
+
+    Attributes:
+        value: a tensor with as many elements as the result, in the result's layout.
     """
 
     name = "partition.reshape"

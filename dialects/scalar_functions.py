@@ -70,45 +70,49 @@ DegreeRule = Callable[[Parameters, Sequence[Fraction]], Degree]
 class Mathematics:
     """The mathematical properties of one scalar function, independent of how it is computed.
 
-    name: what bodies, chains and the text of the IR call it.
-    arity: the number of operands.
-    parameters: the number of constants that it takes.
-    boolean: whether the result is a truth value, whatever the operands are.
-    keeps_truth: whether the result is 0 or 1 where all operands are. Only such results may be
-    merged as truth values: a reduction in parts holds the result of each part in that type.
-    values: the index of the first operand that is a number; the operands before it are truth
-    values.
-    commutative: whether the two operands may be swapped.
-    ends_decide: whether interval arithmetic may look at end points only. In each operand, the
-    others fixed, the function is monotone, convex or concave, so that within an interval it
-    deviates most from its middle at one of the ends. Poles and meets are exceptions.
-    steepest: the largest slope in any operand, of a function whose ends do not decide; None if it
-    has none, or is not known.
-    chain: the operands that may be the value of an earlier stage if the function is a stage. Needs
-    ends_decide or steepest, because error bounds rest on them. An operand listed in `positive` has
-    no bound there unless its interval is positive.
-    poles: the operands for which an interval that contains 0 makes the result unbounded.
-    positive: the operands that must be positive for ends_decide to hold.
-    meets: whether the result jumps where two operands are equal, which no end point shows.
-    selects: whether the first operand only chooses which of the others is the result.
-    carries_identity_of: the combiners whose identity the function maps to itself. Of several
-    operands, one that is the identity is enough. The parts of a reduction may then be padded.
-    degree: how the result scales if operands are multiplied by a power of two; None for a function
-    that follows no such rule.
-    rescales: whether the result is a product, quotient or power of operands. Two such functions in
-    a chain may leave the range of a type in between.
-    far: whether the result may be far larger or smaller than the operands, or may have lost their
-    digits to cancellation. If a sum is the only reader of such a value, it reads it in float32.
-    whole: whether whole operands and whole parameters give a whole result.
-    saturating: the parameters that may themselves be results, such as a limit. In a type whose
-    range they exceed, they become its largest finite number. A factor is not one of them: a large
-    factor may give a small result.
-    stored: whether the function takes elements of every type, including the types that are only
-    stored (see dialects/dtypes.py).
-    samples: parameters that test programs use; () for any.
-    slopes: for each operand, the gradient that the function passes back to it; () if the function
-    has no gradient. A result that is a truth value passes nothing back.
     Raises ValueError if the facts contradict each other.
+
+    Attributes:
+        name: what bodies, chains and the text of the IR call it.
+        arity: the number of operands.
+        parameters: the number of constants that it takes.
+        boolean: whether the result is a truth value, whatever the operands are.
+        keeps_truth: whether the result is 0 or 1 where all operands are. Only such results may be
+            merged as truth values: a reduction in parts holds the result of each part in that type.
+        values: the index of the first operand that is a number; the operands before it are truth
+            values.
+        commutative: whether the two operands may be swapped.
+        ends_decide: whether interval arithmetic may look at end points only. In each operand, the
+            others fixed, the function is monotone, convex or concave, so that within an interval it
+            deviates most from its middle at one of the ends. Poles and meets are exceptions.
+        steepest: the largest slope in any operand, of a function whose ends do not decide; None if
+            it has none, or is not known.
+        chain: the operands that may be the value of an earlier stage if the function is a stage.
+            Needs ends_decide or steepest, because error bounds rest on them. An operand listed in
+            `positive` has no bound there unless its interval is positive.
+        poles: the operands for which an interval that contains 0 makes the result unbounded.
+        positive: the operands that must be positive for ends_decide to hold.
+        meets: whether the result jumps where two operands are equal, which no end point shows.
+        selects: whether the first operand only chooses which of the others is the result.
+        carries_identity_of: the combiners whose identity the function maps to itself. Of several
+            operands, one that is the identity is enough. The parts of a reduction may then be
+            padded.
+        degree: how the result scales if operands are multiplied by a power of two; None for a
+            function that follows no such rule.
+        rescales: whether the result is a product, quotient or power of operands. Two such functions
+            in a chain may leave the range of a type in between.
+        far: whether the result may be far larger or smaller than the operands, or may have lost
+            their digits to cancellation. If a sum is the only reader of such a value, it reads it
+            in float32.
+        whole: whether whole operands and whole parameters give a whole result.
+        saturating: the parameters that may themselves be results, such as a limit. In a type whose
+            range they exceed, they become its largest finite number. A factor is not one of them: a
+            large factor may give a small result.
+        stored: whether the function takes elements of every type, including the types that are only
+            stored (see dialects/dtypes.py).
+        samples: parameters that test programs use; () for any.
+        slopes: for each operand, the gradient that the function passes back to it; () if the
+            function has no gradient. A result that is a truth value passes nothing back.
     """
 
     name: str

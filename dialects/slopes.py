@@ -17,8 +17,10 @@ from dataclasses import dataclass
 class Term:
     """An expression: a scalar function of terms, or a named value.
 
-    name: the function's name, or the value's: a, b or c for the operands, y for the result, g for
-    the gradient of the result. parameters: constants of the function.
+    Attributes:
+        name: the function's name, or the value's: a, b or c for the operands, y for the result, g
+            for the gradient of the result.
+        parameters: constants of the function.
     """
 
     name: str

@@ -46,12 +46,17 @@ FLOATS = ("f32", "f16", "bf16", WIDE)
 class Stage:
     """A scalar function that is applied to the result of a body or of an earlier stage.
 
-    function: the name of a function that may be a stage. parameters: its constants. at: the operand
-    of the function that is the value of the stage before; its other operands, in order, are further
-    operands of the operation. reads: for a function that reads other values, the source of each of
-    its operands: 0 for the value that the stages begin with, i for the value of stage i, counted
-    from 1, and FURTHER for the next further operand. element: the type that the identity casts to.
     Raises ValueError for a function, an operand or constants that no stage can have.
+
+    Attributes:
+        function: the name of a function that may be a stage.
+        parameters: its constants.
+        at: the operand of the function that is the value of the stage before; its other operands,
+            in order, are further operands of the operation.
+        reads: for a function that reads other values, the source of each of its operands: 0 for the
+            value that the stages begin with, i for the value of stage i, counted from 1, and
+            FURTHER for the next further operand.
+        element: the type that the identity casts to.
     """
 
     function: str
@@ -103,8 +108,9 @@ class Stage:
     def arguments(self, values: Sequence[T], further: Sequence[T]) -> list[T]:
         """The operands of the function, in order.
 
-        values: the value that the stages begin with, and the value of each earlier stage.
-        further: the stage's own further operands.
+        Args:
+            values: the value that the stages begin with, and the value of each earlier stage.
+            further: the stage's own further operands.
         """
         if not self.reads:
             given = list(further)
@@ -123,18 +129,22 @@ def extras_of(stages: Sequence[Stage]) -> int:
 class Body:
     """What happens at each point of an iteration space.
 
-    function: a scalar function of the operands' elements, a key of FUNCTIONS; or MEMBERS, if the
-    operands are members already.
-    combiner: merges the points of the reduction dimensions; None if there are none.
-    parameters: constants of the function (a slope, an exponent).
-    then: functions applied to every result element once its points are merged, in order. The
-    operands are those of function, then the further operands of each stage. narrow: whether points
-    may be merged in the first operand's own type, if that is narrower than 32 bits. along: the scan
-    or sort of the function's values along the whole dimension of the space; None if points are
-    independent or merged. resumes: whether merging begins with further operands: the members that
-    an earlier step has left, or the elements that are updated where a relation holds.
-    unfinished: whether the results are members, which needs a combiner of several values.
     Raises ValueError for a combiner that does not exist, or cannot be used this way.
+
+    Attributes:
+        function: a scalar function of the operands' elements, a key of FUNCTIONS; or MEMBERS, if
+            the operands are members already.
+        combiner: merges the points of the reduction dimensions; None if there are none.
+        parameters: constants of the function (a slope, an exponent).
+        then: functions applied to every result element once its points are merged, in order. The
+            operands are those of function, then the further operands of each stage.
+        narrow: whether points may be merged in the first operand's own type, if that is narrower
+            than 32 bits.
+        along: the scan or sort of the function's values along the whole dimension of the space;
+            None if points are independent or merged.
+        resumes: whether merging begins with further operands: the members that an earlier step has
+            left, or the elements that are updated where a relation holds.
+        unfinished: whether the results are members, which needs a combiner of several values.
     """
 
     function: str
@@ -316,8 +326,9 @@ class Structure:
     def chain_coordinates(self, own_places: int | None = None) -> tuple[Position, ...]:
         """The coordinates that the chain reads.
 
-        own_places: renumber the coordinates for a structure with this `own_places`, to whose chain
-        they are added; by default, they keep their numbers.
+        Args:
+            own_places: renumber the coordinates for a structure with this `own_places`, to whose
+                chain they are added; by default, they keep their numbers.
         """
         own = self.own_places
         shift = 0 if own_places is None else own_places - own
@@ -328,8 +339,11 @@ class Structure:
         )
 
     def with_coordinates(self, operands: Sequence[T], coordinates: Sequence[T]) -> list[T]:
-        """All operands of the body in order. operands: those of the space. coordinates: one per
-        coordinate.
+        """All operands of the body in order.
+
+        Args:
+            operands: those of the space.
+            coordinates: one per coordinate.
         """
         made = list(operands)
         for position, value in zip(self.space.coordinates, coordinates, strict=True):

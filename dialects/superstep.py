@@ -14,8 +14,11 @@ from .tile import CopyOp, InputOp, OutputOp, VerticesOp
 class Conflict:
     """Why operations cannot share a superstep.
 
-    op: the later of the two operations. variable: the name of the variable that both use, or "" for
-    a transfer that comes after a computation. problem: what is wrong with op, in words.
+    Attributes:
+        op: the later of the two operations.
+        variable: the name of the variable that both use, or "" for a transfer that comes after a
+            computation.
+        problem: what is wrong with op, in words.
     """
 
     op: Operation
@@ -26,10 +29,11 @@ class Conflict:
 def conflict(ops: Iterable[Operation]) -> Conflict | None:
     """The first reason why operations, in order, cannot share a superstep; None if they can.
 
-    ops: transfers and vertices; vertices may be in a compute set. In a superstep all transfers
-    happen at once, then all vertex sets compute at once. So a variable that one transfer writes is
-    neither read nor written by another transfer, and a variable that one vertex set writes is
-    neither read nor written by another vertex set.
+    Args:
+        ops: transfers and vertices; vertices may be in a compute set. In a superstep all transfers
+            happen at once, then all vertex sets compute at once. So a variable that one transfer
+            writes is neither read nor written by another transfer, and a variable that one vertex
+            set writes is neither read nor written by another vertex set.
     """
     read, moved, computed = set[str](), set[str](), set[str]()
     for op in (inner for each in ops for inner in each.walk()):

@@ -79,12 +79,13 @@ class VariableOp(Variable):
 class CopyOp(IRDLOperation):
     """Fill a variable with the elements of others, on all tiles at once, padding included.
 
-    reads: variables whose layouts give each element one owner. writes: another variable, of the
-    same element type. moves: one space per variable that is read, from its tensor to the one
-    written (transpose, concat, slice, pad, ...); without it, the only variable is copied as it is,
-    row-major.
-
     Example: tile.copy [@image] -> @conv1.in
+
+    Attributes:
+        reads: variables whose layouts give each element one owner.
+        writes: another variable, of the same element type.
+        moves: one space per variable that is read, from its tensor to the one written (transpose,
+            concat, slice, pad, ...); without it, the only variable is copied as it is, row-major.
     """
 
     name = "tile.copy"
@@ -132,13 +133,17 @@ class CopyOp(IRDLOperation):
 class VerticesOp(IRDLOperation):
     """One codelet on every cell of a split: which blocks it reads and writes.
 
-    space: where each point reads and writes. body: what happens at each point. plan: how the space
-    is split over tiles, in parallel dimensions only, and over workers; combine is not set. reads:
-    one variable per operand of the space, in the layout that the plan needs. writes: the variable
-    of the result, or a list of one per result, in the layouts that the plan needs.
-
     Example: tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
     plan <split [6]> reads [@x] writes @y
+
+    Attributes:
+        space: where each point reads and writes.
+        body: what happens at each point.
+        plan: how the space is split over tiles, in parallel dimensions only, and over workers;
+            combine is not set.
+        reads: one variable per operand of the space, in the layout that the plan needs.
+        writes: the variable of the result, or a list of one per result, in the layouts that the
+            plan needs.
     """
 
     name = "tile.vertices"
@@ -218,13 +223,15 @@ def _layouts(space: Space, plan: Plan) -> tuple[Layout, ...]:
 class ComputeSetOp(IRDLOperation):
     """Vertices that run in one compute phase.
 
-    sym_name: what reports call it. body: the vertices.
-
     Example:
         tile.compute_set @relu1 {
           tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
             plan <split [6]> reads [@x] writes @y
         }
+
+    Attributes:
+        sym_name: what reports call it.
+        body: the vertices.
     """
 
     name = "tile.compute_set"
@@ -243,10 +250,12 @@ class ComputeSetOp(IRDLOperation):
 class InputOp(IRDLOperation):
     """The host writes a run's input into a variable.
 
-    host_name: what the host calls the input. writes: the variable. tensor: the shape at the host,
-    of as many elements as the variable, and of its element type.
-
     Example: tile.input "image" -> @image : tensor<1x3x224x224xf32>
+
+    Attributes:
+        host_name: what the host calls the input.
+        writes: the variable.
+        tensor: the shape at the host, of as many elements as the variable, and of its element type.
     """
 
     name = "tile.input"
@@ -269,10 +278,12 @@ class InputOp(IRDLOperation):
 class OutputOp(IRDLOperation):
     """The host reads a result of the run from a variable.
 
-    reads: the variable. host_name: what the host calls the result. tensor: the shape at the host,
-    of as many elements as the variable, and of its element type.
-
     Example: tile.output @prob -> "prob" : tensor<1x1000xf32>
+
+    Attributes:
+        reads: the variable.
+        host_name: what the host calls the result.
+        tensor: the shape at the host, of as many elements as the variable, and of its element type.
     """
 
     name = "tile.output"
@@ -296,7 +307,11 @@ SYNC_ZONES = ("internal", "external", "all")
 
 
 def zone_of(*, host: bool) -> str:
-    """The zone of a superstep's sync within a chip. host: whether it takes part."""
+    """The zone of a superstep's sync within a chip.
+
+    Args:
+        host: whether it takes part.
+    """
     return SYNC_ZONES[host]
 
 
@@ -304,10 +319,11 @@ def zone_of(*, host: bool) -> str:
 class SyncOp(IRDLOperation):
     """All tiles of a zone wait for each other.
 
-    zone: internal, the tiles of each chip alone; external, the host too; all, the tiles of all
-    chips.
-
     Example: tile.sync "internal".
+
+    Attributes:
+        zone: internal, the tiles of each chip alone; external, the host too; all, the tiles of all
+            chips.
     """
 
     name = "tile.sync"
@@ -350,8 +366,6 @@ def _phase_of(op_class: type[Operation]) -> int:
 class SuperstepOp(IRDLOperation):
     """A sync, and the copies and vertices that had one `superstep` number.
 
-    sym_name: what reports call it. body: one sync, then copies and host traffic, then vertices.
-
     Example:
         tile.superstep @relu1 {
           tile.sync "internal"
@@ -359,6 +373,10 @@ class SuperstepOp(IRDLOperation):
           tile.vertices space <[d0 = 96] (d0) of [96] -> (d0) of [96]> body <relu>
             plan <split [6]> reads [@x] writes @y
         }
+
+    Attributes:
+        sym_name: what reports call it.
+        body: one sync, then copies and host traffic, then vertices.
     """
 
     name = "tile.superstep"
@@ -391,9 +409,10 @@ class SuperstepOp(IRDLOperation):
 class ReadOp(IRDLOperation):
     """The single i1 that a variable holds, for the control program.
 
-    variable: of one element, an i1.
-
     Example: %c = tile.read @more : i1
+
+    Attributes:
+        variable: of one element, an i1.
     """
 
     name = "tile.read"

@@ -29,17 +29,24 @@ ALIGNMENT = 8
 
 
 def bytes_per_tile(layout: Layout, itemsize: int) -> int:
-    """Bytes on each of a layout's tiles, alignment included. itemsize: bytes of an element."""
+    """Bytes on each of a layout's tiles, alignment included.
+
+    Args:
+        itemsize: bytes of an element.
+    """
     return -(-layout.block_elements * itemsize // ALIGNMENT) * ALIGNMENT
 
 
 class Variable(IRDLOperation):
     """What lies on tiles under one name: a tensor, its layout, perhaps its first value.
 
-    sym_name: what operations call it. tensor: its shape and element type. layout: which block of
-    it lies on which tile; it views the elements row-major, perhaps in another shape. initial: what
-    it holds before the first run. state: it keeps its value from run to run; with initial alone it
-    is a constant.
+    Attributes:
+        sym_name: what operations call it.
+        tensor: its shape and element type.
+        layout: which block of it lies on which tile; it views the elements row-major, perhaps in
+            another shape.
+        initial: what it holds before the first run.
+        state: it keeps its value from run to run; with initial alone it is a constant.
     """
 
     sym_name = prop_def(SymbolNameConstraint())

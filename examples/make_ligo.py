@@ -35,7 +35,11 @@ def network(samples: int = SAMPLES, seed: int = 0) -> onnx.ModelProto:
     last, channels, length = "x", 1, samples
 
     def add(kind: str, name: str, shape: tuple[int, ...] = (), **attributes: object) -> None:
-        """A node that reads the last one; shape: of its weights, if it has any."""
+        """A node that reads the last one.
+
+        Args:
+            shape: of its weights, if it has any.
+        """
         nonlocal last
         inputs = [last]
         if shape:

@@ -20,7 +20,8 @@ LONGEST_INLINE = 40
 class Aliased(Attribute):
     """An attribute that is printed as an alias if its text is long.
 
-    alias: the first part of the alias; a number follows it.
+    Attributes:
+        alias: the first part of the alias; a number follows it.
     """
 
     alias: ClassVar[str]
@@ -57,7 +58,8 @@ class Aliases:
     def definitions(self, names: Mapping[str, str]) -> list[str]:
         """The definitions of some aliases, sorted by kind and number. Long ones are broken.
 
-        names: the aliases, each with the name under which to define it.
+        Args:
+            names: the aliases, each with the name under which to define it.
         """
         ordered = sorted(names.items(), key=lambda each: _kind_and_number(each[1]))
         return [
@@ -76,7 +78,10 @@ _STRING_OR_ALIAS = re.compile(r'"(?:[^"\\]|\\.)*"|(#[a-z]+)[0-9]+')
 def numbered_by_appearance(text: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
     """Renumber aliases in order of appearance, each kind from 0.
 
-    names: the aliases in the text. Returns the new text, and the new name of each alias.
+    Returns the new text, and the new name of each alias.
+
+    Args:
+        names: the aliases in the text.
     """
     found: dict[str, str] = {}
     numbers = Counter[str]()

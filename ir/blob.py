@@ -49,13 +49,15 @@ _SAMPLE_BYTES = 4096
 class Blob:
     """An immutable array. Two blobs are equal if their types, shapes and contents are.
 
-    array: C order, native byte order, read-only. An array that owns its memory is made read-only in
-    place; a view into writable memory is copied; a read-only memory map is kept as it is. A splat
-    repeats one element and stores it once: all strides of its array are 0.
-    The hash depends on shape and type only, so hashing an attribute that holds a blob is cheap. The
-    contents are read once, by the first comparison or the first access to the digest.
-
     Raises ValueError for arrays of objects, strings or records.
+
+    Attributes:
+        array: C order, native byte order, read-only. An array that owns its memory is made
+            read-only in place; a view into writable memory is copied; a read-only memory map is
+            kept as it is. A splat repeats one element and stores it once: all strides of its array
+            are 0. The hash depends on shape and type only, so hashing an attribute that holds a
+            blob is cheap. The contents are read once, by the first comparison or the first access
+            to the digest.
     """
 
     __slots__ = ("_digest", "array")

@@ -12,7 +12,8 @@ from .xdsl.string_literals import read_strings_in_linear_time
 class AbeleContext(Context):
     """An xDSL context that also holds the blobs to which attributes in IR text refer.
 
-    levels: the levels that a program passes through, from the highest to the lowest.
+    Attributes:
+        levels: the levels that a program passes through, from the highest to the lowest.
     """
 
     blobs: BlobStore = field(default_factory=BlobStore)

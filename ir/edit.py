@@ -47,7 +47,8 @@ class Edit(Rewrite):
     def replace_uses(self, op: Operation, values: Sequence[SSAValue | None]) -> None:
         """Replace the uses of an operation's results by these values. The operation stays.
 
-        values: one per result; None keeps the uses of that result.
+        Args:
+            values: one per result; None keeps the uses of that result.
         """
         self.replaced(op, values)
         for old, new in zip(op.results, values, strict=True):

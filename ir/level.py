@@ -14,10 +14,13 @@ def _nothing() -> frozenset[str]:
 class Level:
     """A level that a program passes through on its way to the machine.
 
-    name: as pipelines, files and commands spell it. own: the names of dialects whose operations are
-    all legal ("nn"), and of single legal operations ("nn.conv"). added: returns the names, of the
-    same kinds, that users' dialects have added so far. decisions: names for how much a module of
-    this level has decided of what the level leaves open, from nothing to everything.
+    Attributes:
+        name: as pipelines, files and commands spell it.
+        own: the names of dialects whose operations are all legal ("nn"), and of single legal
+            operations ("nn.conv").
+        added: returns the names, of the same kinds, that users' dialects have added so far.
+        decisions: names for how much a module of this level has decided of what the level leaves
+            open, from nothing to everything.
     """
 
     name: str

@@ -20,9 +20,12 @@ from .upstream import LocationAttr, ModuleOp
 class Line:
     """A line of a module's text.
 
-    text: the line, indented, without locations. op: the first operation that begins on the line, or
-    else the innermost one around it; the module for the definition of an alias. location: that of
-    op at the time of printing. is_alias: whether the line belongs to the definition of an alias.
+    Attributes:
+        text: the line, indented, without locations.
+        op: the first operation that begins on the line, or else the innermost one around it; the
+            module for the definition of an alias.
+        location: that of op at the time of printing.
+        is_alias: whether the line belongs to the definition of an alias.
     """
 
     text: str
@@ -43,7 +46,9 @@ class ListingPrinter(TextPrinter):
     """Prints a module, and can print any of its operations again later.
 
     Values keep the names of the first listing; new values get names that no value has had before.
-    aliases: the aliases assigned so far.
+
+    Attributes:
+        aliases: the aliases assigned so far.
     """
 
     def __init__(self, aliases: Aliases | None = None) -> None:

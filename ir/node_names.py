@@ -42,8 +42,10 @@ def no_such_operator(
 ) -> str:
     """The end of a message about a name or pattern that no eligible operation matches.
 
-    ops: the eligible operations. others: more operations, which may have the name without being
-    eligible. reason: why such an operation is not eligible, such as "needs no plan".
+    Args:
+        ops: the eligible operations.
+        others: more operations, which may have the name without being eligible.
+        reason: why such an operation is not eligible, such as "needs no plan".
     """
     names = list(dict.fromkeys(n for op in ops for n in node_names(op)))
     below = [each for each in names if each.startswith(f"{name}/")]

@@ -28,15 +28,16 @@ from .upstream import ModulePass
 class PassLevels:
     """The declarations of a pass. Each field is the class attribute of the same name.
 
-    takes: the level whose operations the pass works on; None for any level.
-    leaves: the level of the module afterwards; None for the level it was on before.
-    rounds: whether the pass may lose precision. Each loss must be a cast in the resulting module,
-    so that an error bound can be computed for it.
-    wide_sums: whether each sum of one operand stays as wide as it was, for a pass that rounds.
-    skips_other_levels: whether the pass leaves operations of other levels unchanged. If not, a
-    module with such operations is refused.
-    decided: how much must be decided in a module for the pass: one of `takes.decisions`, or "" if
-    it does not matter.
+    Attributes:
+        takes: the level whose operations the pass works on; None for any level.
+        leaves: the level of the module afterwards; None for the level it was on before.
+        rounds: whether the pass may lose precision. Each loss must be a cast in the resulting
+            module, so that an error bound can be computed for it.
+        wide_sums: whether each sum of one operand stays as wide as it was, for a pass that rounds.
+        skips_other_levels: whether the pass leaves operations of other levels unchanged. If not, a
+            module with such operations is refused.
+        decided: how much must be decided in a module for the pass: one of `takes.decisions`, or ""
+            if it does not matter.
     """
 
     takes: Level | None = None
@@ -112,7 +113,8 @@ def declared_levels(cls: type[ModulePass]) -> PassLevels | None:
 def level_after(cls: type[ModulePass], before: Level | None) -> Level | None:
     """The level of a module after a pass; None if unknown.
 
-    before: the level of the module before the pass; None if unknown.
+    Args:
+        before: the level of the module before the pass; None if unknown.
     """
     declared = declared_levels(cls)
     return None if declared is None else declared.leaves or before

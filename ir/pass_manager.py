@@ -92,8 +92,10 @@ def pipeline_spec(passes: Sequence[ModulePass]) -> str:
 def parse_pipeline(spec: str, registry: Mapping[str, PassEntry]) -> tuple[ModulePass, ...]:
     """Parse a pipeline such as 'split-reductions,merge-copies{limit=4}'.
 
-    registry: passes by name; only the classes of passes in the text are imported.
     Raises InputError for bad syntax, for an unknown pass (with similar names) and for bad options.
+
+    Args:
+        registry: passes by name; only the classes of passes in the text are imported.
     """
     return tuple(_instance(each, registry) for each in parse_specs(spec))
 
@@ -145,7 +147,11 @@ def load_pass(name: str, registry: Mapping[str, PassEntry]) -> type[ModulePass]:
 
 
 class UnknownPass(InputError):
-    """A pipeline names a pass that does not exist. name: what it names."""
+    """A pipeline names a pass that does not exist.
+
+    Attributes:
+        name: what it names.
+    """
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)

@@ -14,8 +14,9 @@ from .upstream import ModulePass, isa
 class PassOption:
     """The documentation of an option of a pass.
 
-    default: as a pipeline spells it; None if the option is required. meaning: its description in
-    the pass, or "".
+    Attributes:
+        default: as a pipeline spells it; None if the option is required.
+        meaning: its description in the pass, or "".
     """
 
     name: str

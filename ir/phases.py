@@ -48,7 +48,8 @@ def several(phases: Iterable[str]) -> tuple[str, ...]:
 class Phases:
     """The phases of the operations of one module.
 
-    nodes: the names that NODES lists; None if the module has no gradients.
+    Attributes:
+        nodes: the names that NODES lists; None if the module has no gradients.
     """
 
     nodes: tuple[str, ...] | None = None

@@ -30,9 +30,11 @@ def module_text(
 ) -> str:
     """The text of a module, ending in a newline. Aliases come first, and long lines are broken.
 
-    locations: whether to print loc(...). generic: whether to print operations in generic form.
-    folders: whether locations name files with their folders. numbers: arrays of at most so many
-    elements are printed as numbers.
+    Args:
+        locations: whether to print loc(...).
+        generic: whether to print operations in generic form.
+        folders: whether locations name files with their folders.
+        numbers: arrays of at most so many elements are printed as numbers.
     """
     stream = StringIO()
     printer = TextPrinter(
@@ -57,9 +59,12 @@ def _without_folder(attribute: BuiltinAttribute) -> BuiltinAttribute:
 class TextPrinter(Printer):
     """Prints what xDSL's printer prints, to a stream, except that long attributes become aliases.
 
-    The caller must print the definitions above the text that uses them. aliases: those assigned so
-    far. folders: whether locations name files with their folders. numbers: arrays of at most so
-    many elements are printed as numbers.
+    The caller must print the definitions above the text that uses them.
+
+    Attributes:
+        aliases: those assigned so far.
+        folders: whether locations name files with their folders.
+        numbers: arrays of at most so many elements are printed as numbers.
     """
 
     def __init__(

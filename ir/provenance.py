@@ -34,7 +34,11 @@ from .upstream import (
 
 
 def named(name: str, location: LocationAttr | None = None) -> NameLoc:
-    """The location of a framework's node. location: its place in a file, if known."""
+    """The location of a framework's node.
+
+    Args:
+        location: its place in a file, if known.
+    """
     return _named(name) if location is None else NameLoc(StringAttr(name), location)
 
 

@@ -30,7 +30,11 @@ REMEMBERED = 256
 
 @dataclass(frozen=True)
 class Source:
-    """Where a rule or a pattern is written. line: from 1; 0 if unknown."""
+    """Where a rule or a pattern is written.
+
+    Attributes:
+        line: from 1; 0 if unknown.
+    """
 
     name: str
     file: str = ""
@@ -73,7 +77,11 @@ class Watcher:
     """An observer of rewrites. Each hook does nothing unless overridden."""
 
     def begin(self, source: Source, root: Operation) -> None:
-        """Called before the first change of a rewrite. root: the matched operation."""
+        """Called before the first change of a rewrite.
+
+        Args:
+            root: the matched operation.
+        """
 
     def inserted(self, op: Operation) -> None:
         """Called after an operation was inserted."""
@@ -184,7 +192,11 @@ class Rewrite:
 
 
 class Termination:
-    """Stops patterns that rewrite for ever. operations: their number before the first rewrite."""
+    """Stops patterns that rewrite for ever.
+
+    Attributes:
+        operations: their number before the first rewrite.
+    """
 
     def __init__(self, operations: int) -> None:
         self._left = MIN_REWRITES + REWRITES_PER_OPERATION * operations
@@ -193,7 +205,8 @@ class Termination:
     def count(self, source: Source, place: str) -> None:
         """Count a rewrite. At the limit, raises InputError with the cycle of rules.
 
-        place: where the matched operation came from.
+        Args:
+            place: where the matched operation came from.
         """
         self._left -= 1
         # Only the last rewrites before the limit are needed to find the cycle.

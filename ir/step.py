@@ -32,7 +32,11 @@ class RunningPass:
 
 
 class FailedStepNote(str):
-    """The note on an error that was raised in a pass. step: the step that failed."""
+    """The note on an error that was raised in a pass.
+
+    Attributes:
+        step: the step that failed.
+    """
 
     step: RunningPass
 

@@ -38,9 +38,12 @@ def referenced_symbols(op: Operation) -> Iterator[str]:
 
 
 def rename_references(module: ModuleOp, names: Mapping[str, str]) -> None:
-    """Rename the symbols that operations reference, in place. names: the new name for each old one.
+    """Rename the symbols that operations reference, in place.
 
     The operations that define the symbols are not renamed.
+
+    Args:
+        names: the new name for each old one.
     """
     for op in module.walk():
         for where in (op.properties, op.attributes):

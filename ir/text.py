@@ -45,8 +45,9 @@ def print_module(
 ) -> str:
     """The text of a module, ending in a newline. Aliases for long attributes come first.
 
-    folders: whether locations name files with their folders. numbers: blobs of at most so many
-    elements are printed as numbers, all others as digests.
+    Args:
+        folders: whether locations name files with their folders.
+        numbers: blobs of at most so many elements are printed as numbers, all others as digests.
     """
     return module_text(module, locations=locations, folders=folders, numbers=numbers)
 
@@ -120,8 +121,9 @@ def write_module(
 ) -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
-    heading: comment lines for the top of the file, above the version of its text. numbers: as
-    print_module. Blobs are written first. Each file is complete or absent.
+    Args:
+        heading: comment lines for the top of the file, above the version of its text.
+        numbers: as print_module. Blobs are written first. Each file is complete or absent.
     """
     target = Path(path)
     blobs = blobs_of(module)

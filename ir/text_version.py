@@ -22,9 +22,12 @@ def with_version(text: str) -> str:
 
 
 def version_of(text: str, path: str) -> int:
-    """The version of a text. path: its file, for messages.
+    """The version of a text.
 
     Raises InputError if this abele does not read it.
+
+    Args:
+        path: its file, for messages.
     """
     above = _ABOVE.match(text)
     found = _LINE.search(text, 0, above.end()) if above else None

@@ -13,8 +13,9 @@ class Unmet(VerifyException):
     The search for operations that verify (rules/climb.py) reads `what` and `allowed` but never the
     message, so rewording a message does not change which operations are generated.
 
-    what: the name of the operand, attribute or result that is wrong. allowed: the strings that it
-    may be, or () if there is no short list of them.
+    Attributes:
+        what: the name of the operand, attribute or result that is wrong.
+        allowed: the strings that it may be, or () if there is no short list of them.
     """
 
     def __init__(self, message: str, what: str, allowed: Collection[str] = ()) -> None:

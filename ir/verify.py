@@ -16,7 +16,11 @@ from .xdsl.walk import operations
 
 
 class IllFormed(VerifyException):
-    """An operation is not well formed. op: the operation."""
+    """An operation is not well formed.
+
+    Attributes:
+        op: the operation.
+    """
 
     def __init__(self, message: str, op: Operation) -> None:
         super().__init__(message)
@@ -26,8 +30,10 @@ class IllFormed(VerifyException):
 def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
     """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
-    legal: the names of allowed dialects ("nn") and operations ("func.func"); None allows all. The
-    message names the operation, where it came from and what is wrong. It never contains the module.
+    Args:
+        legal: the names of allowed dialects ("nn") and operations ("func.func"); None allows all.
+            The message names the operation, where it came from and what is wrong. It never contains
+            the module.
     """
     _verify_operations(module)
     verify_dominance(module)
@@ -38,7 +44,8 @@ def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
 def verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
     """Raise IllFormed for the first operation that is not legal, and check nothing else.
 
-    legal: the names of allowed dialects and operations, as in verify.
+    Args:
+        legal: the names of allowed dialects and operations, as in verify.
     """
     allowed: set[type[Operation]] = set()
     for op in operations(module):
@@ -124,9 +131,12 @@ def _passes_all_checks(op: Operation) -> bool:
 
 
 def _verify_region(region: Region, visible: set[int]) -> None:
-    """Check the values in a region. visible: the identities of those that it may use.
+    """Check the values in a region.
 
     Values hash by identity too, but in Python.
+
+    Args:
+        visible: the identities of those that it may use.
     """
     blocks = tuple(region.blocks)
     if len(blocks) == 1:

@@ -33,14 +33,16 @@ class Allocate(ModulePass):
     phase. A superstep has two phases, exchange and compute, so a result may overwrite what the same
     superstep has sent. A result may also overwrite an operand that has no later reader, if each
     point of the computation reads only that element of the operand which it writes. Addresses that
-    variables already have are kept. The address of a state or constant with a `reload` is a
-    wish: it is given up if it overlaps an address that must be kept, or if otherwise not all
-    variables fit. Wishes that save the fewest cycles per byte are given up first. Variables that
-    are always live are placed first, then large ones before small ones: each at the address of an
-    operand or result with which it may share bytes, else at the lowest free address.
-    unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
+    variables already have are kept. The address of a state or constant with a `reload` is a wish:
+    it is given up if it overlaps an address that must be kept, or if otherwise not all variables
+    fit. Wishes that save the fewest cycles per byte are given up first. Variables that are always
+    live are placed first, then large ones before small ones: each at the address of an operand or
+    result with which it may share bytes, else at the lowest free address.
 
     Raises DoesNotFit, which names the fullest tile and the variables on it.
+
+    Attributes:
+        unbounded: allow addresses beyond the end of a tile, for reports on what does not fit.
     """
 
     name = "allocate"
@@ -206,7 +208,8 @@ def _busiest(
 ) -> int:
     """The phase in which the live variables of a tile take the most bytes.
 
-    here: whether each variable is on the tile.
+    Args:
+        here: whether each variable is on the tile.
     """
     size = np.array([v.bytes_per_tile for v in variables], np.int64) * here
     times = distinct(lives[here, 0])

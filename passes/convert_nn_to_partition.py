@@ -77,7 +77,9 @@ class ConvertNnToPartition(ModulePass):
 class _Scope:
     """A region under conversion.
 
-    repeats: whether it is part of a loop. relayouts: the relayouts made in it, by value and layout.
+    Attributes:
+        repeats: whether it is part of a loop.
+        relayouts: the relayouts made in it, by value and layout.
     """
 
     block: Block
@@ -178,8 +180,12 @@ class _Conversion:
         finish: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
         repeats: bool = False,
     ) -> Region:
-        """Convert a region. finish: maps the operands of its last operation to the new ones.
-        repeats: whether it is part of a loop."""
+        """Convert a region.
+
+        Args:
+            finish: maps the operands of its last operation to the new ones.
+            repeats: whether it is part of a loop.
+        """
         outer, source = self.block, self.source
         old = region.block
         self.block = Block(arg_types=types)

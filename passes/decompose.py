@@ -49,8 +49,11 @@ def replace_by_built(
 ) -> tuple[list[Operation], list[SSAValue]]:
     """Replace an operation by others that compute the same.
 
-    build: builds the new operations, and returns one value per result. source: the place where they
-    are defined. Returns the new operations, and the values of the results.
+    Returns the new operations, and the values of the results.
+
+    Args:
+        build: builds the new operations, and returns one value per result.
+        source: the place where they are defined.
     """
     with Edit(source, whole) as edit:
         builder = Builder(InsertPoint.before(whole))

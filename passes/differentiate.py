@@ -43,14 +43,16 @@ class Differentiate(ModulePass):
     `grad.NAME`. Composites between the output and the inputs that have no gradient of their own are
     decomposed, and groups are dropped.
 
-    loss: the name of the output; the first one of floats if it is empty. of: names of inputs and
-    states; all of floats if it is empty. recompute: whether the gradient of a loop computes the
-    values of an iteration again from its initial values, instead of keeping them.
-
         %0 = nn.square %x                     %0 = nn.square %x
         func.return %0                        %1 = nn.scale %x by 2.0
                                               %2 = nn.mul %ones, %1
                                               func.return %0, %2
+
+    Attributes:
+        loss: the name of the output; the first one of floats if it is empty.
+        of: names of inputs and states; all of floats if it is empty.
+        recompute: whether the gradient of a loop computes the values of an iteration again from its
+            initial values, instead of keeping them.
     """
 
     name = "differentiate"
@@ -98,7 +100,9 @@ def add_gradients(
 ) -> None:
     """Let a function also return the gradients of an output.
 
-    loss: the output's name. sources: the values of each input and state, by name.
+    Args:
+        loss: the output's name.
+        sources: the values of each input and state, by name.
     """
     every = [value for values in sources.values() for value in values]
     decompose_on_the_way(main, every, [outputs_of(main)[loss]])

@@ -207,9 +207,10 @@ def _stays_inside(space: Space) -> bool:
 class _Counts:
     """The values that are integers which grow evenly along each axis.
 
-    known: the arrays of constants. found: for each value, an equal nn.iota, or None if there is
-    none.
-    made: the nn.iota that replaces each sum or difference.
+    Attributes:
+        known: the arrays of constants.
+        found: for each value, an equal nn.iota, or None if there is none.
+        made: the nn.iota that replaces each sum or difference.
     """
 
     known: Mapping[SSAValue, Array]
@@ -291,8 +292,11 @@ def _table(op: nn.ConstantOp | nn.LoadOp, array: Array) -> nn.IotaOp | None:
 
 
 def _iota(value: SSAValue, array: Array) -> nn.IotaOp | None:
-    """The nn.iota that equals an array; None if there is none. value: has the type of the
-    result."""
+    """The nn.iota that equals an array; None if there is none.
+
+    Args:
+        value: has the type of the result.
+    """
     # Check a corner first: most constants already differ from an nn.iota there.
     corner = array[tuple(slice(0, 3) for _ in array.shape)]
     if not _is_even(corner) or not _is_even(array):

@@ -66,7 +66,8 @@ def _wider(
 ) -> Iterator[tuple[Operation, ...]]:
     """Groups that contain a function, each larger than the group before it.
 
-    order: the position of each operation in the program.
+    Args:
+        order: the position of each operation in the program.
     """
     own = members.get(function, (function,))
     for before in _candidates(function):

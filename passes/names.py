@@ -33,7 +33,11 @@ def _xdsl_pass(name: str) -> type[ModulePass]:
 
 
 def pipeline_passes(passes: Mapping[str, PassEntry] = PASSES) -> dict[str, PassEntry]:
-    """The passes that a pipeline may name. passes: abele's and users' passes."""
+    """The passes that a pipeline may name.
+
+    Args:
+        passes: abele's and users' passes.
+    """
     full = {XDSL + name: partial(_xdsl_pass, name) for name in XDSL_PASSES}
     own = {ABELE + name: PASSES[name] for name in PASSES}
     return {**XDSL_PASSES, **full, **own, **passes}

@@ -51,13 +51,14 @@ class NarrowFloats(ModulePass):
     Elementwise operations that read such a value compute in float32, and round their result.
     Results of branches, loops and functions are rounded too.
 
-    to: the narrower type.
-
         %1 = nn.relu %x : tensor<4xf32>
 
         %0 = nn.cast %x : tensor<4xf16>
         %1 = nn.relu %0 : tensor<4xf16>
         %2 = nn.cast %1 : tensor<4xf32>
+
+    Attributes:
+        to: the narrower type.
     """
 
     name = "narrow-floats"
@@ -87,8 +88,10 @@ class NarrowFloats(ModulePass):
 class _Narrowing:
     """The casts made so far in the module.
 
-    casts: the cast of each float32 value to the narrow type. widened: the casts of narrow results
-    back to float32, for operations that read float32; unused ones are removed in the end.
+    Attributes:
+        casts: the cast of each float32 value to the narrow type.
+        widened: the casts of narrow results back to float32, for operations that read float32;
+            unused ones are removed in the end.
     """
 
     module: ModuleOp

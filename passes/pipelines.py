@@ -84,8 +84,11 @@ def shorthand_from(start: Level) -> str:
 def pipeline(start: Level, end: Level, target: str) -> str:
     """The default pipeline from one level down to another, as `abele opt -p` takes it.
 
-    start: nn includes the passes that stay on nn. target: a spelling of a target.
     Raises ValueError if end is above start.
+
+    Args:
+        start: nn includes the passes that stay on nn.
+        target: a spelling of a target.
     """
     if LEVELS.index(start) > LEVELS.index(end):
         raise ValueError(f"from {start} to {end}: a pipeline only leads down")
@@ -96,11 +99,14 @@ def pipeline(start: Level, end: Level, target: str) -> str:
 def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> str:
     """A pipeline in which each level's name is replaced by the passes that end at that level.
 
-    target: a spelling of a target, for the passes that need one. known: names of passes.
     Raises InputError for bad syntax, for a name that is neither a pass nor a level, and for a level
     with options.
 
         nn,mine,partition  ->  decompose,...,mine,plan-splits{target="mk2"},convert-nn-to-partition
+
+    Args:
+        target: a spelling of a target, for the passes that need one.
+        known: names of passes.
     """
     names: list[str] = []
     for each in parse_specs(spec):
@@ -125,7 +131,8 @@ def expand(spec: str, target: str, known: Collection[str] = PASSES.keys()) -> st
 def level_after_all(passes: Iterable[ModulePass], start: Level | None) -> Level | None:
     """The level of a module after these passes; None if it is not known.
 
-    start: the level of the module before; None if it is not known.
+    Args:
+        start: the level of the module before; None if it is not known.
     """
     level = start
     for each in passes:

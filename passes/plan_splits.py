@@ -36,17 +36,21 @@ class PlanSplits(ModulePass):
     nn -> nn. Plans that operations already have are kept. A group has one plan, on its first
     operation. Readers of a constant with the contents of a weight share the weight if that is
     better.
-    target: the target to plan for, in the syntax of --target; if none is given, the module's own,
-    else mk2. constraints: a JSON file of constraints on operators, by the names of their nodes.
-    memory_proportion: the part of a tile's usable memory that one operator may take for copies,
-    partials and its result; if none is given, the file's, else 0.6. If no plan of an operator keeps
-    this limit, it is doubled until one does, and an attribute of the module records it.
-    vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
-    given. Workers take further vertices in turns. Splits do not depend on it. joint: choose the
-    plans of operators that share a weight which the program changes together.
 
         nn.relu %0 : tensor<8x64xf32>
         nn.relu %0 {plan = #abele.plan<split [8, 64] workers [1, 1]>} : tensor<8x64xf32>
+
+    Attributes:
+        target: the target to plan for, in the syntax of --target; if none is given, the module's
+            own, else mk2.
+        constraints: a JSON file of constraints on operators, by the names of their nodes.
+        memory_proportion: the part of a tile's usable memory that one operator may take for copies,
+            partials and its result; if none is given, the file's, else 0.6. If no plan of an
+            operator keeps this limit, it is doubled until one does, and an attribute of the module
+            records it.
+        vertices_per_tile: the most vertices of a compute set on a tile; one per worker if none is
+            given. Workers take further vertices in turns. Splits do not depend on it.
+        joint: choose the plans of operators that share a weight which the program changes together.
     """
 
     name = "plan-splits"

@@ -34,14 +34,16 @@ class Recompute(ModulePass):
     operands are kept, but not in their old layout: after a long wait the copy reads them through a
     reshape to their own shape, which gets a layout of its own. States and constants live for the
     whole run and are never copied. Reshapes are copied with the value that they reshape.
-    nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
-    operations if none is given.
 
         %a = nn.tanh %x                  %a = nn.tanh %x
         %b = nn.exp %a                   %b = nn.exp %a
         ...                              ...
         %c = nn.mul %b, %a               %a_1 = nn.tanh %x
                                          %c = nn.mul %b, %a_1
+
+    Attributes:
+        nodes: names of framework nodes, names of nodes that were fused, or patterns with *; all
+            operations if none is given.
     """
 
     name = "recompute"
@@ -89,8 +91,10 @@ def is_repeatable(op: Operation) -> bool:
 
 @dataclass
 class _Block:
-    """The operations of one block. front: for each index, the first new operation inserted before
-    it.
+    """The operations of one block.
+
+    Attributes:
+        front: for each index, the first new operation inserted before it.
     """
 
     moments: Moments
@@ -149,7 +153,9 @@ class _Block:
 class _Shapes:
     """Replacements of values, in all the shapes in which the values are read.
 
-    values: new values by old value. last: the operation after which the next reshape is inserted.
+    Attributes:
+        values: new values by old value.
+        last: the operation after which the next reshape is inserted.
     """
 
     values: dict[SSAValue, SSAValue]

@@ -52,7 +52,6 @@ class SplitSequences(ModulePass):
     A scan becomes a scan of parts, a scan of the parts' totals, and the merging of both (two
     phases). A sort counts, for each element, the elements that come before it, and moves the
     element to that index (enumeration sort). Members of a group stay as they are.
-    target: as for plan-splits.
 
     Sources: Hillis and Steele, Data Parallel Algorithms, 1986; Muller and Preparata, Bounds to
     Complexities of Networks for Sorting and for Switching, 1975.
@@ -65,6 +64,9 @@ class SplitSequences(ModulePass):
         %4 = nn.scan "sum" %3 axis 0 exclusive
         %5 = nn.add %2, %4
         %6 = nn.reshape %5 to [4096]
+
+    Attributes:
+        target: as for plan-splits.
     """
 
     name = "split-sequences"

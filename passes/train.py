@@ -92,22 +92,29 @@ class Train(ModulePass, Settings, Numbers):
     use the statistics of the batch instead of the running ones, and update these, unless they are
     frozen. Some losses and optimisers read further options. nn -> nn.
 
-    loss: what is minimised. optimizer: how weights follow their gradients. output: the name of the
-    output that the loss reads; the first one if it is empty. target: the name of the new input.
-    reduction: the loss of a batch is the mean or the sum of its losses, or they are returned one by
-    one, and their sum is minimised. learning_rate: how far a step goes. schedule: the host gives
-    the learning rate at each step, as the input learning_rate. freeze: patterns of the names of
-    states that are not trained. clip_norm: the largest norm of all gradients together; 0 for none.
-    batch_statistics: the weight of a batch's statistics in the update of the running ones.
-    outputs: whether the program also returns its outputs. update: whether the weights are updated;
-    if not, the program computes as it does after training, also returns its loss, and the host sets
-    its weights. micro_batches: how many batches of the program a step takes, one after the other;
-    their gradients are summed, and the weights are updated once.
-    batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it is
-    not the first; INPUT:none for an input that is the same for all samples. recompute: whether the
-    backward pass of a loop computes the values of an iteration again from its initial values,
-    instead of keeping them. steps: how many steps a run takes, one after the other; each input and
-    each result then has a first axis of steps.
+    Attributes:
+        loss: what is minimised.
+        optimizer: how weights follow their gradients.
+        output: the name of the output that the loss reads; the first one if it is empty.
+        target: the name of the new input.
+        reduction: the loss of a batch is the mean or the sum of its losses, or they are returned
+            one by one, and their sum is minimised.
+        learning_rate: how far a step goes.
+        schedule: the host gives the learning rate at each step, as the input learning_rate.
+        freeze: patterns of the names of states that are not trained.
+        clip_norm: the largest norm of all gradients together; 0 for none.
+        batch_statistics: the weight of a batch's statistics in the update of the running ones.
+        outputs: whether the program also returns its outputs.
+        update: whether the weights are updated; if not, the program computes as it does after
+            training, also returns its loss, and the host sets its weights.
+        micro_batches: how many batches of the program a step takes, one after the other; their
+            gradients are summed, and the weights are updated once.
+        batch_axes: with micro_batches, the axis of the samples of an input, as INPUT:AXIS, where it
+            is not the first; INPUT:none for an input that is the same for all samples.
+        recompute: whether the backward pass of a loop computes the values of an iteration again
+            from its initial values, instead of keeping them.
+        steps: how many steps a run takes, one after the other; each input and each result then has
+            a first axis of steps.
     """
 
     name = "train"

@@ -57,9 +57,10 @@ class UpdateEarly(ModulePass):
 class _Unit:
     """An operation, or the members of a group, which run at the place of the last member.
 
-    place: the index of the unit itself if it does not move; else the index of the staying unit that
-    it will follow, -1 for the front of the block. update: the store whose update it belongs to;
-    None if it stays.
+    Attributes:
+        place: the index of the unit itself if it does not move; else the index of the staying unit
+            that it will follow, -1 for the front of the block.
+        update: the store whose update it belongs to; None if it stays.
     """
 
     members: tuple[Operation, ...]
@@ -127,7 +128,11 @@ class _Units:
 
 
 def _reorder(block: Block, movable: Collection[Operation]) -> None:
-    """Move the units that belong to updates. movable: the stores that may move."""
+    """Move the units that belong to updates.
+
+    Args:
+        movable: the stores that may move.
+    """
     units = _Units(block)
     stay = _find_updates(units, movable)
     if not stay:
@@ -202,8 +207,10 @@ def _bits(number: int) -> Iterator[int]:
 
 
 def _find_places(units: _Units, end: int) -> None:
-    """Choose the staying unit that each moving unit will follow. end: the index of the last staying
-    unit.
+    """Choose the staying unit that each moving unit will follow.
+
+    Args:
+        end: the index of the last staying unit.
     """
     late = _late(units)
     behind: dict[_Unit, list[_Unit]] = {}

@@ -25,8 +25,9 @@ from .views.application import STYLE, run_application
 class Command:
     """A command, imported when it is chosen.
 
-    home: `module:function`, the module in commands/. summary: its line in `abele --help`, which
-    fits into 80 columns.
+    Attributes:
+        home: `module:function`, the module in commands/.
+        summary: its line in `abele --help`, which fits into 80 columns.
     """
 
     home: str

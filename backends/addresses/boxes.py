@@ -21,7 +21,8 @@ MOST_PAIRS = 1 << 20
 class Boxes:
     """Boxes, each a range of phases, a range of bytes and a range of tiles.
 
-    low, high: the ranges, ends excluded, (3, boxes). A box with an empty range meets nothing.
+    Attributes:
+        low, high: the ranges, ends excluded, (3, boxes). A box with an empty range meets nothing.
     """
 
     low: Integers

@@ -34,8 +34,10 @@ END = -1
 class Access:
     """A read or write of a variable in a phase.
 
-    harmless: whether this is a read by vertices whose result may overwrite the operand in place.
-    step: the superstep; None for a predicate that the control program reads.
+    Attributes:
+        harmless: whether this is a read by vertices whose result may overwrite the operand in
+            place.
+        step: the superstep; None for a predicate that the control program reads.
     """
 
     variable: int
@@ -49,7 +51,9 @@ class Access:
 class Life:
     """A span of phases after each of which the value of a variable is still needed.
 
-    last: included. reader: the access that needs the value, or END.
+    Attributes:
+        last: included.
+        reader: the access that needs the value, or END.
     """
 
     variable: int
@@ -71,9 +75,14 @@ class _Phase:
 class _Region:
     """A part of the program whose accesses are summarised: a block, a control operation, a call.
 
-    first, end: its phases, end excluded. needs: the values that it reads before it writes them.
-    makes: the variables that it writes in any case. touched: all variables that it reads or writes.
-    calls: whether it calls functions. steps: its parts in order. op: the operation of the region.
+    Attributes:
+        first, end: its phases, end excluded.
+        needs: the values that it reads before it writes them.
+        makes: the variables that it writes in any case.
+        touched: all variables that it reads or writes.
+        calls: whether it calls functions.
+        steps: its parts in order.
+        op: the operation of the region.
     """
 
     first: int
@@ -90,9 +99,13 @@ class _Region:
 class Flow:
     """The accesses and lives of a program.
 
-    names: the names of the variables, by number; the outputs follow, as variables without bytes.
-    reads, writes: accesses; those in a function appear once. lives: see Life. unwritten: values
-    that a run needs although nothing has written them. supersteps: the number of reachable ones.
+    Attributes:
+        names: the names of the variables, by number; the outputs follow, as variables without
+            bytes.
+        reads, writes: accesses; those in a function appear once.
+        lives: see Life.
+        unwritten: values that a run needs although nothing has written them.
+        supersteps: the number of reachable ones.
     """
 
     names: list[str]
@@ -128,7 +141,11 @@ class _Walk:
         self._needed_after: dict[str, Needed] = {}
 
     def run(self, count: int) -> None:
-        """Fill in the flow. count: the number of variables that have bytes."""
+        """Fill in the flow.
+
+        Args:
+            count: the number of variables that have bytes.
+        """
         flow = self.flow
         self._function(flow.functions[ENTRY], (ENTRY,))
         held = [i for i, v in enumerate(flow.variables.values()) if v.is_resident]
@@ -152,7 +169,11 @@ class _Walk:
         return body
 
     def _block(self, block: Block, calling: tuple[str, ...], written: str | None = None) -> _Region:
-        """The accesses of a block. written: a variable that is written before it begins."""
+        """The accesses of a block.
+
+        Args:
+            written: a variable that is written before it begins.
+        """
         region = _Region(self.phase)
         if written is not None:
             op = block.parent_op()
@@ -255,8 +276,9 @@ class _Walk:
     def _lives(self, block: _Region, after: Needed, around: tuple[Needed, ...]) -> Needed:
         """Record the lives of values in a block. Returns the values needed before it.
 
-        after: the values needed after it, of those variables that this call records. around: values
-        of other variables that are needed throughout.
+        Args:
+            after: the values needed after it, of those variables that this call records.
+            around: values of other variables that are needed throughout.
         """
         live = {i: (block.end - 1, reader) for i, reader in after.items()}
         for step in reversed(block.steps):

@@ -61,7 +61,12 @@ def prove_addresses(module: ModuleOp, target: Target) -> AddressProof:
 
 @dataclass(frozen=True)
 class _Fault:
-    """A fault. phase: the phase in which it happens. described: makes the exception."""
+    """A fault.
+
+    Attributes:
+        phase: the phase in which it happens.
+        described: makes the exception.
+    """
 
     phase: int
     described: Callable[[], MachineFault]

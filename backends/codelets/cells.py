@@ -14,14 +14,19 @@ from .stamps import Stamp
 class Cells:
     """All cells of one shape class, as views with one axis per cut and one per dimension.
 
-    body: the computation at each point. operands: those of the body, then those of its chain.
-    operands, result: (parts of the class..., dimensions...), all of one shape; an array has stride
-    0 along dimensions that it does not depend on. merged: the axes of the reduction dimensions.
-    stamps: the stamps of the operands' variables, where they are known. relations: for each
-    relation of the space, the index that each point reaches, of the shape of the views.
-    axis_sizes: for each relation, the size of the axis of its index. whole: the axis of the
-    dimension that a scan or sort goes along, else -1. further: the results after the first.
-    positions: for each position that the body reads, its value at each point.
+    Attributes:
+        body: the computation at each point.
+        operands: those of the body, then those of its chain.
+        operands, result: (parts of the class..., dimensions...), all of one shape; an array has
+            stride 0 along dimensions that it does not depend on.
+        merged: the axes of the reduction dimensions.
+        stamps: the stamps of the operands' variables, where they are known.
+        relations: for each relation of the space, the index that each point reaches, of the shape
+            of the views.
+        axis_sizes: for each relation, the size of the axis of its index.
+        whole: the axis of the dimension that a scan or sort goes along, else -1.
+        further: the results after the first.
+        positions: for each position that the body reads, its value at each point.
     """
 
     body: Body

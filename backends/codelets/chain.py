@@ -32,7 +32,8 @@ Stages = Callable[[Cells, Array, Scratch], list[Call]]
 def chaining_dtype(*dtypes: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a chain computes in: float64 if any of these dtypes is, else float32.
 
-    dtypes: of its operands and its result.
+    Args:
+        dtypes: of its operands and its result.
     """
     return compute_dtype(FLOAT32, *filter(is_floating, dtypes))
 
@@ -41,7 +42,8 @@ def stage_calls(cells: Cells, value: Array, scratch: Scratch) -> list[Call]:
     """The calls that apply the stages of cells to values, and write the last stage's value to the
     result.
 
-    value: may be overwritten.
+    Args:
+        value: may be overwritten.
     """
     stages, own = cells.body.then, cells.own_operands
     extras = [cells.once(a) for a in cells.operands[own:]]
@@ -98,7 +100,8 @@ def chained(
 ) -> list[Call]:
     """The calls of a codelet on cells, then those of their body's chain, if it has one.
 
-    stages: makes the calls of the chain.
+    Args:
+        stages: makes the calls of the chain.
     """
     if not cells.body.then:
         return codelet(cells, scratch)

@@ -33,10 +33,12 @@ INDEX = np.dtype(np.int32)
 class Numerics(ABC):
     """The numerics of a combiner of several values, and its price.
 
-    passes: the number of times that a vertex walks its elements, each priced as a reduction.
-    lifting: the names of the functions applied to each element meanwhile, separated by spaces.
-    merging: the functions applied to each merged set. finishing: the functions applied to each
-    result. All of this is assumed, and affects only the price.
+    Attributes:
+        passes: the number of times that a vertex walks its elements, each priced as a reduction.
+        lifting: the names of the functions applied to each element meanwhile, separated by spaces.
+        merging: the functions applied to each merged set.
+        finishing: the functions applied to each result. All of this is assumed, and affects only
+            the price.
     """
 
     passes: int
@@ -48,12 +50,17 @@ class Numerics(ABC):
     def lift(self, values: Array, positions: Array | None) -> Members:
         """The members of each row of values: (sets, elements) -> (sets, 1) each.
 
-        positions: of the values; NO_INDEX for elements that do not count.
+        Args:
+            positions: of the values; NO_INDEX for elements that do not count.
         """
 
     @abstractmethod
     def nothing(self, dtype: np.dtype[Any]) -> tuple[float, ...]:
-        """The members of an empty set. dtype: of elements."""
+        """The members of an empty set.
+
+        Args:
+            dtype: of elements.
+        """
 
     @abstractmethod
     def fold(self, members: Members) -> Members:
@@ -71,8 +78,10 @@ class Numerics(ABC):
 
 @dataclass(frozen=True)
 class _Extremes(Numerics):
-    """The largest or smallest element and its position. kind: which of them, and the rules for
-    ties.
+    """The largest or smallest element and its position.
+
+    Attributes:
+        kind: which of them, and the rules for ties.
     """
 
     kind: Extreme = field(kw_only=True)
@@ -234,7 +243,8 @@ def _combine(
 ) -> None:
     """Compute a body on views (kept..., merged...), and write its results (kept...).
 
-    left: the members of an earlier step, (kept...).
+    Args:
+        left: the members of an earlier step, (kept...).
     """
     assert body.combiner is not None
     numerics = NUMERICS[body.combiner]

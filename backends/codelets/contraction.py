@@ -228,9 +228,11 @@ def _as_blas_does(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call
 class _Matrix:
     """An array seen as a batch of matrices.
 
-    points: (batch axes..., row axes..., column axes...). matrix: the same elements as
-    (batch axes..., rows, columns), or None if BLAS cannot read them in place. batch: the number of
-    batch axes.
+    Attributes:
+        points: (batch axes..., row axes..., column axes...).
+        matrix: the same elements as (batch axes..., rows, columns), or None if BLAS cannot read
+            them in place.
+        batch: the number of batch axes.
     """
 
     points: Array

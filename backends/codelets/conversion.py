@@ -27,7 +27,8 @@ BOOL = np.dtype(np.bool_)
 class FloatLimits:
     """The limits of a floating-point dtype.
 
-    roundoff: the largest relative error of rounding to this dtype, 2^-24 for float32.
+    Attributes:
+        roundoff: the largest relative error of rounding to this dtype, 2^-24 for float32.
     """
 
     roundoff: float

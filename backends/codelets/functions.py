@@ -225,7 +225,11 @@ def _quarter(x: SequenceValue) -> tuple[SequenceValue, SequenceValue, SequenceVa
 
 
 def _odd(quarters: SequenceValue) -> SequenceValue:
-    """Whether a number of right angles is odd. quarters: its bits."""
+    """Whether a number of right angles is odd.
+
+    Args:
+        quarters: its bits.
+    """
     return ~((quarters & 1).number.equals(0.0))
 
 

@@ -20,8 +20,10 @@ from .calls import Array
 class HeldIndices:
     """The indices that the cells of one shape class hold.
 
-    view: the indices, with one element along dimensions that they do not depend on. access: the map
-    of the operand. points: for each dimension of the space, the points of the view.
+    Attributes:
+        view: the indices, with one element along dimensions that they do not depend on.
+        access: the map of the operand.
+        points: for each dimension of the space, the points of the view.
     """
 
     view: Array

@@ -32,10 +32,11 @@ Places = list[NDArray[np.int64]]
 class _Lookup:
     """A lookup on fixed views.
 
-    along: for each relation, the axis along which the index of a point rises, or -1. sizes: for
-    each relation, the size of the indexed axis, which is added to negative indices. varying: the
-    axes on which the positions of contributing points are listed; along the other axes, all points
-    contribute or none does.
+    Attributes:
+        along: for each relation, the axis along which the index of a point rises, or -1.
+        sizes: for each relation, the size of the indexed axis, which is added to negative indices.
+        varying: the axes on which the positions of contributing points are listed; along the other
+            axes, all points contribute or none does.
     """
 
     cells: Cells
@@ -161,10 +162,11 @@ def _from_front(indices: Array, size: int) -> NDArray[np.int64]:
 class _Found:
     """The contributing points and their values.
 
-    kept: their positions in the result, on the varying axes, which come first in `result`.
-    values: the values of the function, (points, free axes...). merged: the axes of values that are
-    merged.
-    result: the result, with one element along merged axes.
+    Attributes:
+        kept: their positions in the result, on the varying axes, which come first in `result`.
+        values: the values of the function, (points, free axes...).
+        merged: the axes of values that are merged.
+        result: the result, with one element along merged axes.
     """
 
     kept: tuple[NDArray[np.int64], ...]

@@ -18,8 +18,11 @@ from ..target.dtype_kinds import Kind
 class Loop:
     """The inner loop of an elementwise codelet.
 
-    cycles: per pass. elements: per pass, 0 for a full vector. counted: whether the cycles include
-    loads and stores. assumed: whether nobody has published it.
+    Attributes:
+        cycles: per pass.
+        elements: per pass, 0 for a full vector.
+        counted: whether the cycles include loads and stores.
+        assumed: whether nobody has published it.
     """
 
     cycles: int

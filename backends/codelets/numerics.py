@@ -35,8 +35,11 @@ Kind = Literal["elementwise", "contraction", "reduction", "lookup", "whole", "co
 class Placed:
     """An operand or result in the memory of all tiles.
 
-    memory: uint8[tiles, row]. address: the first byte of the blocks in each row. dtype: of
-    elements. stamp: version counter of these bytes, or None if nobody tracks writes.
+    Attributes:
+        memory: uint8[tiles, row].
+        address: the first byte of the blocks in each row.
+        dtype: of elements.
+        stamp: version counter of these bytes, or None if nobody tracks writes.
     """
 
     memory: Memory
@@ -57,7 +60,11 @@ CODELETS: dict[Kind, Codelet] = {
 
 
 def kind_of(body: Body, relations: int = 0) -> Kind:
-    """The kind of a body, which chooses its codelet. relations: those of its space."""
+    """The kind of a body, which chooses its codelet.
+
+    Args:
+        relations: those of its space.
+    """
     if relations:
         return "lookup"
     if body.along is not None:
@@ -81,8 +88,9 @@ def merge_nothing(cells: Cells, scratch: Scratch) -> list[Call]:
 class VertexSet:
     """The cells of a structure that is split by a plan.
 
-    order: the dimensions of the space in the order of the grid's axes. layouts: of the operands
-    and, last, of the results.
+    Attributes:
+        order: the dimensions of the space in the order of the grid's axes.
+        layouts: of the operands and, last, of the results.
     """
 
     structure: Structure
@@ -121,7 +129,8 @@ class VertexSet:
         """The cells of a shape class as views of these operands and results; None if they write
         nothing.
 
-        further: the results after the first.
+        Args:
+            further: the results after the first.
         """
         views = [
             iteration_view(p.memory, p.address, layout, p.dtype, cls)
@@ -220,8 +229,10 @@ def bind_vertices(
 ) -> list[Call]:
     """The calls that compute a vertex set, on views of these operands and this result.
 
-    further: the results after the first.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
+
+    Args:
+        further: the results after the first.
     """
     vertices = VertexSet.of(structure, plan)
     calls = index_checks(vertices, operands)
@@ -272,5 +283,9 @@ def run_vertices(
     result: Placed,
     *further: Placed,
 ) -> None:
-    """Compute a vertex set once. further: the results after the first."""
+    """Compute a vertex set once.
+
+    Args:
+        further: the results after the first.
+    """
     run_calls(bind_vertices(structure, plan, operands, result, Scratch(), further))

@@ -32,8 +32,10 @@ TRIALS, DISTINCT = 8, 4
 def matmul_calls(x: Array, y: Array, out: Array, scratch: Scratch) -> list[Call]:
     """The calls that multiply batches of float32 matrices, with the same bytes on every host.
 
-    x: (batch..., rows, depth), with contiguous columns; must not begin where y does. y:
-    (batch..., depth, columns). out: (batch..., rows, columns), with contiguous rows.
+    Args:
+        x: (batch..., rows, depth), with contiguous columns; must not begin where y does.
+        y: (batch..., depth, columns).
+        out: (batch..., rows, columns), with contiguous rows.
     """
     if 1 in out.shape[-2:]:
         return _at_least_two(x, y, out, scratch)
@@ -109,9 +111,11 @@ def _pieces(matrix: Array, rows: int, step: int) -> Array:
 def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bool:
     """Whether BLAS adds float32 products of these sizes one term after another.
 
-    The first matrix has contiguous columns. is_row_major: whether the second has contiguous rows.
-    The matrices of a trial have few distinct rows and columns, so that all expected results follow
-    from few chains.
+    The first matrix has contiguous columns.
+
+    Args:
+        is_row_major: whether the second has contiguous rows. The matrices of a trial have few
+            distinct rows and columns, so that all expected results follow from few chains.
     """
     left, right, expected = _trials(depth)
     row, column = np.arange(rows) % DISTINCT, np.arange(columns) % DISTINCT

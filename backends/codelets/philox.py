@@ -21,7 +21,12 @@ _HALF = np.uint64(32)
 
 
 def philox(counter: Sequence[NDArray[Any]], key: Sequence[NDArray[Any]]) -> tuple[Words, ...]:
-    """Four words of random bits. counter: four words. key: two words. They broadcast together."""
+    """Four words of random bits.
+
+    Args:
+        counter: four words.
+        key: two words. They broadcast together.
+    """
     a, b, c, d = (np.asarray(word).astype(np.uint32) for word in counter)
     low, high = (np.asarray(word).astype(np.uint32) for word in key)
     with np.errstate(over="ignore"):

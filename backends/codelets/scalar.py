@@ -64,8 +64,10 @@ class Opcode(Enum):
 class ScalarStep:
     """One step of a function, which changes the running value.
 
-    by: the other operand of the step: a constant, the function's other operand, its next parameter,
-    or the value itself. first: whether `by` is the left operand, as in 1 / value.
+    Attributes:
+        by: the other operand of the step: a constant, the function's other operand, its next
+            parameter, or the value itself.
+        first: whether `by` is the left operand, as in 1 / value.
     """
 
     opcode: Opcode
@@ -80,19 +82,20 @@ class ScalarFunction(Mathematics):
     Abele's own functions have their mathematics in dialects/scalar_functions.py; a user's function
     gives it here, as keywords.
 
-    kernel: how NumPy computes it.
-    ulps: the error in the computing dtype, in units of the result's roundoff (u |r|). A correctly
-    rounded function has 1, an exact function 0.
-    steps: with more than one, the kernel keeps intermediate values in the array that it writes,
-    which must have the computing dtype.
-    sensitivity: the error that rounding the parameters adds.
-    priced_as: its inner loops, or the name of another function that has the same price; "" for the
-    published loop of the function's own name, or else the assumed one.
-    compiled: the instructions of the host's kernels; None where the host calls NumPy, or where a
-    kernel runs the function's sequence.
-    sequence: the name of the fixed sequence of operations (functions.py) that defines the bytes of
-    float32 results, or gives the same bytes; "" if there is none.
-    same_as: for certain parameters, an equal function.
+    Attributes:
+        kernel: how NumPy computes it.
+        ulps: the error in the computing dtype, in units of the result's roundoff (u |r|). A
+            correctly rounded function has 1, an exact function 0.
+        steps: with more than one, the kernel keeps intermediate values in the array that it writes,
+            which must have the computing dtype.
+        sensitivity: the error that rounding the parameters adds.
+        priced_as: its inner loops, or the name of another function that has the same price; "" for
+            the published loop of the function's own name, or else the assumed one.
+        compiled: the instructions of the host's kernels; None where the host calls NumPy, or where
+            a kernel runs the function's sequence.
+        sequence: the name of the fixed sequence of operations (functions.py) that defines the bytes
+            of float32 results, or gives the same bytes; "" if there is none.
+        same_as: for certain parameters, an equal function.
     """
 
     kernel: Kernel
@@ -181,8 +184,10 @@ class ScalarFunction(Mathematics):
     ) -> Doubles:
         """The error bound, in units of the roundoff of the dtype that the function computes in.
 
-        The operands count as exact: no error is propagated. result: the function's value, if the
-        caller has it already.
+        The operands count as exact: no error is propagated.
+
+        Args:
+            result: the function's value, if the caller has it already.
         """
         value = self.apply(parameters, *arrays) if result is None else result
         if self.is_exact:
@@ -500,8 +505,11 @@ def _match(parameters: Parameters, arrays: Arrays, out: Array, dtype: np.dtype[A
 
 
 def _kept_where(kept: Array, value: Array, out: Array, dtype: np.dtype[Any]) -> None:
-    """The value where `kept` is true, to the bit, otherwise 0. kept: truth values of one byte
-    each."""
+    """The value where `kept` is true, to the bit, otherwise 0.
+
+    Args:
+        kept: truth values of one byte each.
+    """
     if value.dtype == out.dtype == dtype:
         # Multiply the bits by 0 or 1, because a masked copy branches for each element.
         bits = f"u{dtype.itemsize}"

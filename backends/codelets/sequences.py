@@ -69,8 +69,9 @@ OPERATIONS: Mapping[str, Operation] = {
 class Instruction(NamedTuple):
     """One instruction of a sequence.
 
-    operands: the numbers of earlier values; constants are 1-tuples. table: the table that a lookup
-    reads.
+    Attributes:
+        operands: the numbers of earlier values; constants are 1-tuples.
+        table: the table that a lookup reads.
     """
 
     name: str
@@ -92,8 +93,10 @@ class Sequence:
 class SequenceValue:
     """A value of a sequence that is being recorded; operators append instructions.
 
-    made: the instructions so far. at: the number of the value. operands: the number of operands of
-    the sequence.
+    Attributes:
+        made: the instructions so far.
+        at: the number of the value.
+        operands: the number of operands of the sequence.
     """
 
     def __init__(self, made: list[Instruction], at: int, kind: str, operands: int) -> None:

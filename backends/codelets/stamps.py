@@ -19,8 +19,9 @@ Table = NDArray[np.int64]
 class History:
     """The time of the last write of each variable, counted in writes.
 
-    overlaps: for each variable, all variables that share bytes with it, including itself.
-    states: whether each variable has a value before the program begins.
+    Attributes:
+        overlaps: for each variable, all variables that share bytes with it, including itself.
+        states: whether each variable has a value before the program begins.
     """
 
     def __init__(self, overlaps: Sequence[Table], states: Sequence[bool]) -> None:
@@ -48,8 +49,10 @@ class History:
         self._written = [self._now] * len(self._written)
 
     def latest(self, chosen: Callable[[list[int]], tuple[int, ...]]) -> int:
-        """The time of the latest write of some variables. chosen: selects their times from the
-        list.
+        """The time of the latest write of some variables.
+
+        Args:
+            chosen: selects their times from the list.
         """
         return max(chosen(self._written))
 
@@ -57,7 +60,9 @@ class History:
 class Stamp:
     """The write times of one variable while a program runs.
 
-    is_state: whether the variable has a value before the program begins, which it probably keeps.
+    Attributes:
+        is_state: whether the variable has a value before the program begins, which it probably
+            keeps.
     """
 
     __slots__ = ("_history", "_index", "_others", "_overlapping", "_whole", "is_state")
@@ -78,7 +83,11 @@ class Stamp:
         self._overlapping = itemgetter(*self._others, own)
 
     def write(self, is_whole: bool) -> None:
-        """Record a write. is_whole: whether it wrote all blocks, with equal replicas."""
+        """Record a write.
+
+        Args:
+            is_whole: whether it wrote all blocks, with equal replicas.
+        """
         now = self._history.write(self._index)
         self._whole = now if is_whole else -1
 

@@ -36,9 +36,12 @@ def _run(along: Along, operand: Array, result: Array) -> None:
 
 
 def sequence(along: Along, values: Array, dtype: np.dtype[Any]) -> Array:
-    """The scan or sort of values along their last axis. dtype: in which a scan merges elements.
+    """The scan or sort of values along their last axis.
 
     A sort returns elements of the values' own dtype and bits, and indices int64.
+
+    Args:
+        dtype: in which a scan merges elements.
     """
     if along.reverse:
         values = values[..., ::-1]

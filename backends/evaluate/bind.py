@@ -38,8 +38,10 @@ def calls_of_vertices(
 ) -> list[Call]:
     """The calls of a vertex set.
 
-    first_tile: the tile where its memory begins, if not the first tile of the machine.
     Raises VerifyException for an operation that does not suit its variables.
+
+    Args:
+        first_tile: the tile where its memory begins, if not the first tile of the machine.
     """
     verify_use(op, variables)
     plan = op.plan.data

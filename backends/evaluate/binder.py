@@ -31,9 +31,10 @@ Take = Callable[[tile.OutputOp, Array], None]
 class Binder:
     """Makes the calls of a program's operations, once per machine.
 
-    blocks: where each variable is stored. hidden: the variables whose values cannot be read,
-    because they are not complete. keeps_all_bytes: whether the memory of the tiles holds all bytes
-    that the program defines.
+    Attributes:
+        blocks: where each variable is stored.
+        hidden: the variables whose values cannot be read, because they are not complete.
+        keeps_all_bytes: whether the memory of the tiles holds all bytes that the program defines.
     """
 
     keeps_all_bytes = True
@@ -62,9 +63,12 @@ class Binder:
     def bind(
         self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
-        """The calls of each operation of the supersteps. steps: in program order.
+        """The calls of each operation of the supersteps.
 
         Raises VerifyException for an operation that does not suit its variables.
+
+        Args:
+            steps: in program order.
         """
         found: dict[Operation, list[Call]] = {}
         for step in steps:

@@ -66,7 +66,8 @@ def write_blocks(values: Array, blocks: Blocks) -> None:
 def filling(values: Array, blocks: Blocks, with_replicas: bool = True) -> list[tuple[Array, Array]]:
     """Pairs of a target and a source array: copying each fills the blocks from a dense tensor.
 
-    with_replicas: whether to include all replicas; if not, only the first.
+    Args:
+        with_replicas: whether to include all replicas; if not, only the first.
     """
     layout, placed = blocks.layout, blocks.placed
     if 0 in (cut.size for cut in layout.grid):
@@ -185,7 +186,8 @@ def bind_copy(
 ) -> list[Call]:
     """The calls that fill a variable's blocks with the elements of others.
 
-    moves: one space per source. None takes the elements of the only source, row-major.
+    Args:
+        moves: one space per source. None takes the elements of the only source, row-major.
     """
     layout, dtype = target.layout, target.placed.dtype
     sizes = tuple(cut.size for cut in layout.grid)
@@ -220,8 +222,11 @@ def _staging_order(layout: Layout) -> list[int]:
 class _Spread:
     """A dense tensor that is spread over numerators.
 
-    dense: the array to write the tensor to. before: the calls to run before the tensor is written.
-    after: the calls that spread it then. array: the numerators, of which the first is `origins`.
+    Attributes:
+        dense: the array to write the tensor to.
+        before: the calls to run before the tensor is written.
+        after: the calls that spread it then.
+        array: the numerators, of which the first is `origins`.
     """
 
     dense: Array

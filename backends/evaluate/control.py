@@ -30,7 +30,11 @@ results, and the values that are dead after it.
 
 @dataclass(frozen=True, eq=False)
 class _Prepared(Generic[Value]):
-    """A block that is ready to run. needless: the arguments that are never read."""
+    """A block that is ready to run.
+
+    Attributes:
+        needless: the arguments that are never read.
+    """
 
     arguments: tuple[SSAValue, ...]
     needless: list[SSAValue]
@@ -40,12 +44,14 @@ class _Prepared(Generic[Value]):
 class Walker(Generic[Value]):
     """Runs the functions of a module; a level provides the meaning of its own operations.
 
-    execute: maps an operation and the values of its operands to the values of its results.
-    truth: maps a predicate's value to a bool. number: maps a loop that numbers its iterations, and
-    the number of the iteration that begins, to the arguments that the body takes for it; at program
-    levels, it writes a variable, and the body takes nothing. At program levels only predicates are
-    values. A value is dropped after its last use. iteration_limit: the most iterations; None for
-    the configured limit.
+    Attributes:
+        execute: maps an operation and the values of its operands to the values of its results.
+        truth: maps a predicate's value to a bool.
+        number: maps a loop that numbers its iterations, and the number of the iteration that
+            begins, to the arguments that the body takes for it; at program levels, it writes a
+            variable, and the body takes nothing. At program levels only predicates are values. A
+            value is dropped after its last use.
+        iteration_limit: the most iterations; None for the configured limit.
     """
 
     def __init__(

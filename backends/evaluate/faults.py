@@ -21,7 +21,9 @@ AFTER_LOAD = "after load"
 class FlipByte:
     """Flip the bits of `mask` in one byte of a variable's block on a tile, once.
 
-    when: "after load", or the name of a superstep: the fault happens at its first end in each run.
+    Attributes:
+        when: "after load", or the name of a superstep: the fault happens at its first end in each
+            run.
     """
 
     variable: str
@@ -44,7 +46,9 @@ class DropMessage:
 class Lost:
     """The bytes of one tile that a dropped message would have written.
 
-    row: the block that contains them, in the machine's memory. mask: selects them in the block.
+    Attributes:
+        row: the block that contains them, in the machine's memory.
+        mask: selects them in the block.
     """
 
     row: NDArray[np.uint8]

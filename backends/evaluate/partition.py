@@ -70,8 +70,10 @@ def run_partition(
 ) -> Run:
     """Run @main on inputs by name, from the given state or the module's.
 
-    observe: called after each operation of the level.
     Raises InputError for a missing or ill-typed input or state.
+
+    Args:
+        observe: called after each operation of the level.
     """
     return _Evaluator(module, state or {}, observe).run(inputs)
 

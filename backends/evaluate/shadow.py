@@ -33,7 +33,9 @@ MOST_MARKS = 0xFFFF
 class Shadow:
     """The state of every byte of a machine's memory.
 
-    shape: (tiles, bytes) of the memory that variables occupy. variables: by name, at most 65,534.
+    Attributes:
+        shape: (tiles, bytes) of the memory that variables occupy.
+        variables: by name, at most 65,534.
     """
 
     def __init__(self, shape: tuple[int, int], variables: Mapping[str, VariableOp]) -> None:
@@ -173,7 +175,8 @@ class Shadow:
     def _marks(self, shadow: Marks, name: str, every: bool) -> list[tuple[tuple[Run, ...], Marks]]:
         """A variable's bytes in a shadow, by shape class: (parts..., axes..., bytes of an element).
 
-        every: whether to include all replicas; if not, only the first.
+        Args:
+            every: whether to include all replicas; if not, only the first.
         """
         variable = self._variables[name]
         layout = variable.placed

@@ -36,9 +36,11 @@ def run_tile(
 ) -> Run:
     """Run @main on inputs by name, from the given state or the variables' initial values.
 
-    observe: called after each operation, with a function that reads variables.
     Raises InputError for a missing or ill-typed input or state, VerifyException for an operation
     that does not suit its variables.
+
+    Args:
+        observe: called after each operation, with a function that reads variables.
     """
     return _Evaluator(module, inputs, state or {}, observe).run()
 

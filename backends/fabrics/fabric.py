@@ -29,7 +29,9 @@ class Fabric:
     """What carries words between tiles.
 
     These fields are the facts of a tile's ports, and of what starts sends and receives.
-    kind: the name of the class in `exchange.fabric`. A subclass sets it.
+
+    Attributes:
+        kind: the name of the class in `exchange.fabric`. A subclass sets it.
     """
 
     kind: ClassVar[str] = ""
@@ -76,8 +78,11 @@ class Fabric:
         return self.least_cycles(traffic.arriving, traffic.sent, traffic.control)
 
     def meeting_cycles(self, zone: str) -> int:
-        """Cycles until the tiles of a sync zone have met. zone: one of `SYNC_ZONES` of the dialect
-        tile. On a single chip, all zones meet alike."""
+        """Cycles until the tiles of a sync zone have met.
+
+        Args:
+            zone: one of `SYNC_ZONES` of the dialect tile. On a single chip, all zones meet alike.
+        """
         del zone
         return self.sync_cycles
 
@@ -89,7 +94,10 @@ class Fabric:
         """A lower bound of the cycles of an exchange on each tile, from what its ports carry.
 
         Words come in, words go out, and the supervisor starts sends and receives: all three at the
-        same time, so that the longest decides. control: as `control_cycles` counts.
+        same time, so that the longest decides.
+
+        Args:
+            control: as `control_cycles` counts.
         """
         receiving, sending = self._rates()
         most = np.maximum(integers(received_bytes) / receiving, integers(sent_bytes) / sending)
@@ -107,8 +115,9 @@ class Fabric:
     def control_cycles(self, sends: ArrayLike, receives: ArrayLike, places: ArrayLike) -> Integers:
         """Cycles in which a tile's supervisor starts sends and receives.
 
-        places: receives that do not follow the one before in memory, so that a write pointer moves.
-        Source: ipu-stack ipu21/costs.rs, for the C600. Assumed for other chips.
+        Args:
+            places: receives that do not follow the one before in memory, so that a write pointer
+                moves. Source: ipu-stack ipu21/costs.rs, for the C600. Assumed for other chips.
         """
         starting = integers(sends) * self.send_cycles + integers(receives) * self.receive_cycles
         return starting + integers(places) * self.place_cycles

@@ -19,9 +19,12 @@ from ..whole_numbers import Integers
 class OnLines:
     """Flows along lines of one length; every array is (flows,).
 
-    line: that a flow is on. start, end: places on it. bytes: that it brings. stream: flows of one
-    stream may carry the same words, and a link carries each word once. at_most: bytes of the
-    stream.
+    Attributes:
+        line: that a flow is on.
+        start, end: places on it.
+        bytes: that it brings.
+        stream: flows of one stream may carry the same words, and a link carries each word once.
+        at_most: bytes of the stream.
     """
 
     line: Integers

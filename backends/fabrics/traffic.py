@@ -19,8 +19,12 @@ class Flows:
 
     A stream is what one tile sends of one operand. Several tiles may want the same words of it, so
     the bytes of its rows may add up to more than it has.
-    source, destination: tiles or groups, (flows,). bytes: that the destination receives, (flows,).
-    stream: of each flow, (flows,). stream_bytes: of each stream, each word once, (streams,).
+
+    Attributes:
+        source, destination: tiles or groups, (flows,).
+        bytes: that the destination receives, (flows,).
+        stream: of each flow, (flows,).
+        stream_bytes: of each stream, each word once, (streams,).
     """
 
     source: Integers
@@ -33,7 +37,8 @@ class Flows:
         """Who sends to whom among groups of tiles, such as chips or columns; each word that a group
         receives counts once. What stays in a group is left out.
 
-        group: of each tile, (tiles,).
+        Args:
+            group: of each tile, (tiles,).
         """
         source, destination = group[self.source], group[self.destination]
         crosses = source != destination
@@ -52,7 +57,11 @@ class Flows:
 
 
 class Carried(NamedTuple):
-    """What one copy moves of one operand. itemsize: bytes of an element."""
+    """What one copy moves of one operand.
+
+    Attributes:
+        itemsize: bytes of an element.
+    """
 
     shared: Overlap
     itemsize: int
@@ -84,8 +93,11 @@ class Carried(NamedTuple):
 class Traffic:
     """What tiles send and receive in one exchange; each array is (tiles,), and copies add to it.
 
-    received, sent: bytes. arriving: received bytes, counted as bytes of the tile's own bus.
-    control: cycles that the supervisor takes to start sends and receives. carried: all copies.
+    Attributes:
+        received, sent: bytes.
+        arriving: received bytes, counted as bytes of the tile's own bus.
+        control: cycles that the supervisor takes to start sends and receives.
+        carried: all copies.
     """
 
     received: Integers

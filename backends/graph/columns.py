@@ -48,9 +48,11 @@ It bounds the temporaries, of 20 bytes per vertex, to 21 MB. Chosen by trial on 
 class _Numbers:
     """Parts along some dimensions, row-major: (parts,) each.
 
-    tile, shape: the part's contributions to the tile number and to the number of the vertex's
-    shape.
-    thread: the number of the part in its cell. threads: the number of parts in that cell.
+    Attributes:
+        tile, shape: the part's contributions to the tile number and to the number of the vertex's
+            shape.
+        thread: the number of the part in its cell.
+        threads: the number of parts in that cell.
     """
 
     tile: Integers

@@ -27,9 +27,11 @@ MANY = 1 << 30
 class ValuePath:
     """One way in which a value reaches a variable.
 
-    producer: the vertex set, host input or variable that the value comes from. moves: of the copies
-    that it passed through, in order. rounds: the numbers of the loops that carried it around.
-    result: the index of the vertex set's result.
+    Attributes:
+        producer: the vertex set, host input or variable that the value comes from.
+        moves: of the copies that it passed through, in order.
+        rounds: the numbers of the loops that carried it around.
+        result: the index of the vertex set's result.
     """
 
     producer: Operation
@@ -42,8 +44,11 @@ class ValuePath:
 class Extent:
     """The number of paths behind a content.
 
-    paths: from the content to producers. moves: along all paths together. joined: whether an
-    element may come from several places. loops: the loops that carried a part of it around.
+    Attributes:
+        paths: from the content to producers.
+        moves: along all paths together.
+        joined: whether an element may come from several places.
+        loops: the loops that carried a part of it around.
     """
 
     paths: int = 1
@@ -53,7 +58,11 @@ class Extent:
 
     @staticmethod
     def of(parts: Sequence[Content], spaces: Sequence[Space] = ()) -> Extent:
-        """The extent of several contents together. spaces: of a copy that moves them."""
+        """The extent of several contents together.
+
+        Args:
+            spaces: of a copy that moves them.
+        """
         extents = [part.extent for part in parts]
         paths = sum(each.paths for each in extents)
         moves = sum(each.moves for each in extents) + (paths if spaces else 0)
@@ -66,8 +75,9 @@ class Extent:
 class Content:
     """A possible content of a variable. Equal contents are one object.
 
-    number: contents are numbered in the order in which they are made, so parts come first.
-    parts: the contents that it is made of.
+    Attributes:
+        number: contents are numbered in the order in which they are made, so parts come first.
+        parts: the contents that it is made of.
     """
 
     number: int
@@ -99,7 +109,9 @@ class Either(Content):
 class Around(Content):
     """A content that a loop has carried around, or that has left the loop.
 
-    loop: the loop's number. carried: true if the loop has carried it around, false if it has left.
+    Attributes:
+        loop: the loop's number.
+        carried: true if the loop has carried it around, false if it has left.
     """
 
     loop: int
@@ -117,8 +129,10 @@ class Without(Content):
 class Path:
     """A path from a content to one of its parts: without copies, or with the moves of copies.
 
-    added: the loops that carried the value around on the way. left: the loops that it has left,
-    which no longer count. without: the producers whose values do not count.
+    Attributes:
+        added: the loops that carried the value around on the way.
+        left: the loops that it has left, which no longer count.
+        without: the producers whose values do not count.
     """
 
     end: Content

@@ -33,9 +33,12 @@ Called = tuple[State, Reads]
 class Flow:
     """Follows a program, and records the possible contents of each operand of each vertex set.
 
-    contents: makes them. loops: the numbers of loops. depth: how many loops are being followed.
-    calls: results of calls, by function and contents of its variables before. names: the variables
-    that a block and the functions called in it use.
+    Attributes:
+        contents: makes them.
+        loops: the numbers of loops.
+        depth: how many loops are being followed.
+        calls: results of calls, by function and contents of its variables before.
+        names: the variables that a block and the functions called in it use.
     """
 
     variables: Mapping[str, Variable]
@@ -196,9 +199,11 @@ class Flow:
     ) -> Content | None:
         """The possible content of a variable before the next iteration.
 
-        after: the content after this iteration. before: before the loop. entering: before this
-        iteration. The value of a producer is followed around the loop once; its moves in later
-        iterations are not.
+        Args:
+            after: the content after this iteration.
+            before: before the loop.
+            entering: before this iteration. The value of a producer is followed around the loop
+                once; its moves in later iterations are not.
         """
         if after is None or after is before:
             return entering

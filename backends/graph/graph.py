@@ -41,10 +41,15 @@ is 3 MB more than this number allows for.
 class VertexSet:
     """The vertices of one operation: one codelet on every cell and worker part of a split.
 
-    Their ids are [first, first + count). compute_set: the number of the superstep or compute set,
-    in program order. name: its name. origin: the name of the node that it came from. layer: that
-    name without the steps of its lowering, for pictures. phase: of a step of training; forward in
-    any other program. connections: the number of operands and results of all its vertices.
+    Their ids are [first, first + count).
+
+    Attributes:
+        compute_set: the number of the superstep or compute set, in program order.
+        name: its name.
+        origin: the name of the node that it came from.
+        layer: that name without the steps of its lowering, for pictures.
+        phase: of a step of training; forward in any other program.
+        connections: the number of operands and results of all its vertices.
     """
 
     index: int
@@ -63,8 +68,10 @@ class VertexSet:
 class Link:
     """The edges from one vertex set to one operand of another.
 
-    producer, consumer: indices of vertex sets. loop: whether the edges exist only around a loop.
-    bytes: the bytes of all edges together.
+    Attributes:
+        producer, consumer: indices of vertex sets.
+        loop: whether the edges exist only around a loop.
+        bytes: the bytes of all edges together.
     """
 
     producer: int
@@ -79,8 +86,9 @@ class Link:
 class EdgeBlock:
     """Some edges of one link: (n,) each.
 
-    link: the index in the graph's links. bytes: of the elements that the consuming vertex reads
-    from the producing vertex.
+    Attributes:
+        link: the index in the graph's links.
+        bytes: of the elements that the consuming vertex reads from the producing vertex.
     """
 
     link: int
@@ -93,7 +101,8 @@ class EdgeBlock:
 class Graph:
     """The vertices and edges of a compiled program, as `counts` defines them.
 
-    target, tiles: of the machine that it was compiled for.
+    Attributes:
+        target, tiles: of the machine that it was compiled for.
     """
 
     sets: tuple[VertexSet, ...]
@@ -174,8 +183,9 @@ class Graph:
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
         """The edges, link by link, in blocks of at most `most` edges.
 
-        loops: whether to include edges that exist only around a loop. The caller may keep and
-        change the blocks.
+        Args:
+            loops: whether to include edges that exist only around a loop. The caller may keep and
+                change the blocks.
         """
         for index, link in enumerate(self.links):
             if loops or not link.loop:

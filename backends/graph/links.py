@@ -34,9 +34,11 @@ With more, owners are moved element by element (`owners`). Both ways give the sa
 class Reach:
     """The values of one producer that reach one operand of a vertex set.
 
-    producer: a vertex set, host input or variable. loop: whether only pairs count that exist around
-    a loop. pairs: each pair of a producing and a consuming vertex once, with the number of elements
-    that they share.
+    Attributes:
+        producer: a vertex set, host input or variable.
+        loop: whether only pairs count that exist around a loop.
+        pairs: each pair of a producing and a consuming vertex once, with the number of elements
+            that they share.
     """
 
     producer: Operation

@@ -7,7 +7,11 @@ from ...ir.support.host_memory import available_bytes
 
 
 def check_memory(needed: int, what: str) -> None:
-    """Raise InputError unless this process can allocate the needed bytes. what: the work's name."""
+    """Raise InputError unless this process can allocate the needed bytes.
+
+    Args:
+        what: the work's name.
+    """
     free = available_bytes()
     if free is not None and needed > free:
         raise InputError(

@@ -46,9 +46,12 @@ OWNER_BYTES = 24
 class Owners:
     """Finds the owners of elements: the vertices that may have made them, and the loops since.
 
-    variables: of the program, by name. first: the number of the first vertex of each producer; a
-    producer that is not a vertex set counts as one vertex. count: of numbers given out. loops: sets
-    of loops, by number.
+    Attributes:
+        variables: of the program, by name.
+        first: the number of the first vertex of each producer; a producer that is not a vertex set
+            counts as one vertex.
+        count: of numbers given out.
+        loops: sets of loops, by number.
     """
 
     variables: Mapping[str, Variable]

@@ -22,8 +22,11 @@ Integers = NDArray[np.int64]
 class DimParts:
     """The non-empty parts of one dimension that vertices work on: (parts,) each.
 
-    first, last: the elements [first, last). cell: the number of the cell. thread: the number of the
-    part in its cell. threads: the number of parts in that cell.
+    Attributes:
+        first, last: the elements [first, last).
+        cell: the number of the cell.
+        thread: the number of the part in its cell.
+        threads: the number of parts in that cell.
     """
 
     first: Integers

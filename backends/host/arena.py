@@ -83,7 +83,9 @@ def prolonged(
 ) -> dict[str, Life]:
     """The lives, each extended to that of every unwritten variable whose readers read it instead.
 
-    read_later: for each unwritten variable, the variables that are read instead, in program order.
+    Args:
+        read_later: for each unwritten variable, the variables that are read instead, in program
+            order.
     """
     found = dict(lives)
     for name, others in reversed([*read_later.items()]):

@@ -12,7 +12,8 @@ from .switch import is_wanted
 def best_binder(is_watched: bool = False) -> type[Binder]:
     """The fastest binder of this host.
 
-    is_watched: whether the machine has observers, which may read every byte between supersteps.
+    Args:
+        is_watched: whether the machine has observers, which may read every byte between supersteps.
     """
     # Kernels need those that share work among threads.
     if not is_wanted() or not has_kernels("sharing"):

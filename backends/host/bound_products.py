@@ -96,9 +96,11 @@ View = tuple[Groups, Sequence[Array]]
 class Partials:
     """The places of blocks of partial sums, each on a tile of its own.
 
-    begin: the address of the first block. tile: bytes from one cell to the next. dims: the
-    dimensions along which there are several blocks of the same elements, in the order of
-    addition: the distance in cells from one block to the next, and the number of blocks.
+    Attributes:
+        begin: the address of the first block.
+        tile: bytes from one cell to the next.
+        dims: the dimensions along which there are several blocks of the same elements, in the order
+            of addition: the distance in cells from one block to the next, and the number of blocks.
     """
 
     begin: int
@@ -121,9 +123,11 @@ class Products:
     """Computes a batch of products. Products with equal operands are computed once while they are
     equal.
 
-    each: groups of axes and arrays (left operand, right operand, result), where each tile reads its
-    own. once: the same with stride 0 along the tiles on which an operand is equal. stamps: of the
-    left and the right operand. An operand stays packed until it is written.
+    Attributes:
+        each: groups of axes and arrays (left operand, right operand, result), where each tile reads
+            its own.
+        once: the same with stride 0 along the tiles on which an operand is equal.
+        stamps: of the left and the right operand. An operand stays packed until it is written.
     """
 
     def __init__(
@@ -153,8 +157,11 @@ class Products:
         partials: Partials | None,
         scratch: Scratch,
     ) -> Products:
-        """A call from parts that were bound before. stamps: of the operands; () for unknown
-        ones."""
+        """A call from parts that were bound before.
+
+        Args:
+            stamps: of the operands; () for unknown ones.
+        """
         call = cls.__new__(cls)
         call._separate, call._scratch = list(separate), scratch
         call._stamps = list(stamps)
@@ -238,11 +245,14 @@ class Products:
 class Offsets:
     """The places at which a batch of products reads its operands and writes its results.
 
-    arrays: the arrays behind the addresses. begin, sizes: the addresses of the left operand, the
-    right operand and the result, and the bytes of an element of each. batch: the offsets of each
-    product in the three, (products, 3). rows: the offsets of rows in the left operand and in the
-    result. columns: those of columns in the right operand and in the result. terms: those of terms
-    in both operands.
+    Attributes:
+        arrays: the arrays behind the addresses.
+        begin, sizes: the addresses of the left operand, the right operand and the result, and the
+            bytes of an element of each.
+        batch: the offsets of each product in the three, (products, 3).
+        rows: the offsets of rows in the left operand and in the result.
+        columns: those of columns in the right operand and in the result.
+        terms: those of terms in both operands.
     """
 
     arrays: Sequence[Array]
@@ -255,7 +265,11 @@ class Offsets:
 
     @classmethod
     def of(cls, groups: Groups, arrays: Sequence[Array]) -> Offsets:
-        """The offsets of a batch. arrays: the left operand, the right operand and the result."""
+        """The offsets of a batch.
+
+        Args:
+            arrays: the left operand, the right operand and the result.
+        """
         left, right, result = arrays
         return cls(
             arrays,
@@ -374,7 +388,11 @@ class BoundProducts:
         self._calls = None
 
     def __call__(self, known: int) -> None:
-        """Multiply. known: flags of the operands that stay packed or are already packed."""
+        """Multiply.
+
+        Args:
+            known: flags of the operands that stay packed or are already packed.
+        """
         if self._calls is None:
             self._calls = self._bound()
         *packing, multiply = self._calls
@@ -456,8 +474,10 @@ class BoundProducts:
 def block_panels(panels: int, across: int, panel_bytes: int) -> int:
     """The number of panels of rows in a block.
 
-    panels: the number of panels of all rows. across: the number of panels of columns of all groups.
-    panel_bytes: the bytes of a packed panel of rows.
+    Args:
+        panels: the number of panels of all rows.
+        across: the number of panels of columns of all groups.
+        panel_bytes: the bytes of a packed panel of rows.
     """
     found = panels
     while found >= 2 * LEAST_PANELS and (

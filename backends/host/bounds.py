@@ -141,7 +141,11 @@ def _flat(array: Array) -> Doubles:
 
 
 def _numbers(merged: Merged, merging: Merging, dtype: np.dtype[Any]) -> Doubles:
-    """The numeric fields of a bound's table. dtype: of the actual results."""
+    """The numeric fields of a bound's table.
+
+    Args:
+        dtype: of the actual results.
+    """
     roles, limits = merged.roles, float_limits(merged.roles.result_dtype)
     numbers = np.zeros(BOUND_NUMBERS)
     numbers[[ROUNDOFF, TINY, GROWTH, LOST]] = merging.u, merging.tiny, merging.growth, merging.lost

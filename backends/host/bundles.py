@@ -60,8 +60,9 @@ class Runs(NamedTuple):
 def with_bundles(table: Table, kind: Table, cell: Table, entries: Table, step: int) -> Runs:
     """The runs of a copy, with bundles instead of the gathered runs that can be bundled.
 
-    table, kind, cell, entries: the runs, the kind of each, its cell, and the offsets of rows.
-    step: bytes from a row of a run to the next.
+    Args:
+        table, kind, cell, entries: the runs, the kind of each, its cell, and the offsets of rows.
+        step: bytes from a row of a run to the next.
     """
     found = Runs(table, kind, cell, cell, entries)
     for gathered in BUNDLES:
@@ -171,7 +172,8 @@ def entries_of(counts: Table) -> tuple[Table, Table]:
 def groups(first: Table, last: Table) -> Table:
     """The group of cells of each run. No run has cells of several groups.
 
-    first, last: the first and the last cell of each run.
+    Args:
+        first, last: the first and the last cell of each run.
     """
     cells = int(last.max(initial=-1)) + 1
     at_once = min(CELLS_AT_ONCE, cells // FEWEST_GROUPS) or cells

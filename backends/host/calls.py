@@ -27,14 +27,18 @@ LEAST_NANOSECONDS = 3_000.0
 class KernelCall:
     """A call of a kernel on units of work, which may be done in any order and at the same time.
 
-    code: the address of the kernel's code, which takes the address of a table, the first of some
-    parts of the work, their end, and the address of room. cuts: the first part of each unit, and
-    the end of the last one. kept: objects that must live as long as the call, such as the arrays
-    that its table holds the addresses of. room: bytes that each thread needs. pointers: views of
-    exactly those elements of the tables that are addresses, of memory or of code, or 0. Code that
-    writes an address into a table must add it here, because a kept run replaces it (keep_run).
-
     No two parts write the same byte, and no part reads a byte that another part writes.
+
+    Attributes:
+        code: the address of the kernel's code, which takes the address of a table, the first of
+            some parts of the work, their end, and the address of room.
+        cuts: the first part of each unit, and the end of the last one.
+        kept: objects that must live as long as the call, such as the arrays that its table holds
+            the addresses of.
+        room: bytes that each thread needs.
+        pointers: views of exactly those elements of the tables that are addresses, of memory or of
+            code, or 0. Code that writes an address into a table must add it here, because a kept
+            run replaces it (keep_run).
     """
 
     __slots__ = ("_arguments", "_kept", "_pointers")
@@ -106,8 +110,9 @@ class WhileEqual:
 def unit_cuts(nanoseconds: NDArray[np.float64], ends: Table | None = None) -> Table:
     """Where to cut the parts of a call into units that take about equally long.
 
-    nanoseconds: the time of each part. A single unit if all parts together take little time.
-    ends: the numbers of parts after which a cut is allowed; None allows any.
+    Args:
+        nanoseconds: the time of each part. A single unit if all parts together take little time.
+        ends: the numbers of parts after which a cut is allowed; None allows any.
     """
     total = np.r_[0.0, np.cumsum(nanoseconds)]
     if ends is None:

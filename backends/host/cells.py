@@ -15,10 +15,12 @@ from .calls import WhileEqual
 class HostCells(Cells):
     """Cells that also know the first replicas of their operands.
 
-    first_replicas: the operands with every replica replaced by the first; an operand that shares
-    bytes with the result is left unchanged. equal: the operands whose replicas are equal whenever
-    cells are computed. read_once: the operands among them of which only the first replica is read;
-    calls add to it while they are bound.
+    Attributes:
+        first_replicas: the operands with every replica replaced by the first; an operand that
+            shares bytes with the result is left unchanged.
+        equal: the operands whose replicas are equal whenever cells are computed.
+        read_once: the operands among them of which only the first replica is read; calls add to it
+            while they are bound.
     """
 
     first_replicas: tuple[Array, ...] = ()
@@ -38,8 +40,9 @@ def replica_calls(
 ) -> list[Call]:
     """A call that reads the first replicas of some operands as long as their replicas are equal.
 
-    bind: makes the call on operands, viewed either way; it returns None if it cannot, and then no
-    call is returned.
+    Args:
+        bind: makes the call on operands, viewed either way; it returns None if it cannot, and then
+            no call is returned.
     """
     if not isinstance(cells, HostCells):
         call = bind(cells.operands)

@@ -125,11 +125,14 @@ NEAR_BYTES = 1 << 13
 
 @dataclass(frozen=True)
 class _Step:
-    """One step of a chain. op: the operation's code in tables. arrays: the operand in memory, and
-    optionally its factor.
+    """One step of a chain.
 
-    kind, bits: the operand if it is not in memory: its kind, and the bits of a constant or the
-    place of a saved total. function: the name of the sequence that a step applies.
+    Attributes:
+        op: the operation's code in tables.
+        arrays: the operand in memory, and optionally its factor.
+        kind, bits: the operand if it is not in memory: its kind, and the bits of a constant or the
+            place of a saved total.
+        function: the name of the sequence that a step applies.
     """
 
     op: int
@@ -152,7 +155,8 @@ class Steps:
     def add(self, op: int, *memory: Array, is_left: bool = False) -> None:
         """Add a step on memory, or on products of two arrays.
 
-        is_left: whether the memory is the left operand and the total the right one.
+        Args:
+            is_left: whether the memory is the left operand and the total the right one.
         """
         self.made.append(_Step(op + REVERSED * is_left, memory))
 
@@ -438,9 +442,12 @@ def merge_call(
 ) -> Call:
     """The call that merges rows of n floats, one after another, into result rows.
 
-    op: merges two values. starts: the address of the first row to merge into each result.
-    offsets: the offsets of all rows to merge, relative to the first. results: the addresses of the
-    result rows. memory: the arrays that contain these addresses.
+    Args:
+        op: merges two values.
+        starts: the address of the first row to merge into each result.
+        offsets: the offsets of all rows to merge, relative to the first.
+        results: the addresses of the result rows.
+        memory: the arrays that contain these addresses.
     """
     compiled = kernels("chains")
     places = table_address(offsets)
@@ -483,8 +490,9 @@ def points_call(
 ) -> Call | None:
     """The call that computes a body at merged points, and its chain; None if kernels lack it.
 
-    points: the operands at each point, in the order of merging, of the result's shape. then,
-    extras: the chain and its operands.
+    Args:
+        points: the operands at each point, in the order of merging, of the result's shape.
+        then, extras: the chain and its operands.
     """
     if len(points) == 1 and body.function == "identity" and not then:
         # A mere copy: the bits of a narrow NaN would not survive widening.

@@ -61,7 +61,8 @@ def bind_copy(
 ) -> list[Call]:
     """Like evaluate.blocks.bind_copy, along routes where they exist.
 
-    with_replicas: False if only the first replicas are ever read.
+    Args:
+        with_replicas: False if only the first replicas are ever read.
     """
     if _may_be_routed(target.layout):
         routes = bind_routes(

@@ -42,14 +42,22 @@ class FastBinder(Binder):
         return found
 
     def move(self, op: tile.CopyOp, with_replicas: bool = True) -> list[Call]:
-        """The calls of a move. with_replicas: as for bind_copy."""
+        """The calls of a move.
+
+        Args:
+            with_replicas: as for bind_copy.
+        """
         verify_use(op, self.variables)
         sources = [self.blocks[name] for name in op.sources]
         target = self.blocks[op.destination]
         return bind_copy(sources, op.spaces, target, self.scratch, with_replicas)
 
     def vertices(self, op: tile.VerticesOp, equal: frozenset[int] = frozenset()) -> BoundVertices:
-        """The calls of a vertex set. equal: as for bind_vertices."""
+        """The calls of a vertex set.
+
+        Args:
+            equal: as for bind_vertices.
+        """
         verify_use(op, self.variables)
         operands = [self.blocks[name].placed for name in op.sources]
         result, *further = (self.blocks[name].placed for name in op.destinations)

@@ -98,11 +98,14 @@ class FusedBinder(FastBinder):
     def bind(
         self, steps: Sequence[tile.SuperstepOp], give: Give, take: Take
     ) -> dict[Operation, list[Call]]:
-        """The calls of each operation of the supersteps. steps: in program order.
+        """The calls of each operation of the supersteps.
 
         Meanwhile, another thread writes the first replicas of large weights. No other variable
         shares bytes with them, so the order does not matter.
         Raises VerifyException for an operation that does not suit its variables.
+
+        Args:
+            steps: in program order.
         """
         early = {
             name: filling(variable.initial.array, self.blocks[name], with_replicas=False)

@@ -70,7 +70,8 @@ class _NotKept(Exception):
 def kept_file(machine: Machine, module: ModuleOp) -> bytes | None:
     """The contents of a file that keeps a machine's program; None if it cannot be kept.
 
-    machine: has loaded the module, and has not run it yet.
+    Args:
+        machine: has loaded the module, and has not run it yet.
     """
     try:
         return _Writer(machine, module).file()
@@ -257,7 +258,8 @@ class _Writer:
     def _refuse_forgotten(self, saved: Table) -> None:
         """Raise _NotKept if a number may be an address whose place was not recorded.
 
-        saved: the words of the saved blocks, without the recorded addresses.
+        Args:
+            saved: the words of the saved blocks, without the recorded addresses.
         """
         for number, block in self._each_saved():
             if block.dtype == np.int64:

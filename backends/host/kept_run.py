@@ -67,8 +67,12 @@ class Damaged(ValueError):
 class KeptRun:
     """A program that is ready to run. No run changes anything that the next run reads.
 
-    data: the contents of a file. blobs: the weights. tiles, row: the size of the target's memory.
     Raises Damaged, and MemoryError.
+
+    Attributes:
+        data: the contents of a file.
+        blobs: the weights.
+        tiles, row: the size of the target's memory.
     """
 
     _saved: Table
@@ -245,7 +249,11 @@ def _scalar_function(name: str) -> object:
 
 
 def _part(blob: Array, first: int, shape: Sequence[int], strides: Sequence[int]) -> Array:
-    """A part of a weight's array, from element `first`. strides: in elements. Raises Damaged."""
+    """A part of a weight's array, from element `first`. Raises Damaged.
+
+    Args:
+        strides: in elements.
+    """
     reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
     low, high = (first + sum(bound(each, 0) for each in reach) for bound in (min, max))
     if low < 0 or high >= len(blob):
@@ -269,7 +277,8 @@ def contents_of(head: Mapping[str, Any], numbers: Sequence[Table]) -> bytes:
 def _block(kind: int, size: int, begin: int, head: Mapping[str, Any], saved: Table) -> Array:
     """A block of memory: bytes, or a table.
 
-    begin: the position in the file, or the offset from a multiple of ALIGNMENT.
+    Args:
+        begin: the position in the file, or the offset from a multiple of ALIGNMENT.
     """
     if kind == MEMORY_BLOCK:
         return tile_memory(head["tiles"], head["row"]).reshape(-1)

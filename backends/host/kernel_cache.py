@@ -39,7 +39,9 @@ INDEX, CODE = "index of compiled functions 1", "compiled function 1"
 class SealedFiles(IndexDataCacheFile):
     """The files of a function: an index, and one file for each compiled form.
 
-    name: the function's name. stamp: a digest of its sources.
+    Attributes:
+        name: the function's name.
+        stamp: a digest of its sources.
     """
 
     _form = ""
@@ -49,7 +51,11 @@ class SealedFiles(IndexDataCacheFile):
         self._name = name
 
     def save(self, key, data):
-        """Keep a compiled form. key: its signature, processor and code."""
+        """Keep a compiled form.
+
+        Args:
+            key: its signature, processor and code.
+        """
         self._form = f"{self._name} {self._source_stamp} {key}"
         super().save(key, data)
 

@@ -92,14 +92,15 @@ def kernels(task: str) -> Any:
     """The kernels of a task in the current form, with its module's constants, addresses and
     functions.
 
-    task: "sharing", "copies", "chains", "functions", "routes", "products", "lookups", or for checks
-    "bounds" and "equality".
-
     Any number of threads may ask for a task: it is loaded once, and its code stays at its address
     until the process ends. If kernels have to be compiled, says so on stderr: in one line per
     process, or on a terminal in a line of progress, which is erased in the end.
 
     Raises NoKernels if they cannot be compiled, or have failed their battery.
+
+    Args:
+        task: "sharing", "copies", "chains", "functions", "routes", "products", "lookups", or for
+            checks "bounds" and "equality".
     """
     chosen = choice()
     found = _loaded.get((chosen.name, task))
@@ -118,7 +119,11 @@ def has_kernels(task: str) -> bool:
 
 
 class NoKernels(InputError):
-    """There are no kernels of a task. problem: the reason."""
+    """There are no kernels of a task.
+
+    Attributes:
+        problem: the reason.
+    """
 
     def __init__(self, task: str, problem: str) -> None:
         super().__init__(f"kernels of {task} {problem}")
@@ -273,8 +278,10 @@ def _compiled(chosen: Choice, task: str) -> bytes:
 def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
     """Compile the kernels of some tasks, and keep their machine code if possible.
 
-    Prints a line for each kernel and for each task. stamp: of the sources with which the process
-    that started this one runs.
+    Prints a line for each kernel and for each task.
+
+    Args:
+        stamp: of the sources with which the process that started this one runs.
     """
 
     def tell(*line: str) -> None:
@@ -299,7 +306,10 @@ def compile_tasks(tasks: Sequence[str], stamp: str) -> None:
 def _code_here(chosen: Choice, task: str, done: Callable[[], None]) -> bytes:
     """The machine code of a task's kernels, compiled in this process.
 
-    done: called after each kernel. Raises NoKernels if this process has compiled another form.
+    Raises NoKernels if this process has compiled another form.
+
+    Args:
+        done: called after each kernel.
     """
     hardware = import_module(".kernels.hardware", __package__)
     if chosen.form != hardware.FORM:
@@ -315,7 +325,11 @@ def _code_here(chosen: Choice, task: str, done: Callable[[], None]) -> bytes:
 
 
 def _imported(task: str, done: Callable[[], None]) -> Any:
-    """The module of a task's kernels. done: called after each is compiled."""
+    """The module of a task's kernels.
+
+    Args:
+        done: called after each is compiled.
+    """
     events = cast(Any, import_module("numba.core.event"))
     depth = 0
 
@@ -377,7 +391,11 @@ class _Line:
 def _begin_process(chosen: Choice, script: str, given: int, said: IO[str]) -> Popen[str]:
     """Start a Python process that works on the kernels of a form.
 
-    given: its standard input, for Popen. said: the file for its errors. Raises OSError.
+    Raises OSError.
+
+    Args:
+        given: its standard input, for Popen.
+        said: the file for its errors.
     """
     assert chosen.processor is not None
     # Do not pass on settings of numba, or of a folder: they are for other code.

@@ -95,7 +95,8 @@ class _PackedLookup:
     """A lookup in a table that is packed row by row once a run finds it unchanged since the run
     before.
 
-    calls: the calls that read the table in place.
+    Attributes:
+        calls: the calls that read the table in place.
     """
 
     __slots__ = ("_along", "_calls", "_cells", "_packed", "_scratch", "_seen", "_stamp")
@@ -183,7 +184,9 @@ def _listed(
     """The head of a kernel's tables, the two tables, and the bytes of a piece.
 
     The head lacks the fields that depend on the rows. None if there are too many lookups or pieces.
-    operands: the rows or the table, and the indices.
+
+    Args:
+        operands: the rows or the table, and the indices.
     """
     (rows, indices), result, (reached,) = operands[:2], cells.result, cells.relations
     run, within = _run(rows, result, (indices, reached), along)

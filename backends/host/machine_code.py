@@ -67,8 +67,10 @@ RETURNED = "int64", "none"
 class Kernels:
     """The kernels of a task, from a file: the definitions of its module that callers use.
 
-    Constants are attributes; so are addresses of code, and functions that Python calls. codes: all
-    addresses of code.
+    Constants are attributes; so are addresses of code, and functions that Python calls.
+
+    Attributes:
+        codes: all addresses of code.
     """
 
     def __init__(
@@ -253,8 +255,10 @@ def _callable(code: int, count: int) -> Callable[..., int]:
 def code_of(module: Any) -> bytes:
     """The machine code of a task's kernels, with the definitions that callers need.
 
-    module: the task's module, which numba has compiled. Raises some error if a kernel needs numba
-    to run.
+    Raises some error if a kernel needs numba to run.
+
+    Args:
+        module: the task's module, which numba has compiled.
     """
     members = cast("dict[str, Any]", vars(module))
     own, codes = _own_kernels(module), _codes_of(module)
@@ -341,9 +345,10 @@ def _object_code(libraries: Mapping[str, Any], calls: str) -> bytes:
     """The object code of some functions, each from its numba library, and of the functions they
     call.
 
-    calls: functions in LLVM's language that call them.
-
     The wrappers by which Python calls numba's functions are left out, because only they need numba.
+
+    Args:
+        calls: functions in LLVM's language that call them.
     """
     binding = llvm()
     modules: list[Any] = []

@@ -43,9 +43,10 @@ def passed_on(
 ) -> dict[str, Reading]:
     """The variables that need not be written, each with the reading that replaces it.
 
-    temporary: variables that one operation writes and others read, in supersteps that follow each
-    other. The result is in program order. is_copied: whether a copy with this reading can fill this
-    variable.
+    Args:
+        temporary: variables that one operation writes and others read, in supersteps that follow
+            each other. The result is in program order.
+        is_copied: whether a copy with this reading can fill this variable.
     """
     ops = [op for op in module.walk() if isinstance(op, (CopyOp, VerticesOp))]
     readers: dict[str, list[CopyOp | VerticesOp]] = {}

@@ -26,8 +26,10 @@ FAMILIES = {"amd64": "x86_64", "arm64": "aarch64"}
 class Processor:
     """A processor for which code can be compiled.
 
-    family: the first part of LLVM's triple. name: LLVM's name. features: in LLVM's form, such as
-    "+avx2,-avx512f".
+    Attributes:
+        family: the first part of LLVM's triple.
+        name: LLVM's name.
+        features: in LLVM's form, such as "+avx2,-avx512f".
     """
 
     family: str

@@ -42,8 +42,10 @@ memory.
 class Proof:
     """The result of a task's battery.
 
-    cases: the number of cases that passed. seconds: their CPU time. problem: the failure; "" if all
-    passed.
+    Attributes:
+        cases: the number of cases that passed.
+        seconds: their CPU time.
+        problem: the failure; "" if all passed.
     """
 
     task: str
@@ -75,8 +77,11 @@ class Undecided(Exception):
 class Prover:
     """A process that runs batteries.
 
-    begin: starts the process, which writes to the given stream everything that is not an answer.
     Raises OSError if it cannot be started.
+
+    Attributes:
+        begin: starts the process, which writes to the given stream everything that is not an
+            answer.
     """
 
     def __init__(self, begin: Callable[[IO[str]], Popen[str]]) -> None:
@@ -100,7 +105,10 @@ class Prover:
     def prove(self, task: str, codes: Mapping[str, bytes]) -> Proof:
         """Run the battery of a task. If the process crashes or hangs, it has ended afterwards.
 
-        codes: the machine code of the task, and of the tasks that it needs. Raises Undecided.
+        Raises Undecided.
+
+        Args:
+            codes: the machine code of the task, and of the tasks that it needs.
         """
         try:
             proof = self._asked(task, codes)

@@ -142,8 +142,11 @@ def _routes(
     target: Side,
     with_replicas: bool,
 ) -> _Routes | None:
-    """Like bind_routes, for variables at unknown addresses. moves: None for sources without a
-    move."""
+    """Like bind_routes, for variables at unknown addresses.
+
+    Args:
+        moves: None for sources without a move.
+    """
     sums = _sums(sources, moves, target)
     if sums is None:
         return None

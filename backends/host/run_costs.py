@@ -25,7 +25,10 @@ def stages_of(table: Table, kind: Table, group: Table, unit: int) -> list[Table]
     """The cuts of the calls that make all runs, one call after another.
 
     Within a group of cells, replicas need the runs before them. With one group, all runs but the
-    replicas come first. group: the group of each run.
+    replicas come first.
+
+    Args:
+        group: the group of each run.
     """
     costs = _nanoseconds(table, kind, unit)
     if len(group) and group[-1]:

@@ -109,8 +109,10 @@ def _points(
 ) -> tuple[Table, Table, Table]:
     """The combined indices of each cell along some axes.
 
-    Returns, for each, its cell, its offset in the block, and the offset of its source. columns: the
-    index of each cell along each axis.
+    Returns, for each, its cell, its offset in the block, and the offset of its source.
+
+    Args:
+        columns: the index of each cell along each axis.
     """
     counts = [axis.counts[c] for axis, c in zip(axes, columns, strict=False)]
     points = reduce(np.multiply, counts, np.ones(len(columns[0]), np.int64))
@@ -143,9 +145,12 @@ def _replicas(
 ) -> tuple[Table, Table]:
     """The runs that copy the first replica of each cell to the others, and the cell of each run.
 
-    A contiguous block is copied as a whole, others run by run. row: bytes of a tile. table, cell,
-    kind: the runs of first replicas, the cell of each, and its kind. tiles, whole: the offset of
-    each cell, and the bytes of its block if it is contiguous.
+    A contiguous block is copied as a whole, others run by run.
+
+    Args:
+        row: bytes of a tile.
+        table, cell, kind: the runs of first replicas, the cell of each, and its kind.
+        tiles, whole: the offset of each cell, and the bytes of its block if it is contiguous.
     """
     dims = layout.replica_dims
     sizes = [layout.parts[d] for d in dims]

@@ -32,11 +32,14 @@ PLAIN = "plain"
 class Form:
     """A shape of kernels.
 
-    rows, vectors: of the tile of results that stays in registers, its rows and the vectors of each
-    row. row_lanes: elements of a vector that holds the rows of a panel. vector_bytes: of the widest
-    vector that a block is transposed in. has_masks: whether part of a vector is loaded and stored
-    under a mask. features: the features of processors on which it is the fastest form. avoids: the
-    prefix of features that its code does not use.
+    Attributes:
+        rows, vectors: of the tile of results that stays in registers, its rows and the vectors of
+            each row.
+        row_lanes: elements of a vector that holds the rows of a panel.
+        vector_bytes: of the widest vector that a block is transposed in.
+        has_masks: whether part of a vector is loaded and stored under a mask.
+        features: the features of processors on which it is the fastest form.
+        avoids: the prefix of features that its code does not use.
     """
 
     name: str
@@ -108,8 +111,11 @@ def _replaced(old: str | None) -> str:
 
 @cache
 def _choice(wanted: str, name: str | None, features: str | None) -> Choice:
-    """The choice for an environment. name, features: part of the cache key, because they change
-    it."""
+    """The choice for an environment.
+
+    Args:
+        name, features: part of the cache key, because they change it.
+    """
     del name, features
     if wanted == PLAIN:
         return Choice(None, None, f"{VARIABLE} says so")

@@ -90,8 +90,10 @@ class Threads:
     def run(self, code: int, table: int, cuts: int, units: int, whole: int, room: int) -> None:
         """Run the units of a call; a small call is a single unit.
 
-        code, table, cuts: as for the kernel `share`. whole: the address of the call, as for
-        `do_all`. room: bytes that each thread needs.
+        Args:
+            code, table, cuts: as for the kernel `share`.
+            whole: the address of the call, as for `do_all`.
+            room: bytes that each thread needs.
         """
         start = 0.0 if self._timed is None else perf_counter()
         self._run(code, table, cuts, units, whole, room)

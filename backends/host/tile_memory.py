@@ -17,7 +17,10 @@ from ..codelets.calls import Array
 def tile_memory(tiles: int, row: int) -> NDArray[np.uint8]:
     """Zeroed memory of all tiles, uint8[tiles, row]. Untouched pages take no memory.
 
-    row: bytes from one tile to the next. Raises MemoryError if the host has too little.
+    Raises MemoryError if the host has too little.
+
+    Args:
+        row: bytes from one tile to the next.
     """
     if sys.platform != "linux":
         return np.zeros((tiles, row), np.uint8)

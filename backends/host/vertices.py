@@ -27,8 +27,11 @@ from .products import host_contraction
 
 @dataclass(frozen=True)
 class BoundVertices:
-    """The calls of a vertex set. read_once: the operands of which they read the first replica
-    only."""
+    """The calls of a vertex set.
+
+    Attributes:
+        read_once: the operands of which they read the first replica only.
+    """
 
     calls: list[Call]
     read_once: frozenset[int]
@@ -45,10 +48,12 @@ def bind_vertices(
 ) -> BoundVertices:
     """The calls that compute a vertex set, on views of these operands and this result.
 
-    equal: operands whose replicas are equal whenever the calls are made. An operand that shares
-    bytes with a result may change during the calls, so all its replicas are read. further: the
-    results after the first.
     Raises ValueError if a parallel dimension of more than one element is not in the result.
+
+    Args:
+        equal: operands whose replicas are equal whenever the calls are made. An operand that shares
+            bytes with a result may change during the calls, so all its replicas are read.
+        further: the results after the first.
     """
     vertices = VertexSet.of(structure, plan)
     layouts, made = vertices.layouts[: len(operands)], vertices.layouts[len(operands) :]
@@ -101,7 +106,8 @@ def _first_replica(
 ) -> Array:
     """The view of a shape class's blocks with every replica replaced by the first.
 
-    replicas: the dimensions of the grid along which an operand has replicas.
+    Args:
+        replicas: the dimensions of the grid along which an operand has replicas.
     """
     if all(view.shape[d] == 1 and not cls[d].first for d in replicas):
         return view

@@ -22,9 +22,13 @@ LONGEST_TABLE = 1 << 13
 class WalkedAxis:
     """The cells of a target along one axis, or along several that are walked together.
 
-    axes: the axes. stride: bytes from one index to the next, if it is one axis. tiles: the offset
-    in bytes of each cell. counts: elements of each cell. part, at: the cell of each element, and
-    its offset in the block. numerators: those of each element, on each axis.
+    Attributes:
+        axes: the axes.
+        stride: bytes from one index to the next, if it is one axis.
+        tiles: the offset in bytes of each cell.
+        counts: elements of each cell.
+        part, at: the cell of each element, and its offset in the block.
+        numerators: those of each element, on each axis.
     """
 
     axes: tuple[int, ...]

@@ -31,10 +31,12 @@ FloatCycles = NDArray[np.float64]
 def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycles:
     """The cycles that the chain adds: (candidates,).
 
-    outputs: result elements of a tile. skip: the number of first stages that another price
-    includes. The chain runs in the codelet that computes its first value: no further vertex starts,
-    and the value is neither stored nor loaded in between (see cost.following_cycles). It computes
-    in the dtype of partial sums, 32 bits for narrower floats.
+    Args:
+        outputs: result elements of a tile.
+        skip: the number of first stages that another price includes. The chain runs in the codelet
+            that computes its first value: no further vertex starts, and the value is neither stored
+            nor loaded in between (see cost.following_cycles). It computes in the dtype of partial
+            sums, 32 bits for narrower floats.
     """
     # Different numbers of outputs share a price per loop, so compute the loops once per stage.
     counts: Counter[tuple[int, str, str]] = Counter()
@@ -80,13 +82,16 @@ def compute_cycles(
 ) -> tuple[FloatCycles, NDArray[np.str_]]:
     """The cycles of a tile to compute one cell with its workers, and the method that takes them.
 
-    cells: sizes of the cells, (candidates, dimensions). method: of a contraction, one of the
-    target's; "" for the cheapest. workers: parts of a cell's dimensions over the workers, for all
-    cells or for each, so that the busiest worker decides; () shares the work evenly. If there are
-    more parts than workers, the workers take turns, and each turn is priced as a new start. The
-    chain is included. A method that the machine lacks costs infinitely much. The returned methods
-    are "" if the codelet has only one.
     Raises ValueError for a method that the target does not have.
+
+    Args:
+        cells: sizes of the cells, (candidates, dimensions).
+        method: of a contraction, one of the target's; "" for the cheapest.
+        workers: parts of a cell's dimensions over the workers, for all cells or for each, so that
+            the busiest worker decides; () shares the work evenly. If there are more parts than
+            workers, the workers take turns, and each turn is priced as a new start. The chain is
+            included. A method that the machine lacks costs infinitely much. The returned methods
+            are "" if the codelet has only one.
     """
     shares, threads, turns = _shares(cells, workers, work.target)
     cycles, methods = _turn_cycles(work, shares, threads, method)
@@ -299,7 +304,11 @@ def contraction_prices(
     work: Workload, cells: Integers, threads: Integers, methods: Sequence[str] = ()
 ) -> FloatCycles:
     """The cycles of a contraction by some methods of the target, in their order: (methods,
-    candidates). methods: () for all."""
+    candidates).
+
+    Args:
+        methods: () for all.
+    """
     parts = work.roles
     assert parts is not None
     contraction = Contraction(
@@ -335,7 +344,8 @@ def _stride(structure: Structure) -> int:
 def elements(cells: Integers, dims: tuple[int, ...]) -> Integers:
     """The product of the sizes of some dimensions: (candidates,).
 
-    cells: (candidates, dimensions).
+    Args:
+        cells: (candidates, dimensions).
     """
     if not dims:
         return np.ones(len(cells), np.int64)

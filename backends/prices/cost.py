@@ -34,8 +34,9 @@ def least_exchange_cycles(
 ) -> Cycles:
     """A lower bound of exchange_cycles, from what each tile receives and sends.
 
-    control: cycles of the supervisor, as control_cycles counts them; 0 leaves them out. On a
-    crossbar, this is the price.
+    Args:
+        control: cycles of the supervisor, as control_cycles counts them; 0 leaves them out. On a
+            crossbar, this is the price.
     """
     return target.exchange.least_cycles(received_bytes, sent_bytes, control)
 
@@ -52,13 +53,18 @@ def control_cycles(
 ) -> Cycles:
     """Cycles in which a tile's supervisor starts sends and receives.
 
-    places: receives that do not follow the one before in memory, so that a write pointer moves.
+    Args:
+        places: receives that do not follow the one before in memory, so that a write pointer moves.
     """
     return target.exchange.control_cycles(sends, receives, places)
 
 
 def sync_cycles(target: Target, zone: str = "internal") -> int:
-    """Cycles for the tiles of a zone to meet, once per superstep. zone: one of SYNC_ZONES."""
+    """Cycles for the tiles of a zone to meet, once per superstep.
+
+    Args:
+        zone: one of SYNC_ZONES.
+    """
     return target.exchange.meeting_cycles(zone)
 
 
@@ -81,11 +87,13 @@ def elementwise_cycles(
 ) -> Cycles:
     """Cycles to apply a function to every element of a block, shared among the workers.
 
-    operands: tensors that it reads; each one after the second costs one more load per loop.
-    function: a name that loops_of knows, the loop of a codelet, or any other name, which costs
-    ASSUMED_LOOP. in_place: whether the result overwrites the first operand.
-    Source: poplibs lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. The price is
-    within 2.2 % of a measured float32 addition (abele bench fidelity, family vector).
+    Args:
+        operands: tensors that it reads; each one after the second costs one more load per loop.
+        function: a name that loops_of knows, the loop of a codelet, or any other name, which costs
+            ASSUMED_LOOP.
+        in_place: whether the result overwrites the first operand. Source: poplibs
+            lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. The price is within
+            2.2 % of a measured float32 addition (abele bench fidelity, family vector).
     """
     vector = target.vector
     kind = kind_of(dtype_name)
@@ -139,8 +147,10 @@ def streamed_add_cycles(elements: ArrayLike, dtype_name: str, target: Target) ->
 def compiled_loop(loads: int, arithmetic: int, stores: int, vector: int, target: Target) -> Loop:
     """The inner loop of a codelet that a compiler made from a plain loop.
 
-    Each instruction takes one cycle. loads, arithmetic, stores: instructions for `vector` elements.
-    Assumed: none are paired.
+    Each instruction takes one cycle.
+
+    Args:
+        loads, arithmetic, stores: instructions for `vector` elements. Assumed: none are paired.
     """
     cycles = loads + arithmetic + stores + target.vector.compiled_loop_cycles
     return Loop(cycles, vector, counted=True)
@@ -151,11 +161,12 @@ def following_cycles(
 ) -> Cycles:
     """Cycles that one more function adds to the loop of another codelet.
 
-    operands: as for elementwise_cycles, including the value that the loop already has.
-    Assumed, from the loops of elementwise_cycles: the value is in a register, so its load, its
-    store, the loop itself and the start of workers are not paid again. Each further operand costs
-    one more load per loop. A loop that is published with its loads and stores is charged without
-    them, but at least 1 cycle.
+    Args:
+        operands: as for elementwise_cycles, including the value that the loop already has. Assumed,
+            from the loops of elementwise_cycles: the value is in a register, so its load, its
+            store, the loop itself and the start of workers are not paid again. Each further operand
+            costs one more load per loop. A loop that is published with its loads and stores is
+            charged without them, but at least 1 cycle.
     """
     return all_following_cycles(elements, {(operands, function, dtype_name): 1}, target)
 
@@ -165,8 +176,9 @@ def all_following_cycles(
 ) -> Cycles:
     """Cycles that several more functions add to the loop of another codelet.
 
-    functions: how often each is applied, by its arguments for following_cycles: operands, function
-    and dtype.
+    Args:
+        functions: how often each is applied, by its arguments for following_cycles: operands,
+            function and dtype.
     """
     share = divided_up(integers(elements), target.workers)
     by_width: dict[int, int] = {}
@@ -237,10 +249,13 @@ def lookup_cycles(
 ) -> Cycles:
     """Cycles to read indices, and to copy or merge the rows that they name, shared among workers.
 
-    indices: those that the tile reads. found: those of them whose row is on the tile. row_elements:
-    of each row. merges: whether rows are merged into a table, and not only copied.
-    Source: poplibs lib/popops/codelets/popopsCycleEstimators, MultiSlice. Assumed: what merging
-    adds, and that the workers share the indices evenly.
+    Args:
+        indices: those that the tile reads.
+        found: those of them whose row is on the tile.
+        row_elements: of each row.
+        merges: whether rows are merged into a table, and not only copied. Source: poplibs
+            lib/popops/codelets/popopsCycleEstimators, MultiSlice. Assumed: what merging adds, and
+            that the workers share the indices evenly.
     """
     lookup, workers = target.lookup, target.workers
     read = divided_up(integers(indices), workers)
@@ -267,12 +282,14 @@ def scan_cycles(rows: ArrayLike, length: ArrayLike, target: Target) -> Cycles:
 
 
 def sort_cycles(rows: ArrayLike, length: ArrayLike, target: Target, *, indices: bool) -> Cycles:
-    """Cycles to sort each row, shared among workers. indices: whether an index moves with each
-    element.
+    """Cycles to sort each row, shared among workers.
 
     Each worker sorts whole rows, by a heap.
     Source: poplibs lib/popops/codelets/popopsCycleEstimators.cpp, HeapSortVertex and
     HeapSortVertexKV, which are worst cases. Assumed: all types of elements take as long.
+
+    Args:
+        indices: whether an index moves with each element.
     """
     sorting, workers = target.sorting, target.workers
     count, elements = together(rows, length)
@@ -317,11 +334,12 @@ def staging_cycles(
 ) -> Cycles:
     """Cycles to gather separate runs of bytes before an exchange, or to scatter them after it.
 
-    runs: their number. run_bytes: of each. Bytes move as exchange words, the smallest part of a
-    message, or in smaller pieces if runs are shorter.
-    Source: as rearrange_cycles. Assumed: the cost of a run besides its bytes, and that the target's
-    staging workers share all work. The price is within 10 % of four measured phases on Mk1 (abele
-    bench fidelity, family bsp).
+    Args:
+        runs: their number.
+        run_bytes: of each. Bytes move as exchange words, the smallest part of a message, or in
+            smaller pieces if runs are shorter. Source: as rearrange_cycles. Assumed: the cost of a
+            run besides its bytes, and that the target's staging workers share all work. The price
+            is within 10 % of four measured phases on Mk1 (abele bench fidelity, family bsp).
     """
     piece = np.minimum(integers(run_bytes), target.exchange.word_bytes)
     count, copy = integers(runs), target.copy

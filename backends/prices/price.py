@@ -38,12 +38,18 @@ class SuperstepPrice:
     A tile computes as soon as its own exchange has ended, and waits for the others at the next
     sync. So the tile whose exchange and compute together take longest decides.
 
-    origin: the node that it came from. times: how often a run of the program executes it.
-    sync_cycles: until all tiles have met. busiest_tile: the tile that decides. exchange_cycles: in
-    which it receives and sends. compute_cycles: in which it computes, including copies within the
-    tile and padding that it fills. worst_compute_cycles: what the superstep takes beside its sync
-    and exchange_cycles if the indices of each lookup all name rows of one tile, instead of rows
-    that are spread evenly. exchange_bytes: received from other tiles, summed over all tiles.
+    Attributes:
+        origin: the node that it came from.
+        times: how often a run of the program executes it.
+        sync_cycles: until all tiles have met.
+        busiest_tile: the tile that decides.
+        exchange_cycles: in which it receives and sends.
+        compute_cycles: in which it computes, including copies within the tile and padding that it
+            fills.
+        worst_compute_cycles: what the superstep takes beside its sync and exchange_cycles if the
+            indices of each lookup all name rows of one tile, instead of rows that are spread
+            evenly.
+        exchange_bytes: received from other tiles, summed over all tiles.
     """
 
     name: str
@@ -66,7 +72,8 @@ class SuperstepPrice:
 class Totals:
     """The sums over a run of a program: supersteps, cycles, and exchanged bytes.
 
-    worst_cycles: the cycles if the indices of each lookup all name rows of one tile.
+    Attributes:
+        worst_cycles: the cycles if the indices of each lookup all name rows of one tile.
     """
 
     supersteps: int
@@ -129,8 +136,10 @@ def callee_of(
 ) -> func.FuncOp:
     """The function that is called.
 
-    Raises InputError if it does not exist, or if it calls itself. calling: the functions that are
-    being called.
+    Raises InputError if it does not exist, or if it calls itself.
+
+    Args:
+        calling: the functions that are being called.
     """
     name = call.callee.string_value()
     if name not in functions:
@@ -162,7 +171,8 @@ MOST_TIMES = 10**18
 class Executions:
     """How often the supersteps of a program run.
 
-    cycles: of one execution of each superstep.
+    Attributes:
+        cycles: of one execution of each superstep.
     """
 
     functions: Mapping[str, func.FuncOp]
@@ -178,7 +188,10 @@ class Executions:
     def block(self, block: Block, calling: tuple[str, ...]) -> dict[SuperstepOp, int]:
         """How often each superstep runs while a block runs once, at most MOST_TIMES.
 
-        Each block is looked at once. calling: as for callee_of.
+        Each block is looked at once.
+
+        Args:
+            calling: as for callee_of.
         """
         known = self._known.get(block)
         if known is not None:
@@ -245,7 +258,11 @@ def charge_operation(
 
 
 def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> SuperstepPrice:
-    """The price of one execution of a superstep. charge: of all its operations."""
+    """The price of one execution of a superstep.
+
+    Args:
+        charge: of all its operations.
+    """
     busiest = busiest_of(charge, target)
     return SuperstepPrice(
         name=step.sym_name.data,
@@ -264,7 +281,8 @@ def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> Superste
 class Busiest:
     """The tile whose exchange and compute together take longest; the first of them.
 
-    worst_compute_cycles: as that of a SuperstepPrice.
+    Attributes:
+        worst_compute_cycles: as that of a SuperstepPrice.
     """
 
     tile: int
@@ -322,8 +340,10 @@ def copy_overlaps(op: CopyOp, variables: Mapping[str, Variable]) -> list[Overlap
 class Charge:
     """What each tile does in a superstep; each array is (tiles,), and operations add to it.
 
-    traffic: what tiles send each other. compute: cycles. crowded: further cycles if all indices of
-    a lookup name rows of the tile.
+    Attributes:
+        traffic: what tiles send each other.
+        compute: cycles.
+        crowded: further cycles if all indices of a lookup name rows of the tile.
     """
 
     traffic: Traffic
@@ -409,7 +429,10 @@ def bus_bytes(layout: Layout, received: Integers, target: Target) -> Integers:
     """The bytes that each cell's own bus brings: (cells,).
 
     Each bus of a pair of tiles reaches both: if both tiles want the same block, each bus brings a
-    share of it. Pairs are tiles 2i and 2i + 1. received: bytes that each cell receives, (cells,).
+    share of it. Pairs are tiles 2i and 2i + 1.
+
+    Args:
+        received: bytes that each cell receives, (cells,).
     """
     if target.exchange.pair_factor == 1:
         return received

@@ -27,14 +27,19 @@ from .price import (
 class OperationPrice:
     """The cycles and bytes of one execution of a copy or a compute set.
 
-    operation: its name, such as tile.copy. node: the framework's node. superstep: where it runs.
-    writes: the variable that it fills. times: how often a run executes it. exchange_cycles,
-    compute_cycles: of the tile that exchanges and computes longest for this operation alone; copies
-    within the tile and filled padding count as compute. The busiest tile of a superstep may be
-    another one, so these need not add up to the superstep's. exchange_bytes: received from other
-    tiles, summed over all tiles. tile_bytes: of the result on the fullest tile.
-    worst_compute_cycles: those of a lookup whose indices all name rows of one tile, where
-    compute_cycles are those of indices that are spread evenly; equal for other operations.
+    Attributes:
+        operation: its name, such as tile.copy.
+        node: the framework's node.
+        superstep: where it runs.
+        writes: the variable that it fills.
+        times: how often a run executes it.
+        exchange_cycles, compute_cycles: of the tile that exchanges and computes longest for this
+            operation alone; copies within the tile and filled padding count as compute. The busiest
+            tile of a superstep may be another one, so these need not add up to the superstep's.
+        exchange_bytes: received from other tiles, summed over all tiles.
+        tile_bytes: of the result on the fullest tile.
+        worst_compute_cycles: those of a lookup whose indices all name rows of one tile, where
+            compute_cycles are those of indices that are spread evenly; equal for other operations.
     """
 
     operation: str

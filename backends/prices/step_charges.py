@@ -34,11 +34,14 @@ Charged = CopyOp | VerticesOp
 class OperationCharge:
     """What one operation adds to a superstep.
 
-    charge: of every tile. alone_exchange, alone_compute: cycles of the tile that exchanges and
-    computes longest for it alone. compute_cycles: its part of the superstep's cycles of compute, on
-    the superstep's busiest tile: over all operations, these add up to the superstep's.
-    exchange_cycles: the same for the exchange, shared in proportion to what each operation alone
-    costs on that tile.
+    Attributes:
+        charge: of every tile.
+        alone_exchange, alone_compute: cycles of the tile that exchanges and computes longest for it
+            alone.
+        compute_cycles: its part of the superstep's cycles of compute, on the superstep's busiest
+            tile: over all operations, these add up to the superstep's.
+        exchange_cycles: the same for the exchange, shared in proportion to what each operation
+            alone costs on that tile.
     """
 
     op: Charged
@@ -53,7 +56,9 @@ class OperationCharge:
 class StepCharge:
     """One execution of a superstep.
 
-    charge: of all operations together. exchange: cycles in which each tile exchanges, (tiles,).
+    Attributes:
+        charge: of all operations together.
+        exchange: cycles in which each tile exchanges, (tiles,).
     """
 
     step: SuperstepOp

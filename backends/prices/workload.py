@@ -19,10 +19,13 @@ from ..target import Target
 class Workload:
     """One operator with given dtypes on a target. With the sizes of a cell, it has a price.
 
-    operand: the dtype of the first operand that is a number. result: the dtype of the first result.
-    lookups: whether indices are spread evenly over the rows of a table, or all name rows of the
-    priced cell. in_place: whether updates are written over the operand that they begin with;
-    otherwise that is copied.
+    Attributes:
+        operand: the dtype of the first operand that is a number.
+        result: the dtype of the first result.
+        lookups: whether indices are spread evenly over the rows of a table, or all name rows of the
+            priced cell.
+        in_place: whether updates are written over the operand that they begin with; otherwise that
+            is copied.
     """
 
     structure: Structure
@@ -34,7 +37,11 @@ class Workload:
 
     @classmethod
     def of(cls, structure: Structure, dtypes: Sequence[np.dtype[Any]], target: Target) -> Workload:
-        """The workload of an operator. dtypes: of the operands and, last, of the results."""
+        """The workload of an operator.
+
+        Args:
+            dtypes: of the operands and, last, of the results.
+        """
         count = len(dtypes) - len(structure.space.results)
         return cls(structure, number_dtype(dtypes[:count]), dtypes[count], target)
 
@@ -65,9 +72,12 @@ class Workload:
 class Roles:
     """The dimensions of a contraction by their role in its prices.
 
-    field: in the first operand and the result. out_channels: in the second operand and the result.
-    groups: in both operands and the result. in_channels: merged, and in both operands.
-    kernel: merged, and sliding over an axis of the first operand.
+    Attributes:
+        field: in the first operand and the result.
+        out_channels: in the second operand and the result.
+        groups: in both operands and the result.
+        in_channels: merged, and in both operands.
+        kernel: merged, and sliding over an axis of the first operand.
     """
 
     field: tuple[int, ...]
@@ -123,7 +133,8 @@ def member_dtypes(
 ) -> tuple[np.dtype[Any], ...]:
     """The dtypes of the members that a structure leaves as partials; () without members.
 
-    operands: the dtypes of its operands.
+    Args:
+        operands: the dtypes of its operands.
     """
     body = structure.body
     kinds = body.member_kinds

@@ -43,9 +43,10 @@ STEPS = 6.0
 class _Sets:
     """The columns of some sets: (sets, columns) each.
 
-    members: of each column; elements that are not lifted yet are the only member. positions: of
-    elements, NO_INDEX for elements that do not count. left: the members of an earlier step, (sets,
-    1) each. roundoff: of the computing dtype.
+    Attributes:
+        members: of each column; elements that are not lifted yet are the only member.
+        positions: of elements, NO_INDEX for elements that do not count.
+        left: the members of an earlier step, (sets, 1) each. roundoff: of the computing dtype.
     """
 
     members: tuple[Array, ...]
@@ -161,7 +162,11 @@ def _sets_of(
     *,
     fills: bool,
 ) -> _Sets:
-    """The sets of a box, one per point of the kept dimensions. fills: whether padding is filled."""
+    """The sets of a box, one per point of the kept dimensions.
+
+    Args:
+        fills: whether padding is filled.
+    """
     space, body = structure.space, structure.body
     if len(operands) != structure.arity or len(space.operands) != structure.arity:
         raise ValueError(
@@ -339,7 +344,8 @@ def _finished_moments(
 ) -> Sequence[Doubles]:
     """Count, mean and squares, or mean and variance: of values, or of errors.
 
-    unit: the count's value in the first case, its error in the second.
+    Args:
+        unit: the count's value in the first case, its error in the second.
     """
     mean, squares = values
     if structure.body.unfinished:

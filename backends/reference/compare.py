@@ -16,8 +16,10 @@ from ..codelets.conversion import Array, Doubles, float_limits
 class Worst:
     """The element with the largest ratio of error to bound. It is wrong if the ratio exceeds 1.
 
-    The ratio is inf if only one of the two values is NaN or infinite. index: of the element, () for
-    a scalar and for an array without elements.
+    The ratio is inf if only one of the two values is NaN or infinite.
+
+    Attributes:
+        index: of the element, () for a scalar and for an array without elements.
     """
 
     ratio: float
@@ -41,9 +43,12 @@ def within(actual: Array, value: Array, bound: Doubles) -> float:
 def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
     """The element with the largest ratio of error to bound.
 
-    actual: in its own dtype. value, bound: as evaluate_structure returns them. An infinity is right
-    if the value comes within the bound of the largest number of actual's dtype.
     Raises ValueError if the shapes differ.
+
+    Args:
+        actual: in its own dtype.
+        value, bound: as evaluate_structure returns them. An infinity is right if the value comes
+            within the bound of the largest number of actual's dtype.
     """
     if not actual.shape == value.shape == bound.shape:
         raise ValueError(f"shapes {actual.shape}, {value.shape} and {bound.shape}; need one")

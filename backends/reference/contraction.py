@@ -58,8 +58,9 @@ def add_products(
 def _plus(into: Array, place: tuple[Any, ...], values: Array, whole: bool) -> Array:
     """An array with values added in a region.
 
-    whole: whether the region is the whole array and nothing has been added yet. Along an axis where
-    the values are equal, `values` may have a single element.
+    Args:
+        whole: whether the region is the whole array and nothing has been added yet. Along an axis
+            where the values are equal, `values` may have a single element.
     """
     if whole and values.size == into.size:
         return np.ascontiguousarray(values, into.dtype).reshape(into.shape)

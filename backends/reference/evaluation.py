@@ -32,8 +32,11 @@ REGION = 1 << 17
 class Evaluation:
     """The evaluation of one operation.
 
-    operands: of the function, in their viewed shapes. extras: the operands of the chain.
-    indices: the operands of relations. begun: the operand that updates begin with, or None.
+    Attributes:
+        operands: of the function, in their viewed shapes.
+        extras: the operands of the chain.
+        indices: the operands of relations.
+        begun: the operand that updates begin with, or None.
     """
 
     roles: Roles
@@ -90,7 +93,8 @@ class Evaluation:
     def evaluate(self, bounded: bool, region: Box | None = None) -> Parts:
         """Merge all points of a region of the result; by default, of the whole result.
 
-        bounded: whether to compute sizes and errors too.
+        Args:
+            bounded: whether to compute sizes and errors too.
         """
         roles = self.roles
         region = region or roles.whole

@@ -33,8 +33,9 @@ def whole_box(sizes: Sequence[int]) -> Box:
 def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) -> Iterator[Box]:
     """Boxes that cover all points, in which no group of dimensions has more than `elements` points.
 
-    groups: lists of dimensions, each in the order in which to cut them. Dimensions are halved, so
-    that boxes are within a factor of two of the largest possible.
+    Args:
+        groups: lists of dimensions, each in the order in which to cut them. Dimensions are halved,
+            so that boxes are within a factor of two of the largest possible.
     """
     tile = list(sizes)
     for group in groups:
@@ -63,8 +64,9 @@ def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
 def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
     """The elements that a map reads at the points of a box, with one axis per dimension.
 
-    tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. The
-    result may be the tensor itself or a view of it, so callers must not write to it.
+    Args:
+        tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. The
+            result may be the tensor itself or a view of it, so callers must not write to it.
     """
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:
@@ -85,11 +87,15 @@ def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
 class _Way:
     """The way in which a map reads a box, independent of the tensor.
 
-    shape: of the result, one axis per dimension. index: a slice for each axis that is read element
-    after element, and the full slice for the others. scattered: those others. spread: one size per
-    dimension that the axes name, in their order; None if two axes name the same dimension.
-    turn: the positions of the dimensions in spread, in ascending order of the dimensions.
-    is_all: whether the map reads the whole tensor as it is.
+    Attributes:
+        shape: of the result, one axis per dimension.
+        index: a slice for each axis that is read element after element, and the full slice for the
+            others.
+        scattered: those others.
+        spread: one size per dimension that the axes name, in their order; None if two axes name the
+            same dimension.
+        turn: the positions of the dimensions in spread, in ascending order of the dimensions.
+        is_all: whether the map reads the whole tensor as it is.
     """
 
     shape: tuple[int, ...]

@@ -20,9 +20,11 @@ from .gather import Array, Indices, fill_value
 class MeetingPoints:
     """Points of a space, listed along some dimensions and complete along the others.
 
-    at: for each listed dimension, the index of each point. free: the other dimensions, in order.
-    count: of the listed points. Arrays over the points have one axis for the list, and one for each
-    free dimension.
+    Attributes:
+        at: for each listed dimension, the index of each point.
+        free: the other dimensions, in order.
+        count: of the listed points. Arrays over the points have one axis for the list, and one for
+            each free dimension.
     """
 
     space: Space
@@ -31,7 +33,11 @@ class MeetingPoints:
     count: int
 
     def read(self, tensor: Array, access: AccessMap) -> Array:
-        """The elements that a map reads. tensor: in the map's viewed shape."""
+        """The elements that a map reads.
+
+        Args:
+            tensor: in the map's viewed shape.
+        """
         shape = [1] * (1 + len(self.free))
         missing = np.zeros(shape, bool)
         index: list[Indices] = []
@@ -61,7 +67,8 @@ class MeetingPoints:
 def check_indices(space: Space, operands: Sequence[Array]) -> None:
     """Raise IndexFault for the first index that the axis of its relation does not have.
 
-    operands: in the viewed shapes of their maps. A space without points reads none.
+    Args:
+        operands: in the viewed shapes of their maps. A space without points reads none.
     """
     for relation in space.relations if space.points else ():
         array, size = operands[relation.operand], relation.axis.size
@@ -74,7 +81,8 @@ def check_indices(space: Space, operands: Sequence[Array]) -> None:
 def meeting_points(space: Space, indices: Sequence[Array]) -> MeetingPoints:
     """The points of a space at which all of its relations hold.
 
-    indices: the operand of each relation, in the viewed shape of its map.
+    Args:
+        indices: the operand of each relation, in the viewed shape of its map.
     """
     solved = [sorted({d for d, _ in relation.axis.terms}) for relation in space.relations]
     maps = [space.operands[relation.operand] for relation in space.relations]
@@ -113,8 +121,11 @@ def _solved(
 ) -> tuple[Indices, Indices]:
     """Extend given points along further dimensions to all points that meet a relation.
 
-    at: the given points. wanted: for each of them, the index that the relation has to reach.
     Returns pairs: the number of a given point, and the number of a point of the further dimensions.
+
+    Args:
+        at: the given points.
+        wanted: for each of them, the index that the relation has to reach.
     """
     there, more = _all_points(space, dims)
     count = len(wanted)

@@ -40,10 +40,14 @@ PIECE = 1 << 15
 class Merging:
     """The quantities from which the error of merging many terms, in any order, is computed.
 
-    u: the unit roundoff of the computing dtype. tiny: its underflow error. terms: the number of
-    values merged into each result. growth: the relative error of merging them. lost: the underflow
-    error of the accumulator. largest: the largest number of the accumulator. several: whether there
-    is more than one term.
+    Attributes:
+        u: the unit roundoff of the computing dtype.
+        tiny: its underflow error.
+        terms: the number of values merged into each result.
+        growth: the relative error of merging them.
+        lost: the underflow error of the accumulator.
+        largest: the largest number of the accumulator.
+        several: whether there is more than one term.
     """
 
     u: float
@@ -99,8 +103,10 @@ def _merging_error(
 class Merged:
     """A merged result before stages are applied and it is rounded.
 
-    accumulator: the dtype in which sums and products are kept. stages: the stages of the chain,
-    each with its further operands in float64, which broadcast to the value.
+    Attributes:
+        accumulator: the dtype in which sums and products are kept.
+        stages: the stages of the chain, each with its further operands in float64, which broadcast
+            to the value.
     """
 
     roles: Roles

@@ -64,8 +64,10 @@ def moved_error(
 class Bounded:
     """The error bound of a result, element by element, and the exact result where it is known.
 
-    exact: the result in float64, not rounded; None if an operand has an error. A correct machine is
-    within error of the exact result. Two correct machines may be twice as far apart.
+    Attributes:
+        exact: the result in float64, not rounded; None if an operand has an error. A correct
+            machine is within error of the exact result. Two correct machines may be twice as far
+            apart.
     """
 
     error: Errors
@@ -82,11 +84,13 @@ def bounded_structure(
 ) -> Bounded:
     """The error bound of a result of a structured operation.
 
-    operands: the values that the operation has read. errors: the error of each operand.
-    result: the value that the operation has computed; the bound has its shape.
-    evaluated: the result of evaluate_structure for the operands, if it has been called already.
-    number: the index of the result. The bound is infinite where any value is correct. For integers
-    and truth values, it is more than 0 where another value may be correct.
+    Args:
+        operands: the values that the operation has read.
+        errors: the error of each operand.
+        result: the value that the operation has computed; the bound has its shape.
+        evaluated: the result of evaluate_structure for the operands, if it has been called already.
+        number: the index of the result. The bound is infinite where any value is correct. For
+            integers and truth values, it is more than 0 where another value may be correct.
     """
     dtype, shape = result.dtype, result.shape
     if structure.body.member_kinds:
@@ -169,7 +173,8 @@ def _is_cast_to_infinity(
 ) -> Array:
     """Where a cast, in a group too, surely rounds a number to infinity, anywhere within its error.
 
-    value: the number before it is rounded.
+    Args:
+        value: the number before it is rounded.
     """
     body = structure.body
     others = body.then or body.combiner or body.along or body.function != "identity"
@@ -204,10 +209,11 @@ def is_exact(
 ) -> bool:
     """Whether every order of summation gives the same bits, because all numbers are small integers.
 
-    value, local: the result of evaluate_structure for the operands. result: the value, rounded. The
-    error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the unit
-    roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
-    exactly.
+    Args:
+        value, local: the result of evaluate_structure for the operands.
+        result: the value, rounded. The error bound of a sum of k numbers is k u times the sum of
+            their magnitudes, where u is the unit roundoff. If it is less than 0.5, every partial
+            sum is an integer that the dtype represents exactly.
     """
     body = structure.body
     stages = ((stage.function, stage.parameters) for stage in body.then)
@@ -389,8 +395,10 @@ def _deviation_of_lookup(
 
     For sums, it is the sum of the errors; for replaced rows, that of the last update; else the
     largest.
-    given: the indices, and the operand that updates begin with. An index with an error may name any
-    row.
+
+    Args:
+        given: the indices, and the operand that updates begin with. An index with an error may name
+            any row.
     """
     space, body = own.space, own.body
     shape, wide = space.results[0].shape, np.dtype(np.float64)
@@ -495,8 +503,10 @@ def _corners(
     """A function of arrays in float64, and its largest deviation at the ends of the intervals.
 
     The ends of all operands are combined, so the function is evaluated at the corners of a box.
-    may_be_kept: whether another correct run may keep operands in a wider type. An infinite narrow
-    float may then stand for any number from the largest of its type upwards.
+
+    Args:
+        may_be_kept: whether another correct run may keep operands in a wider type. An infinite
+            narrow float may then stand for any number from the largest of its type upwards.
     """
     wide = [_wide(a) for a in arrays]
     # Integers with errors are computed with as floats, which do not wrap.

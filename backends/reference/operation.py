@@ -29,7 +29,11 @@ MEANINGLESS = (
 
 
 class Meaningless(InputError):
-    """An operation of nn can neither be run nor be lowered. op: the operation."""
+    """An operation of nn can neither be run nor be lowered.
+
+    Attributes:
+        op: the operation.
+    """
 
     def __init__(self, op: Operation) -> None:
         super().__init__(f"{op.name} at {place(op)}: {MEANINGLESS}")
@@ -52,9 +56,12 @@ def evaluate_operation(
 ) -> tuple[Array, Doubles]:
     """One result of an operation on some operands, not rounded, and its error bound.
 
-    Moves and reshapes are exact. accumulator: the dtype of sums. result: the index of the result.
-    Raises ValueError for a composite, whose parts have bounds of their own, and for any other
-    operation without a structure.
+    Moves and reshapes are exact. Raises ValueError for a composite, whose parts have bounds of
+    their own, and for any other operation without a structure.
+
+    Args:
+        accumulator: the dtype of sums.
+        result: the index of the result.
     """
     given = op.results[result].type if op.results else None
     shape, dtype = ((), np.dtype(np.float32)) if given is None else tensor_kind(given)
@@ -70,7 +77,10 @@ def evaluate_operation(
 def operation_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
     """One result of a constant, a structured operation, a movement or a reshape, rounded once.
 
-    result: the index of the result. Raises Meaningless for any other operation.
+    Raises Meaningless for any other operation.
+
+    Args:
+        result: the index of the result.
     """
     if isinstance(op, ConstantOp):
         return op.value.array

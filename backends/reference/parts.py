@@ -27,8 +27,10 @@ MERGE: dict[str, np.ufunc] = {
 class Parts:
     """The accumulators of a region, to which boxes of points are added.
 
-    size: sums of |f|, or products of max(|f|, 1). error: in units of u; for products, the product
-    of |f| + error. terms: the number of values merged into each element.
+    Attributes:
+        size: sums of |f|, or products of max(|f|, 1).
+        error: in units of u; for products, the product of |f| + error.
+        terms: the number of values merged into each element.
     """
 
     value: Array
@@ -38,8 +40,10 @@ class Parts:
 
     @staticmethod
     def empty(roles: Roles, bounded: bool, region: Box) -> Parts:
-        """The accumulators of a region before the first box. bounded: whether sizes and errors are
-        kept.
+        """The accumulators of a region before the first box.
+
+        Args:
+            bounded: whether sizes and errors are kept.
         """
         shape = tuple(region[d][1] - region[d][0] for d in roles.kept)
         value = _filled(shape, roles.start)
@@ -64,7 +68,10 @@ def errors_to_merge(
     """The updates of sizes and errors for the values of some points.
 
     Yields an array of the parts, the contributions of the points, and the ufunc that merges them.
-    reads: the operands of the function at the points; values: its results.
+
+    Args:
+        reads: the operands of the function at the points.
+        values: its results.
     """
     function = roles.function
     if parts.size is None or parts.error is None or function.boolean:

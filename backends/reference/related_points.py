@@ -30,7 +30,8 @@ def merge_related_points(
 ) -> None:
     """Merge the points at which all relations of the space hold into the parts of a result.
 
-    indices: the operands of the relations.
+    Args:
+        indices: the operands of the relations.
     """
     space, function = roles.space, roles.function
     found = meeting_points(space, indices)
@@ -71,9 +72,12 @@ def merge_related_points(
 def _replace(
     into: Array, points: Array, where: Sequence[NDArray[np.int64]], reduced: Sequence[int]
 ) -> None:
-    """Replace rows by their last point. points: (list..., free dimensions...).
+    """Replace rows by their last point.
 
-    where: the rows of the listed points; reduced: the axes of points that are merged.
+    Args:
+        points: (list..., free dimensions...).
+        where: the rows of the listed points.
+        reduced: the axes of points that are merged.
     """
     for axis in reversed(reduced):
         points = points.take(-1, axis)

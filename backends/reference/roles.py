@@ -27,8 +27,10 @@ BOX_ELEMENTS = 1 << 22
 class Roles:
     """The roles of dimensions in an evaluation, and the dtypes: everything but the arrays.
 
-    dtypes: of the function's operands. result_dtype: of the value before the chain.
-    final_dtype: the dtype that the chain's last value is rounded to.
+    Attributes:
+        dtypes: of the function's operands.
+        result_dtype: of the value before the chain.
+        final_dtype: the dtype that the chain's last value is rounded to.
     """
 
     space: Space

@@ -24,7 +24,8 @@ def as_kind_of(value: Array, dtype: np.dtype[Any]) -> Array:
 def rounding_step(value: Array, error: Doubles, dtype: np.dtype[Any], exact: Array) -> Doubles:
     """The error after rounding a value with an error to a float dtype.
 
-    exact: where the value is exact; rounding it to a dtype that holds it then adds no error.
+    Args:
+        exact: where the value is exact; rounding it to a dtype that holds it then adds no error.
     """
     limits = float_limits(dtype)
     step = limits.roundoff * (np.abs(value) + error) + limits.smallest_subnormal

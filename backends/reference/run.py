@@ -32,7 +32,11 @@ class Evaluate(Protocol):
     """Computes one result of a constant, or of a structured, moving or reshaping operation."""
 
     def __call__(self, op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
-        """Compute a result. result: its index."""
+        """Compute a result.
+
+        Args:
+            result: its index.
+        """
         ...
 
 
@@ -63,14 +67,18 @@ def run_reference(
 ) -> Run:
     """Execute @main of a module of nn.
 
-    inputs: by argument name. state: initial values that replace the module's own. A load returns
-    the value at the beginning of the run; a store sets the value after it. observe: called for each
-    composite as a whole; if `parts` is set, also for its parts before it.
-    evaluate: computes operations without parts; pass another function to reuse known results.
-    max_turns: the most iterations of one loop; None for no limit but that of the whole run.
-    wide: inputs and states of floats may be float64, whatever their types.
     Raises InputError for missing, unknown or ill-shaped inputs, TooManyTurns for loops of more than
     max_turns, and IterationLimit for a run of more turns and calls than are allowed.
+
+    Args:
+        inputs: by argument name.
+        state: initial values that replace the module's own. A load returns the value at the
+            beginning of the run; a store sets the value after it.
+        observe: called for each composite as a whole; if `parts` is set, also for its parts before
+            it.
+        evaluate: computes operations without parts; pass another function to reuse known results.
+        max_turns: the most iterations of one loop; None for no limit but that of the whole run.
+        wide: inputs and states of floats may be float64, whatever their types.
     """
     functions = {
         op.sym_name.data: op for op in module.body.block.ops if isinstance(op, func.FuncOp)

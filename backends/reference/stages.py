@@ -53,7 +53,8 @@ def stage_value(stage: Stage, arguments: Sequence[Array]) -> Doubles:
 class _Within:
     """An interval: a correct machine's value is within `error` of `value`, and not below `least`.
 
-    is_truth: whether it is a truth value, which is 0 or 1 where it has an error.
+    Attributes:
+        is_truth: whether it is a truth value, which is 0 or 1 where it has an error.
     """
 
     value: Doubles
@@ -78,7 +79,8 @@ def stage_factors(dtype: np.dtype[Any]) -> tuple[float, float]:
     """The factors of a stage's own error, and of its whole error, that cover the reference's
     errors.
 
-    dtype: the dtype that the chain computes in.
+    Args:
+        dtype: the dtype that the chain computes in.
     """
     return (4.0, 1.0) if dtype == np.float64 else (1.0, 1 + 2.0**-20)
 
@@ -97,8 +99,9 @@ def bounded_stages(
 ) -> tuple[Array, Doubles]:
     """A value and its error after the stages of a chain are applied and the result is rounded.
 
-    value, error: of the value before the chain. least: a lower bound of that value on any correct
-    machine.
+    Args:
+        value, error: of the value before the chain.
+        least: a lower bound of that value on any correct machine.
     """
     dtype = roles.result_dtype
     limits = float_limits(dtype)

@@ -33,10 +33,13 @@ def evaluate_structure(
 ) -> tuple[Array, Doubles]:
     """A result and its error bound, both of the result's shape.
 
-    result: the index of the result. accumulator: the dtype in which sums and products are kept; by
-    default the computing dtype, or that of the first operand if the body allows narrow sums. The
-    result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
     Raises ValueError if the operands do not fit the space, or the result is not covered.
+
+    Args:
+        result: the index of the result.
+        accumulator: the dtype in which sums and products are kept; by default the computing dtype,
+            or that of the first operand if the body allows narrow sums. The result is float64, not
+            rounded; int64, uint64 or bool if result_dtype is of that kind.
     """
     evaluation = _merging_evaluation(structure, operands, result_dtype)
     if evaluation is None:
@@ -56,10 +59,12 @@ def merged_regions(
 ) -> Iterator[tuple[Array, Merged]] | None:
     """Regions of a result, each with the merged values there, before stages and rounding.
 
-    result: an actual result, in the viewed shape of its map. A result without elements has no
-    region.
     Returns None where bounds do not follow from merged values: for combiners of several values, and
     for bits seen as another type. Raises ValueError as evaluate_structure does.
+
+    Args:
+        result: an actual result, in the viewed shape of its map. A result without elements has no
+            region.
     """
     if not result.size:
         # A map may have an empty axis that does not depend on any dimension.

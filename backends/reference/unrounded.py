@@ -38,10 +38,13 @@ def unrounded_outputs(
 
     run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
     cast from one float to another changes nothing. Integers and booleans are as in run_reference.
-    Float outputs are float64, even if they are inputs passed through. inputs, state: in the
-    program's own dtypes, as for run_reference. on_operation: called before each operation without
-    parts. wide: floats among them may be float64.
-    Raises InputError as run_reference does, and TooManyTurns for loops of more than max_turns.
+    Float outputs are float64, even if they are inputs passed through. Raises InputError as
+    run_reference does, and TooManyTurns for loops of more than max_turns.
+
+    Args:
+        inputs, state: in the program's own dtypes, as for run_reference.
+        on_operation: called before each operation without parts.
+        wide: floats among them may be float64.
     """
 
     def evaluate(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
@@ -56,8 +59,10 @@ def unrounded_outputs(
 def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -> Array:
     """One result of a constant, a structured operation, a movement or a reshape, not rounded.
 
-    result: the index of the result. A float result is float64. Raises Meaningless for any other
-    operation.
+    Raises Meaningless for any other operation.
+
+    Args:
+        result: the index of the result. A float result is float64.
     """
     if isinstance(op, ConstantOp):
         return _widened(op.value.array)

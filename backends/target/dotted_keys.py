@@ -20,7 +20,12 @@ _NO_METADATA: Mapping[str, Any] = {}
 
 @dataclass(frozen=True)
 class Member:
-    """A value or a part of a dataclass. metadata: of the field. kind: the type of its default."""
+    """A value or a part of a dataclass.
+
+    Attributes:
+        metadata: of the field.
+        kind: the type of its default.
+    """
 
     name: str
     value: object
@@ -73,8 +78,11 @@ def nested(part: object) -> dict[str, Any]:
 
 
 def with_values(part: T, values: Mapping[str, object]) -> T:
-    """A copy of a dataclass with other values. values: checked values by dotted key; what chooses a
-    class is not among them."""
+    """A copy of a dataclass with other values.
+
+    Args:
+        values: checked values by dotted key; what chooses a class is not among them.
+    """
     return cast(T, _replaced(part, "", values))
 
 
@@ -108,7 +116,8 @@ def facts_by_key(
 ) -> Iterator[tuple[str, tuple[type, Mapping[str, Any]]]]:
     """The type and metadata of each field that has metadata, by dotted key.
 
-    part: a dataclass whose parts are there.
+    Args:
+        part: a dataclass whose parts are there.
     """
     for each in members(part):
         if is_dataclass(each.value):

@@ -11,7 +11,11 @@ _RESERVED = "code, stacks, vertex state, exchange code"
 
 @dataclass(frozen=True)
 class Own:
-    """A value of a preset. source: "confidence: source", as facts are marked."""
+    """A value of a preset.
+
+    Attributes:
+        source: "confidence: source", as facts are marked.
+    """
 
     value: int | float | str
     source: str

@@ -64,10 +64,13 @@ U = TypeVar("U", bound=Unit)
 class Target:
     """A tile machine.
 
-    base: the preset it started from. name: what reports call it (letters, digits, `_.-`).
-    exchange: the fabric, which prices exchanges and syncs. units: what computes contractions; they
-    decide which methods the machine has.
     Raises InputError when a value is outside what its field allows.
+
+    Attributes:
+        base: the preset it started from.
+        name: what reports call it (letters, digits, `_.-`).
+        exchange: the fabric, which prices exchanges and syncs.
+        units: what computes contractions; they decide which methods the machine has.
     """
 
     base: str
@@ -410,10 +413,12 @@ def register_target(target: Target, owner: str) -> None:
 def resolve_target(text: str) -> Target:
     """The target that a user names. Only text that a user gives may name a file.
 
-    text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`), one
-    with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes), or the path
-    of a TOML file. A target counts before a file of the same name.
     Raises InputError.
+
+    Args:
+        text: a preset or a target of an extension (`mk2`), one with another tile count (`mk2:64`),
+            one with other values (`mk2:64,exchange.sync_cycles=200`, as `Target.spelling` writes),
+            or the path of a TOML file. A target counts before a file of the same name.
     """
     if text.endswith(".toml") or (_start(text) is None and _is_file(text)):
         return _from_file(text)
@@ -425,7 +430,10 @@ def resolve_target(text: str) -> Target:
 def named_target(text: str) -> Target:
     """The target that the text of a program or record names. No file is read.
 
-    text: as for `resolve_target`, without the path of a file. Raises InputError.
+    Raises InputError.
+
+    Args:
+        text: as for `resolve_target`, without the path of a file.
     """
     start = _start(text)
     if start is not None:

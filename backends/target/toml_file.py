@@ -9,7 +9,11 @@ from .dotted_keys import members
 
 
 def written(target: object, sources: Mapping[str, str]) -> str:
-    """Every value of a target with its source as a comment. sources: by dotted key."""
+    """Every value of a target with its source as a comment.
+
+    Args:
+        sources: by dotted key.
+    """
     lines: list[str] = []
     _write(target, "", sources, lines)
     return "\n".join(lines) + "\n"

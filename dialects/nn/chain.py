@@ -58,10 +58,12 @@ def can_chain(op: Operation) -> bool:
 def composed(access: AccessMap, own: AccessMap, shape: Shape, result: AccessMap) -> AccessMap:
     """The map of a further operand, over the dimensions of the operation that its reader follows.
 
-    access, own: the maps of the operand and of the reader's result, over the reader's own
-    dimensions.
-    shape: the shape of the reader's result. result: the map of the result of the operation that is
-    followed, which may view one axis of the tensor as several, such as (group, channel).
+    Args:
+        access, own: the maps of the operand and of the reader's result, over the reader's own
+            dimensions.
+        shape: the shape of the reader's result.
+        result: the map of the result of the operation that is followed, which may view one axis of
+            the tensor as several, such as (group, channel).
     """
     viewed = _axes_of(shape, result)
     of_dim = {d: viewed[i] for i, axis in enumerate(own.axes) for d, _ in axis.terms}

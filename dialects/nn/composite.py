@@ -107,12 +107,17 @@ def _need_float(value: SSAValue, what: str) -> None:
 class BatchNormOp(CompositeOp):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias, for each channel of [N, C, ...].
 
-    image: x, [N, C, ...] of floats. scale: [C]. bias: [C]. mean: [C]. variance: [C]. epsilon: keeps
-    the root away from 0.
-
     Example: %1 = nn.batch_norm %0, %scale, %bias, %mean, %variance epsilon 1.0e-05
     : (tensor<1x8x7x7xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
     -> tensor<1x8x7x7xf32>
+
+    Attributes:
+        image: x, [N, C, ...] of floats.
+        scale: [C].
+        bias: [C].
+        mean: [C].
+        variance: [C].
+        epsilon: keeps the root away from 0.
     """
 
     name = "nn.batch_norm"
@@ -193,7 +198,9 @@ class BatchNormOp(CompositeOp):
 class SoftmaxLikeOp(CompositeOp, ABC):
     """An operation that normalises along an axis.
 
-    operand: of floats. axis: counted from 0.
+    Attributes:
+        operand: of floats.
+        axis: counted from 0.
     """
 
     operand = operand_def(TensorType)
@@ -260,12 +267,16 @@ class LogSoftmaxOp(SoftmaxLikeOp):
 class LrnOp(CompositeOp):
     """x / (bias + alpha / size * sum of squares over size neighbouring channels) ** beta.
 
-    image: x, [N, C, ...] of floats. size: channels in the sum, 1 or more: (size - 1) // 2 before
-    the channel, size // 2 after it; missing ones are 0. alpha: the weight of the sum. beta: the
-    power. bias: the term that is added to the sum.
-
     Example: %1 = nn.lrn %0 size 5 alpha 0.0001 beta 0.75 bias 1.0 : (tensor<1x96x27x27xf32>)
     -> tensor<1x96x27x27xf32>
+
+    Attributes:
+        image: x, [N, C, ...] of floats.
+        size: channels in the sum, 1 or more: (size - 1) // 2 before the channel, size // 2 after
+            it; missing ones are 0.
+        alpha: the weight of the sum.
+        beta: the power.
+        bias: the term that is added to the sum.
     """
 
     name = "nn.lrn"
@@ -342,11 +353,13 @@ class LrnOp(CompositeOp):
 class AveragePoolOp(CompositeOp, Windowed):
     """The mean of the elements under a window that moves over the spatial axes of [N, C, ...].
 
-    image: [N, C, ...]. count_include_pad: padding counts as zeros. ceil_mode: a last window may
-    overhang the padded image; elements past its end never count.
-
     Example: %1 = nn.average_pool %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [1, 1] to
     [1, 1] count_include_pad : (tensor<1x8x9x9xf32>) -> tensor<1x8x5x5xf32>
+
+    Attributes:
+        image: [N, C, ...].
+        count_include_pad: padding counts as zeros.
+        ceil_mode: a last window may overhang the padded image; elements past its end never count.
     """
 
     name = "nn.average_pool"
@@ -433,12 +446,17 @@ class AveragePoolOp(CompositeOp, Windowed):
 class GemmOp(CompositeOp):
     """alpha * lhs @ rhs + beta * bias, with either factor transposed first.
 
-    lhs: [rows, terms]. rhs: [terms, columns]. bias: broadcasts to [rows, columns].
-    transpose_lhs: lhs is [terms, rows]. transpose_rhs: rhs is [columns, terms].
-    alpha: the factor of the product. beta: the factor of the bias.
-
     Example: %1 = nn.gemm %0, %w, %b transpose_rhs alpha 1.0 beta 1.0 : (tensor<1x4096xf32>,
     tensor<1000x4096xf32>, tensor<1000xf32>) -> tensor<1x1000xf32>
+
+    Attributes:
+        lhs: [rows, terms].
+        rhs: [terms, columns].
+        bias: broadcasts to [rows, columns].
+        transpose_lhs: lhs is [terms, rows].
+        transpose_rhs: rhs is [columns, terms].
+        alpha: the factor of the product.
+        beta: the factor of the bias.
     """
 
     name = "nn.gemm"

@@ -63,10 +63,12 @@ class _Window:
 class ContractionOp(ChainableOp, ABC):
     """A sum of products.
 
-    narrow_partials: sums of 16-bit floats are kept in 16 bits instead of 32. The multiplying units
-    are then twice as fast, and partial sums half as large but less exact. It has no effect on wider
-    elements. into_i32: the operands are integers of 8 to 32 bits, perhaps of two types, and their
-    products are added up as i32, modulo 2^32.
+    Attributes:
+        narrow_partials: sums of 16-bit floats are kept in 16 bits instead of 32. The multiplying
+            units are then twice as fast, and partial sums half as large but less exact. It has no
+            effect on wider elements.
+        into_i32: the operands are integers of 8 to 32 bits, perhaps of two types, and their
+            products are added up as i32, modulo 2^32.
     """
 
     narrow_partials = opt_prop_def(UnitAttr)
@@ -97,10 +99,13 @@ class ConvolutionOp(ContractionOp, ABC):
     """What a convolution and its gradients share: stride, dilation, padding and groups.
 
     Lists have one entry per spatial axis; a gradient has those of its convolution.
-    stride: image elements from one position of the kernel to the next, 1 or more.
-    dilation: image elements from one element of the kernel to the next, 1 or more.
-    pad_low: zeros to add before the image; negative numbers drop elements.
-    groups: parts of the channels and of the outputs; each output reads one part of the channels.
+
+    Attributes:
+        stride: image elements from one position of the kernel to the next, 1 or more.
+        dilation: image elements from one element of the kernel to the next, 1 or more.
+        pad_low: zeros to add before the image; negative numbers drop elements.
+        groups: parts of the channels and of the outputs; each output reads one part of the
+            channels.
     """
 
     stride = prop_def(INTEGERS)
@@ -146,11 +151,13 @@ def check_groups(channels: int, outputs: int, per_group: int, groups: int) -> No
 class ConvOp(ConvolutionOp):
     """Convolve an image [N, C, ...] with weights [O, C / groups, ...], as networks do it.
 
-    image: [N, C, ...]. weight: [O, C / groups, kernel...]; the kernel is not mirrored. pad_high:
-    zeros to add after the image; negative numbers drop elements.
-
     Example: %1 = nn.conv %image, %weight stride [4, 4] dilation [1, 1] pad [2, 2] to [2, 2]
     : (tensor<1x3x224x224xf32>, tensor<96x3x11x11xf32>) -> tensor<1x96x55x55xf32>
+
+    Attributes:
+        image: [N, C, ...].
+        weight: [O, C / groups, kernel...]; the kernel is not mirrored.
+        pad_high: zeros to add after the image; negative numbers drop elements.
     """
 
     name = "nn.conv"
@@ -240,11 +247,13 @@ class ConvInputGradOp(ConvolutionOp):
 
     An image element gathers what it contributed to.
 
-    gradient: [N, O, ...], as the convolution's result. weight: [O, C / groups, kernel...]. size:
-    the spatial shape of the image.
-
     Example: %1 = nn.conv_input_grad %g, %weight size [4] stride [2] dilation [1] pad [1]
     : (tensor<1x2x2xf32>, tensor<2x3x3xf32>) -> tensor<1x3x4xf32>
+
+    Attributes:
+        gradient: [N, O, ...], as the convolution's result.
+        weight: [O, C / groups, kernel...].
+        size: the spatial shape of the image.
     """
 
     name = "nn.conv_input_grad"
@@ -342,11 +351,13 @@ class ConvInputGradOp(ConvolutionOp):
 class ConvWeightGradOp(ConvolutionOp):
     """The gradient of a convolution's weights: [O, C / groups, kernel...].
 
-    image: [N, C, ...]. gradient: [N, O, ...], as the convolution's result. kernel: the spatial
-    shape of the weights.
-
     Example: %1 = nn.conv_weight_grad %image, %g kernel [3] stride [2] dilation [1] pad [1]
     : (tensor<1x3x4xf32>, tensor<1x2x2xf32>) -> tensor<2x3x3xf32>
+
+    Attributes:
+        image: [N, C, ...].
+        gradient: [N, O, ...], as the convolution's result.
+        kernel: the spatial shape of the weights.
     """
 
     name = "nn.conv_weight_grad"
@@ -429,11 +440,14 @@ class ConvWeightGradOp(ConvolutionOp):
 class MatMulOp(ContractionOp):
     """Matrix product over the last two axes; leading axes are broadcast.
 
-    lhs: [batch..., rows, terms]. rhs: [batch..., terms, columns], of the same element type.
-    transpose_lhs: lhs is [batch..., terms, rows]. transpose_rhs: rhs is [batch..., columns, terms].
-
     Example: %2 = nn.matmul %0, %1 transpose_rhs : (tensor<4x8xf32>, tensor<5x8xf32>)
     -> tensor<4x5xf32>
+
+    Attributes:
+        lhs: [batch..., rows, terms].
+        rhs: [batch..., terms, columns], of the same element type.
+        transpose_lhs: lhs is [batch..., terms, rows].
+        transpose_rhs: rhs is [batch..., columns, terms].
     """
 
     name = "nn.matmul"

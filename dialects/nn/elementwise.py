@@ -134,7 +134,8 @@ def broadcast_space(shapes: tuple[Shape, ...], result: Shape) -> Space:
 class ElementwiseOp(ChainableOp, ABC):
     """An operation on elements: operands broadcast, one scalar function, no reduction.
 
-    PARAMETERS: the properties that hold the constants of the scalar function, in order.
+    Attributes:
+        PARAMETERS: the properties that hold the constants of the scalar function, in order.
     """
 
     PARAMETERS: ClassVar[tuple[str, ...]] = ()
@@ -174,7 +175,8 @@ class ElementwiseOp(ChainableOp, ABC):
 class UnaryOp(ElementwiseOp, ABC):
     """A scalar function of one operand.
 
-    operand: a in the formula. result: of the operand's type.
+    Attributes:
+        operand: a in the formula. result: of the operand's type.
     """
 
     operand = operand_def(TensorType)
@@ -187,7 +189,9 @@ class UnaryOp(ElementwiseOp, ABC):
 class BinaryOp(ElementwiseOp, ABC):
     """A scalar function of two operands.
 
-    lhs: a in the formula. rhs: b in the formula, of a's element type; they broadcast, as in NumPy.
+    Attributes:
+        lhs: a in the formula.
+        rhs: b in the formula, of a's element type; they broadcast, as in NumPy.
     """
 
     lhs = operand_def(TensorType)
@@ -506,10 +510,13 @@ class LogicalNotOp(UnaryOp):
 class SelectOp(ElementwiseOp):
     """a where the condition holds, b elsewhere.
 
-    condition: of i1; it broadcasts with the others. lhs: a. rhs: b, of a's element type.
-
     Example: %3 = nn.select %c, %0, %1 : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>)
     -> tensor<4xf32>
+
+    Attributes:
+        condition: of i1; it broadcasts with the others.
+        lhs: a.
+        rhs: b, of a's element type.
     """
 
     name = "nn.select"
@@ -531,9 +538,10 @@ class SelectOp(ElementwiseOp):
 class CastOp(PureTensorOp, Structured):
     """The same values as elements of another type.
 
-    operand: of any shape and elements. result: of the operand's shape.
-
     Example: %1 = nn.cast %0 : (tensor<4xf32>) -> tensor<4xf16>
+
+    Attributes:
+        operand: of any shape and elements. result: of the operand's shape.
     """
 
     name = "nn.cast"
@@ -558,9 +566,10 @@ class CastOp(PureTensorOp, Structured):
 class BitCastOp(PureTensorOp, Structured):
     """The same bits as elements of another type that takes as many bytes.
 
-    operand: of any shape, with elements of whole bytes. result: of the operand's shape.
-
     Example: %1 = nn.bitcast %0 : (tensor<4xf32>) -> tensor<4xi32>
+
+    Attributes:
+        operand: of any shape, with elements of whole bytes. result: of the operand's shape.
     """
 
     name = "nn.bitcast"
@@ -599,7 +608,8 @@ class BitCastOp(PureTensorOp, Structured):
 class ParametrisedOp(ElementwiseOp, ABC):
     """A scalar function of one operand and of constants.
 
-    operand: a in the formula. result: of the operand's type.
+    Attributes:
+        operand: a in the formula. result: of the operand's type.
     """
 
     operand = operand_def(TensorType)
@@ -618,9 +628,10 @@ class ParametrisedOp(ElementwiseOp, ABC):
 class LeakyReluOp(ParametrisedOp):
     """a where a is positive, alpha * a elsewhere.
 
-    alpha: the slope below 0.
-
     Example: %1 = nn.leaky_relu %0 slope 0.01 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        alpha: the slope below 0.
     """
 
     name = "nn.leaky_relu"
@@ -636,9 +647,11 @@ class LeakyReluOp(ParametrisedOp):
 class ClipOp(ParametrisedOp):
     """a, limited to at least low and at most high.
 
-    low: the least result; -inf for no bound. high: the largest result; inf for no bound.
-
     Example: %1 = nn.clip %0 to 0.0, 6.0 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        low: the least result; -inf for no bound.
+        high: the largest result; inf for no bound.
     """
 
     name = "nn.clip"
@@ -655,9 +668,10 @@ class ClipOp(ParametrisedOp):
 class ScaleOp(ParametrisedOp):
     """a times a constant.
 
-    factor: the constant.
-
     Example: %1 = nn.scale %0 by 0.5 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        factor: the constant.
     """
 
     name = "nn.scale"
@@ -673,9 +687,10 @@ class ScaleOp(ParametrisedOp):
 class ShiftOp(ParametrisedOp):
     """a plus a constant.
 
-    amount: the constant.
-
     Example: %1 = nn.shift %0 by 1.0 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        amount: the constant.
     """
 
     name = "nn.shift"
@@ -691,9 +706,10 @@ class ShiftOp(ParametrisedOp):
 class PowerOp(ParametrisedOp):
     """a to a constant power.
 
-    exponent: the power.
-
     Example: %1 = nn.power %0 to -0.75 : (tensor<4xf32>) -> tensor<4xf32>
+
+    Attributes:
+        exponent: the power.
     """
 
     name = "nn.power"
@@ -1037,11 +1053,13 @@ class MatchOp(ElementwiseOp):
 
     The gradient of a maximum is of this kind: it goes to the elements that equal the maximum.
 
-    a: numbers. b: numbers of a's element type. c: numbers of a's element type, some of which are
-    the result. They broadcast, as in NumPy.
-
     Example: %3 = nn.match %0, %1, %2 : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
     -> tensor<4xf32>
+
+    Attributes:
+        a: numbers.
+        b: numbers of a's element type.
+        c: numbers of a's element type, some of which are the result. They broadcast, as in NumPy.
     """
 
     name = "nn.match"
@@ -1066,13 +1084,15 @@ class RandomBitsOp(ElementwiseOp):
     step, 0] and the key [seed, key]. So they are the same however the operation is split, and in
     every run with the same operands.
 
-    index: of ui32 or i32, different for each element that shall have bits of its own. step: of the
-    same type, such as the number of the run; it broadcasts with the others. seed: of the same type.
-    key: tells this operation from others with the same operands, 0 to 2^32 - 1. Copies of the
-    operation have the same key, and so the same bits.
-
     Example: %3 = nn.random_bits %index, %step, %seed key 0.0 : (tensor<4xui32>, tensor<ui32>,
     tensor<ui32>) -> tensor<4xui32>
+
+    Attributes:
+        index: of ui32 or i32, different for each element that shall have bits of its own.
+        step: of the same type, such as the number of the run; it broadcasts with the others.
+        seed: of the same type.
+        key: tells this operation from others with the same operands, 0 to 2^32 - 1. Copies of the
+            operation have the same key, and so the same bits.
     """
 
     name = "nn.random_bits"

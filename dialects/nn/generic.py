@@ -55,13 +55,16 @@ MOST_POSITIONS = (1 << 31) - 1
 class ComputeOp(IRDLOperation, Followed):
     """Any iteration space with any body: what no other operation of nn is.
 
-    inputs: one for each operand of the space, in the order that the body takes them. space: where
-    each point reads and writes. body: what happens at each point. made: one for each result of the
-    space. A tensor may be viewed in another shape, in which its axes are split into several.
-
     Example: %2 = nn.compute(%x, %w)
     space <[y = 3, k = 2 reduction] (2 * y + k - 1 fill) of [5], (k) of [2] -> (y) of [3]>
     body <mul sum> : (tensor<5xf32>, tensor<2xf32>) -> tensor<3xf32>
+
+    Attributes:
+        inputs: one for each operand of the space, in the order that the body takes them.
+        space: where each point reads and writes.
+        body: what happens at each point.
+        made: one for each result of the space. A tensor may be viewed in another shape, in which
+            its axes are split into several.
     """
 
     name = "nn.compute"
@@ -81,10 +84,13 @@ class ComputeOp(IRDLOperation, Followed):
         *types: TensorType[Attribute],
         elements: Sequence[Attribute] = (),
     ):
-        """types: of the results; they are inferred if none is given. elements: their element types,
-        if the shapes alone are to be inferred.
+        """Build the operation.
 
         Raises VerifyException if the operands do not fit the structure.
+
+        Args:
+            types: of the results; they are inferred if none is given.
+            elements: their element types, if the shapes alone are to be inferred.
         """
         count = structure.body.result_count
         super().__init__(
@@ -189,9 +195,12 @@ class ComputeOp(IRDLOperation, Followed):
     ) -> ComputeOp:
         """A random operation, whose operands are arguments of a detached block.
 
-        sizes: of axes; any if empty. first: the type that an operand may have. elements: the
-        element types of operands; any if empty. Raises VerifyException or ValueError if what was
-        drawn does not fit.
+        Raises VerifyException or ValueError if what was drawn does not fit.
+
+        Args:
+            sizes: of axes; any if empty.
+            first: the type that an operand may have.
+            elements: the element types of operands; any if empty.
         """
         structure, types, results = random_structure(random, sizes, first, elements)
         return cls(Block(arg_types=types).args, structure, *results)
@@ -265,8 +274,11 @@ class ComputeOp(IRDLOperation, Followed):
         )
 
     def _allowed(self, inferred: Attribute) -> tuple[Attribute, ...]:
-        """The element types that a result may have; () for any. inferred: its default element
-        type."""
+        """The element types that a result may have; () for any.
+
+        Args:
+            inferred: its default element type.
+        """
         body = self.body.data
         if body.function == "bitcast":
             source = element_of(self.inputs[0])
@@ -419,15 +431,21 @@ def compute(
         y, x, k = nn.dim("y", 8), nn.dim("x", 5), nn.dim("k", 4, "reduction")
         nn.compute("mul", [nn.at(a, y, k), nn.at(b, k, x)], [y, x], combiner="sum")
 
-    function: a scalar function. operands: the tensors that it reads, each with its indices; an
-    Index is read as its value at each point. result: the dimension of each axis of the result.
-    combiner: what merges the reduction dimensions. parameters: constants of the function.
-    where: conditions that points must meet, each a tuple (index, size of its axis, operand of
-    integers that it must equal). position: the dimensions that are the axes of the tensor in which
-    an element's position counts, for a combiner that needs one. along: a scan or sort along the
-    whole dimension. element: the element type of the result, if it differs from that of the
-    function.
     Raises VerifyException or ValueError if these do not fit each other.
+
+    Args:
+        function: a scalar function.
+        operands: the tensors that it reads, each with its indices; an Index is read as its value at
+            each point.
+        result: the dimension of each axis of the result.
+        combiner: what merges the reduction dimensions.
+        parameters: constants of the function.
+        where: conditions that points must meet, each a tuple (index, size of its axis, operand of
+            integers that it must equal).
+        position: the dimensions that are the axes of the tensor in which an element's position
+            counts, for a combiner that needs one.
+        along: a scan or sort along the whole dimension.
+        element: the element type of the result, if it differs from that of the function.
     """
     read = [each for each in operands if isinstance(each, At)]
     reads = [*read, *(given for _, _, given in where)]

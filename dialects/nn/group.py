@@ -52,7 +52,11 @@ light networks it is 5."""
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Operations that are computed as one. members: in program order, two or more."""
+    """Operations that are computed as one.
+
+    Attributes:
+        members: in program order, two or more.
+    """
 
     members: tuple[Operation, ...]
 
@@ -224,7 +228,9 @@ def _decides_by_range(op: Operation, values: Container[SSAValue]) -> bool:
     A group keeps a narrow float in float32, which holds larger numbers: a value that is infinite as
     float16 stays finite, until a cast rounds it. A comparison of such a value may give another
     truth value, and a cast to an integer type with larger numbers another integer.
-    values: the values of the group.
+
+    Args:
+        values: the values of the group.
     """
     made = element_of(op.results[0])
     if isinstance(made, AnyFloat):
@@ -266,7 +272,9 @@ def can_follow(before: Operation, op: Operation) -> bool:
 def _stage(op: Operation, places: Mapping[SSAValue, int], i: int) -> Stage | None:
     """A member of a group as a stage; None if its function cannot be a stage.
 
-    places: the number of the value of each earlier member, by result. i: the member's own number.
+    Args:
+        places: the number of the value of each earlier member, by result.
+        i: the member's own number.
     """
     if not is_pointwise(op):
         return None

@@ -137,7 +137,11 @@ class Index:
 
 
 def dim(name: str, size: int, kind: Kind = "parallel") -> Index:
-    """A dimension of an iteration space, as an index. kind: parallel, reduction or whole."""
+    """A dimension of an iteration space, as an index.
+
+    Args:
+        kind: parallel, reduction or whole.
+    """
     return Index(((Dim(name, size, kind), 1),))
 
 
@@ -149,8 +153,9 @@ def _index(given: Index | int) -> Index:
 class At:
     """An operand, and the indices at which it is read.
 
-    view: the shape in which the tensor is indexed, row-major; its own shape by default. pad: the
-    value of elements that do not exist.
+    Attributes:
+        view: the shape in which the tensor is indexed, row-major; its own shape by default.
+        pad: the value of elements that do not exist.
     """
 
     value: SSAValue

@@ -34,8 +34,10 @@ from .chain import CHAIN, ChainableOp
 class IndexedOp(ChainableOp, ABC):
     """An operation on the rows of a table that an operand of indices names.
 
-    axis: the axis of the table that indices are of, counted from 0. An axis of n elements has the
-    indices 0..n-1, and -n..-1, which count from its end. Any other index is a fault of the run.
+    Attributes:
+        axis: the axis of the table that indices are of, counted from 0. An axis of n elements has
+            the indices 0..n-1, and -n..-1, which count from its end. Any other index is a fault of
+            the run.
     """
 
     indices = operand_def(TensorType)
@@ -77,7 +79,8 @@ def _rows_of_gather(table: Shape, indices: Shape, axis: int) -> Shape:
 def _structure(op: IndexedOp, body: Body, *, gathers: bool, along: bool) -> Structure:
     """The structure of a lookup: a dimension per axis of the rows, and one for the table's row.
 
-    along: whether the indices have the axes of the rows, instead of axes of their own.
+    Args:
+        along: whether the indices have the axes of the rows, instead of axes of their own.
     """
     table, rows, indices = op.table_shape(), op.rows_shape(), shape_of(op.indices)
     axis, rank, count = op.table_axis, len(rows), 1 if along else len(indices)
@@ -294,12 +297,6 @@ class ScatterAlongOp(_Scatter):
 class UpdateOp(IndexedOp):
     """A table of which some elements are replaced by updates, or merged with them.
 
-    combiner: last, which replaces, sum, max, min or prod. table: of any shape. updates: of the
-    table's shape, but for any number along the axis. indices: integers of the table's rank; on each
-    axis as long as the updates, or 1, if they do not depend on it. axis: of the table. If several
-    updates name one element, last takes the one that comes last. Negative indices count from the
-    end. An index that the axis does not have is a fault.
-
         result = table; result[indices[i, j], j] merges updates[i, j], for axis 0
 
     If nothing reads the table later, the result is written over it, and costs no more than the
@@ -307,6 +304,15 @@ class UpdateOp(IndexedOp):
 
     Example: %3 = nn.update "last" %0, %1 into %2 axis 0 : (tensor<3x4xf32>, tensor<3x1xi64>,
     tensor<9x4xf32>) -> tensor<9x4xf32>
+
+    Attributes:
+        combiner: last, which replaces, sum, max, min or prod.
+        table: of any shape.
+        updates: of the table's shape, but for any number along the axis.
+        indices: integers of the table's rank; on each axis as long as the updates, or 1, if they do
+            not depend on it.
+        axis: of the table. If several updates name one element, last takes the one that comes last.
+            Negative indices count from the end. An index that the axis does not have is a fault.
     """
 
     name = "nn.update"

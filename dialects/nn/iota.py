@@ -35,10 +35,12 @@ class IotaOp(PureTensorOp, Structured):
     Element [i, j, ...] is start + steps[0] * i + steps[1] * j + .... Functions of elements that
     read the result compute these numbers where they need them: no table of them is made.
 
-    start: the first element. steps: how much an element is larger than the one before it, for each
-    axis. result: of any shape; its elements hold all numbers exactly.
-
     Example: %0 = nn.iota start 0 steps [0, 1] : tensor<4x5xi32>
+
+    Attributes:
+        start: the first element.
+        steps: how much an element is larger than the one before it, for each axis. result: of any
+            shape; its elements hold all numbers exactly.
     """
 
     name = "nn.iota"

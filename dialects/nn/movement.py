@@ -50,9 +50,11 @@ def _onto(shape: Shape) -> AccessMap:
 class TransposeOp(PureTensorOp, Movement):
     """Reorder axes: axis i of the result is axis permutation[i] of the operand.
 
-    operand: of any shape. permutation: each of its axes once.
-
     Example: %1 = nn.transpose %0 [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+
+    Attributes:
+        operand: of any shape.
+        permutation: each of its axes once.
     """
 
     name = "nn.transpose"
@@ -84,9 +86,11 @@ class TransposeOp(PureTensorOp, Movement):
 class ConcatOp(PureTensorOp, Movement):
     """Put tensors next to each other along an axis.
 
-    parts: one tensor or more, of equal sizes except along the axis. axis: counted from 0.
-
     Example: %2 = nn.concat %0, %1 axis 1 : (tensor<1x2xf32>, tensor<1x3xf32>) -> tensor<1x5xf32>
+
+    Attributes:
+        parts: one tensor or more, of equal sizes except along the axis.
+        axis: counted from 0.
     """
 
     name = "nn.concat"
@@ -174,11 +178,14 @@ class SliceOp(PureTensorOp, Movement):
 
     The three lists have one entry per axis.
 
-    operand: of any shape. starts: the first element, counted from 0. steps: from one element to
-    the next, not 0. sizes: how many elements, 0 or more; all must lie in the operand.
-
     Example: %1 = nn.slice %0 from [0, 7] step [1, -2] size [4, 3] : (tensor<4x8xf32>)
     -> tensor<4x3xf32>
+
+    Attributes:
+        operand: of any shape.
+        starts: the first element, counted from 0.
+        steps: from one element to the next, not 0.
+        sizes: how many elements, 0 or more; all must lie in the operand.
     """
 
     name = "nn.slice"
@@ -267,12 +274,15 @@ class ResampleOp(PureTensorOp, Movement):
     This repeats or leaves out elements as images do that are made larger or smaller. The three
     lists have one entry per axis.
 
-    operand: of any shape. starts: the numerator of the first element. steps: from one numerator to
-    the next. divisors: what the numerators are divided by, 1 or more. sizes: how many elements, 0
-    or more.
-
     Example: %1 = nn.resample %0 from [0, 1] step [1, 2] over [1, 3] size [4, 12]
     : (tensor<4x8xf32>) -> tensor<4x12xf32>
+
+    Attributes:
+        operand: of any shape.
+        starts: the numerator of the first element.
+        steps: from one numerator to the next.
+        divisors: what the numerators are divided by, 1 or more.
+        sizes: how many elements, 0 or more.
     """
 
     name = "nn.resample"
@@ -353,13 +363,16 @@ PAD_MODES: dict[str, Outside] = {
 class PadOp(PureTensorOp, Movement):
     """Add elements at the ends of axes. Negative numbers drop elements.
 
-    operand: of any shape. mode: what the new elements are: constant; edge, the nearest element;
-    reflect, the elements mirrored at the edge, which is not repeated; wrap, the elements from the
-    other end on. low: elements to add before the first, one number per axis. high: elements to add
-    after the last, one number per axis. value: the new elements in mode constant.
-
     Example: %1 = nn.pad "constant" %0 low [0, 1] high [0, 1] value 0.0 : (tensor<4x8xf32>)
     -> tensor<4x10xf32>
+
+    Attributes:
+        operand: of any shape.
+        mode: what the new elements are: constant; edge, the nearest element; reflect, the elements
+            mirrored at the edge, which is not repeated; wrap, the elements from the other end on.
+        low: elements to add before the first, one number per axis.
+        high: elements to add after the last, one number per axis.
+        value: the new elements in mode constant.
     """
 
     name = "nn.pad"
@@ -433,9 +446,11 @@ class ExpandOp(PureTensorOp, Structured):
     The result is computed like that of an elementwise function: every tile receives the elements
     that it repeats once, and repeats them itself.
 
-    operand: its sizes, from the last axis on, are those of shape, or 1. shape: of the result.
-
     Example: %1 = nn.expand %0 to [4, 8] : (tensor<8xf32>) -> tensor<4x8xf32>
+
+    Attributes:
+        operand: its sizes, from the last axis on, are those of shape, or 1.
+        shape: of the result.
     """
 
     name = "nn.expand"
@@ -467,9 +482,11 @@ class ExpandOp(PureTensorOp, Structured):
 class ReshapeOp(PureTensorOp, Reinterpretation):
     """The same elements in row-major order, as another shape.
 
-    operand: of any shape. shape: of the result, which has as many elements.
-
     Example: %1 = nn.reshape %0 to [32] : (tensor<4x8xf32>) -> tensor<32xf32>
+
+    Attributes:
+        operand: of any shape.
+        shape: of the result, which has as many elements.
     """
 
     name = "nn.reshape"

@@ -38,9 +38,11 @@ Drawn = tuple[Structure, tuple[TensorType[Attribute], ...], tuple[TensorType[Att
 class _Drawing:
     """The structure drawn so far.
 
-    first: the type that one operand must have, until it is used. sizes: the sizes of axes and
-    dimensions. element: the element type to compute with. reads_coordinates: whether the function
-    may read coordinates.
+    Attributes:
+        first: the type that one operand must have, until it is used.
+        sizes: the sizes of axes and dimensions.
+        element: the element type to compute with.
+        reads_coordinates: whether the function may read coordinates.
     """
 
     random: Random
@@ -70,7 +72,11 @@ class _Drawing:
         return [d for d, dim in enumerate(self.dims) if dim.kind in kinds]
 
     def axis(self, size: int | None, dims: Sequence[int]) -> AxisMap:
-        """A random map of an axis over some of these dimensions. size: None for any."""
+        """A random map of an axis over some of these dimensions.
+
+        Args:
+            size: None for any.
+        """
         random = self.random
         plain = [d for d in dims if size in (None, self.dims[d].size)]
         if plain and self.chance(0.5):
@@ -288,9 +294,11 @@ def random_structure(
 ) -> Drawn:
     """A random structure. It may not fit its operands; the verifier decides.
 
-    sizes: of axes and dimensions; any if empty. first: the type that an operand may have.
-    elements: the element types to compute with; any if empty. Returned result types are () if they
-    can be inferred.
+    Args:
+        sizes: of axes and dimensions; any if empty.
+        first: the type that an operand may have.
+        elements: the element types to compute with; any if empty. Returned result types are () if
+            they can be inferred.
     """
     numbers = [each for each in elements if each != i1] or [f32, f32, f16, i32]
     element = random.choice(numbers) if first is None else first.element_type

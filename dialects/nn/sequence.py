@@ -70,11 +70,14 @@ class _AlongAxis(ChainableOp, ABC):
 class ScanOp(_AlongAxis):
     """Merge all elements along an axis up to each one of them.
 
-    combiner: sum, max, min or prod. operand: of any shape, of numbers. axis: counted from 0.
-    exclusive: each element leaves out itself, and the first one is the combiner's identity.
-    reverse: from the last element to the first.
-
     Example: %1 = nn.scan "sum" %0 axis 1 exclusive : (tensor<2x8xf32>) -> tensor<2x8xf32>
+
+    Attributes:
+        combiner: sum, max, min or prod.
+        operand: of any shape, of numbers.
+        axis: counted from 0.
+        exclusive: each element leaves out itself, and the first one is the combiner's identity.
+        reverse: from the last element to the first.
     """
 
     name = "nn.scan"
@@ -118,10 +121,13 @@ class ScanOp(_AlongAxis):
 class SortOp(_AlongAxis):
     """The elements along an axis in order.
 
-    operand: of any shape. axis: counted from 0. descending: from the largest to the smallest. NaN
-    counts as larger than any number. Equal elements keep their order.
-
     Example: %1 = nn.sort %0 axis 1 descending : (tensor<2x8xf32>) -> tensor<2x8xf32>
+
+    Attributes:
+        operand: of any shape.
+        axis: counted from 0.
+        descending: from the largest to the smallest. NaN counts as larger than any number. Equal
+            elements keep their order.
     """
 
     name = "nn.sort"
@@ -144,10 +150,13 @@ class SortOp(_AlongAxis):
 class SortIndicesOp(PureTensorOp, Structured):
     """The index along an axis of each element in order, as i32.
 
-    operand: of any shape. axis: counted from 0. descending: from the largest to the smallest. NaN
-    counts as larger than any number. Of equal elements, the first one comes first.
-
     Example: %1 = nn.sort_indices %0 axis 1 : (tensor<2x8xf32>) -> tensor<2x8xi32>
+
+    Attributes:
+        operand: of any shape.
+        axis: counted from 0.
+        descending: from the largest to the smallest. NaN counts as larger than any number. Of equal
+            elements, the first one comes first.
     """
 
     name = "nn.sort_indices"

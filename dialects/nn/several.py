@@ -49,8 +49,10 @@ Types = tuple[TensorType[Attribute], ...]
 class CombiningOp(IRDLOperation, Structured, ABC):
     """A reduction by a combiner that merges several values at once.
 
-    combiner: one of TUPLE_COMBINERS. made: one per result of the combiner. Indices are i32; other
-    results have the element type of the operand.
+    Attributes:
+        combiner: one of TUPLE_COMBINERS.
+        made: one per result of the combiner. Indices are i32; other results have the element type
+            of the operand.
     """
 
     combiner = prop_def(StringAttr)
@@ -122,8 +124,10 @@ class CombiningOp(IRDLOperation, Structured, ABC):
         result: AccessMap,
         position: AccessMap,
     ) -> Structure:
-        """The structure over these dimensions. position: the map of each element's position, if it
-        is read.
+        """The structure over these dimensions.
+
+        Args:
+            position: the map of each element's position, if it is read.
         """
         body = Body("identity", self.combiner.data)
         positions = (Position(position),) * body.position_count
@@ -142,11 +146,13 @@ def _need_positions(size: int) -> None:
 class SummarizeOp(CombiningOp):
     """Merge all elements along some axes into several results: a value and its index, or moments.
 
-    operand: of any shape; the axes have at least one element. axes: counted from 0, increasing. An
-    index counts row-major over these axes. keep_dims: the axes stay in the results, with size 1.
-
     Example: %1, %2 = nn.summarize "argmax" %0 axes [1] : (tensor<8x1000xf32>)
     -> (tensor<8xf32>, tensor<8xi32>)
+
+    Attributes:
+        operand: of any shape; the axes have at least one element.
+        axes: counted from 0, increasing. An index counts row-major over these axes.
+        keep_dims: the axes stay in the results, with size 1.
     """
 
     name = "nn.summarize"
@@ -203,11 +209,13 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
 
     Padding contributes nothing. An index counts row-major in the whole image.
 
-    image: [N, C, ...]. combiner: one that ignores padding, if there is padding: with a position, or
-    with an element that it ignores.
-
     Example: %1, %2 = nn.summarize_windows "argmax" %0 window [2, 2] stride [2, 2] dilation [1, 1]
     pad [0, 0] to [0, 0] : (tensor<1x8x6x6xf32>) -> (tensor<1x8x3x3xf32>, tensor<1x8x3x3xi32>)
+
+    Attributes:
+        image: [N, C, ...].
+        combiner: one that ignores padding, if there is padding: with a position, or with an element
+            that it ignores.
     """
 
     name = "nn.summarize_windows"

@@ -97,11 +97,13 @@ def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None
 class StateOp(IRDLOperation):
     """A tensor that lasts from one run to the next, such as a weight, with its first value.
 
-    sym_name: its name in loads and stores. elements: its shape and element type. value: its value
-    before the first run, of that type. Attributes may say where it has to lie (see
-    dialects/home.py).
-
     Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
+
+    Attributes:
+        sym_name: its name in loads and stores.
+        elements: its shape and element type.
+        value: its value before the first run, of that type. Attributes may say where it has to lie
+            (see dialects/home.py).
     """
 
     name = "nn.state"
@@ -145,9 +147,10 @@ class _StoresState(SymbolUserOpInterface):
 class LoadOp(IRDLOperation):
     """The value that a state has when the run begins.
 
-    state: an nn.state of the result's type.
-
     Example: %w = nn.load @w : tensor<4xf32>
+
+    Attributes:
+        state: an nn.state of the result's type.
     """
 
     name = "nn.load"
@@ -164,9 +167,11 @@ class LoadOp(IRDLOperation):
 class StoreOp(IRDLOperation):
     """Set the value that a state has at the beginning of the next run.
 
-    stored: that value. state: an nn.state of its type.
-
     Example: nn.store %0, @counter : tensor<1xi32>
+
+    Attributes:
+        stored: that value.
+        state: an nn.state of its type.
     """
 
     name = "nn.store"
@@ -183,9 +188,10 @@ class StoreOp(IRDLOperation):
 class ConstantOp(IRDLOperation):
     """An array that never changes.
 
-    value: the array, of the result's shape and elements.
-
     Example: %0 = nn.constant <"8f14..."> : tensor<4xf32>
+
+    Attributes:
+        value: the array, of the result's shape and elements.
     """
 
     name = "nn.constant"

@@ -36,10 +36,12 @@ class PoolOp(ChainableOp, Windowed):
 
     Padding is the combiner's identity.
 
-    combiner: sum, max, min or prod. image: [N, C, ...].
-
     Example: %1 = nn.pool "max" %0 window [3, 3] stride [2, 2] dilation [1, 1] pad [0, 0] to [0, 0]
     : (tensor<1x96x55x55xf32>) -> tensor<1x96x27x27xf32>
+
+    Attributes:
+        combiner: sum, max, min or prod.
+        image: [N, C, ...].
     """
 
     name = "nn.pool"
@@ -101,11 +103,14 @@ class PoolOp(ChainableOp, Windowed):
 class ReduceOp(ChainableOp):
     """Merge all elements along some axes.
 
-    combiner: sum, max, min or prod. operand: of any shape. axes: counted from 0, increasing.
-    keep_dims: the axes stay in the result, with size 1.
-
     Example: %1 = nn.reduce "sum" %0 axes [2, 3] keep_dims : (tensor<1x8x7x7xf32>)
     -> tensor<1x8x1x1xf32>
+
+    Attributes:
+        combiner: sum, max, min or prod.
+        operand: of any shape.
+        axes: counted from 0, increasing.
+        keep_dims: the axes stay in the result, with size 1.
     """
 
     name = "nn.reduce"

@@ -58,8 +58,10 @@ def window_reach(window: int, dilation: int) -> int:
 def pooled_size(size: int, low: int, high: int, reach: int, stride: int, *, ceil: bool) -> int:
     """The number of positions of a window on a padded axis.
 
-    reach: the elements that the window spans. ceil: one more window may overhang the end. The last
-    window still begins in the image or in the padding before it.
+    Args:
+        reach: the elements that the window spans.
+        ceil: one more window may overhang the end. The last window still begins in the image or in
+            the padding before it.
     """
     room = size + low + high - reach
     if not ceil:
@@ -79,9 +81,12 @@ def positions_of(
     *,
     ceil: bool = False,
 ) -> tuple[int, ...]:
-    """Positions of a window on each spatial axis. what: its name in messages.
+    """Positions of a window on each spatial axis.
 
     Raises VerifyException if it does not fit on an axis.
+
+    Args:
+        what: its name in messages.
     """
     out: list[int] = []
     lists = zip(sizes, window, stride, dilation, low, high, strict=True)
@@ -107,8 +112,9 @@ def windowed_axes(
 ) -> tuple[AxisMap, ...]:
     """The maps of spatial axes that a window reads; elements outside are padding.
 
-    positions, offsets: for each axis, the index in dims of the window's position, and of the
-    element under the window.
+    Args:
+        positions, offsets: for each axis, the index in dims of the window's position, and of the
+            element under the window.
     """
     return tuple(
         axis_map(size, dims, [(p, s), (k, d)], -lo, outside="fill")
@@ -121,9 +127,12 @@ def windowed_axes(
 class Windowed(IRDLOperation, ABC):
     """The properties of a window that moves over spatial axes, one entry per axis.
 
-    window: size of the window, 1 or more. stride: elements from one position to the next, 1 or
-    more. dilation: elements from one element of the window to the next, 1 or more. pad_low: padding
-    before the first element, 0 or more. pad_high: padding after the last element, 0 or more.
+    Attributes:
+        window: size of the window, 1 or more.
+        stride: elements from one position to the next, 1 or more.
+        dilation: elements from one element of the window to the next, 1 or more.
+        pad_low: padding before the first element, 0 or more.
+        pad_high: padding after the last element, 0 or more.
     """
 
     window = prop_def(INTEGERS)

@@ -71,8 +71,9 @@ def iteration_view(
 ) -> Array:
     """An operand's blocks seen from the iteration dimensions: (parts..., dimensions...).
 
-    layout: a raw layout, with every dimension of the space in placement order. Dimensions that
-    the operand does not have get stride 0.
+    Args:
+        layout: a raw layout, with every dimension of the space in placement order. Dimensions that
+            the operand does not have get stride 0.
     """
     origin = 0
     steps: list[int] = [0] * len(cls)
@@ -91,8 +92,10 @@ def window_view(
 ) -> Array:
     """The elements of a dense array of numerators that the blocks of one shape class hold.
 
-    dense: one axis for each axis of the layout; index 0 is numerator origins[axis].
     Returns a view of shape (parts of the class..., axes...), which overlaps where the blocks do.
+
+    Args:
+        dense: one axis for each axis of the layout; index 0 is numerator origins[axis].
     """
     sizes = tuple(run.size for run in cls)
     first: list[slice] = []
@@ -120,9 +123,12 @@ def numerators(
     """A tensor spread over the numerators that a map reaches, with division, padding and edges
     applied.
 
-    dense: the tensor, in the map's viewed shape. sizes: of the dimensions, all at least 1.
     Returns the spread array, and the numerator of its first element on each axis. The array is a
     view if the map reaches plain indices only.
+
+    Args:
+        dense: the tensor, in the map's viewed shape.
+        sizes: of the dimensions, all at least 1.
     """
     return _spread(dense, access, [axis.numerators(sizes) for axis in access.axes])
 
@@ -222,7 +228,9 @@ def placed_parts(
     """The blocks of a layout, each with the part of a dense tensor that belongs there.
 
     Both arrays of a pair have the same shape, padding included. This function writes nothing.
-    with_replicas: if False, only the blocks of the first replica.
+
+    Args:
+        with_replicas: if False, only the blocks of the first replica.
     """
     dense, access = dense.reshape(layout.shape), layout.access
     classes = shape_classes(layout.grid) if with_replicas else owner_classes(layout)

@@ -42,10 +42,12 @@ from .overlap import (
 class Fragments:
     """The fragments of a copy that travel between tiles.
 
-    received: the fragments that reach each destination cell, (destination cells,). places: the
-    fragments of each destination cell that do not directly follow another received fragment in its
-    block, (destination cells,). sent: the fragments that each source cell sends, (source cells,); a
-    fragment that several tiles want counts once.
+    Attributes:
+        received: the fragments that reach each destination cell, (destination cells,).
+        places: the fragments of each destination cell that do not directly follow another received
+            fragment in its block, (destination cells,).
+        sent: the fragments that each source cell sends, (source cells,); a fragment that several
+            tiles want counts once.
     """
 
     received: Counts
@@ -109,8 +111,10 @@ def _alike(counts: Counts) -> Counts | int:
 class _Axes:
     """One group of axes, with the sizes of the blocks along them.
 
-    box: elements of a destination block along these axes. held: elements of a source block.
-    in_runs: whether neighbours along these axes are neighbours in both blocks.
+    Attributes:
+        box: elements of a destination block along these axes.
+        held: elements of a source block.
+        in_runs: whether neighbours along these axes are neighbours in both blocks.
     """
 
     group: Group
@@ -243,8 +247,11 @@ def _axes(shared: Overlap) -> tuple[_Axes, ...]:
 
 
 def _inwards(groups: Sequence[Group], name: str) -> list[Group]:
-    """The groups that have axes on one side, the outermost first. name: the field with these
-    axes."""
+    """The groups that have axes on one side, the outermost first.
+
+    Args:
+        name: the field with these axes.
+    """
     some = [g for g in groups if getattr(g, name)]
     return sorted(some, key=lambda g: max(getattr(g, name)))
 

@@ -20,9 +20,6 @@ from .space import AccessMap, AxisMap, Dim, identity_map
 class Layout:
     """Blocks of a tensor over a grid of cells, one cell per tile.
 
-    grid: the split dimensions. Cells are numbered row-major over their parts, and cell c lives on
-    tile first_tile + c. access: the tensor seen from the grid's dimensions.
-
     A block is a window along each axis of the (viewed) tensor, row-major. It goes from the smallest
     to the largest index that its cell touches, in steps. Where the access map divides, indices are
     taken before the division: they are numerators. All blocks have the box and the strides of the
@@ -30,6 +27,11 @@ class Layout:
     access map does not name.
 
         tensor of 7, windows of 3, grid 7-2 outputs by 2:   tile 0: 0 1 2 3 4   tile 1: 3 4 5 6 .
+
+    Attributes:
+        grid: the split dimensions. Cells are numbered row-major over their parts, and cell c lives
+            on tile first_tile + c.
+        access: the tensor seen from the grid's dimensions.
     """
 
     grid: tuple[Cut, ...]
@@ -175,9 +177,11 @@ class Layout:
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The tensor indices in every cell's block along an axis, without padding.
 
-        within: a range of indices (first, one past the last); others are left out.
         Returns (part, index), both (entries,). part is row-major over the parts of the grid
         dimensions that the axis names, in grid order.
+
+        Args:
+            within: a range of indices (first, one past the last); others are left out.
         """
         starts, counts = self.starts(axis).ravel(), self.counts(axis).ravel()
         rule, step = self.access.axes[axis], self.steps[axis]
@@ -212,8 +216,10 @@ class Layout:
         """The tensor indices in every cell's block along an axis, as runs of neighbours.
 
         They are those of `members`, in the same order. Returns (part, first, length), all (runs,):
-        the part, the first index of the run, and the number of indices. one_by_one: each index is
-        a run.
+        the part, the first index of the run, and the number of indices.
+
+        Args:
+            one_by_one: each index is a run.
         """
         rule = self.access.axes[axis]
         in_runs = self.steps[axis] == 1 and rule.divisor == 1 and rule.outside in ("none", "fill")
@@ -283,8 +289,10 @@ def raw_layout(
 ) -> Layout:
     """The layout that a split gives an operand or result, with every dimension kept.
 
-    split: parts of each dimension. order: the dimensions by which cells are numbered, slowest
-    first; dimensions that are left out follow in their own order. The grid has this order too.
+    Args:
+        split: parts of each dimension.
+        order: the dimensions by which cells are numbered, slowest first; dimensions that are left
+            out follow in their own order. The grid has this order too.
     """
     full = placement_order(len(dims), order)
     grid = tuple(
@@ -406,15 +414,17 @@ def block_layout(
 ) -> Layout:
     """A layout that cuts each axis of a tensor into parts.
 
-    parts: the parts of each axis; the blocks are numbered row-major and live on neighbouring tiles.
-    copies: how often the whole tensor is stored, on further tiles. grains: per axis, the number of
-    which the size of each part is a multiple.
-
         block_layout((64, 32), (4, 2))              8 tiles, each with a block of 16 by 16
         block_layout((64, 32), (4, 1), copies=3)    12 tiles: tiles 0, 4 and 8 hold the same rows
 
     Raises ValueError if parts or grains do not have one number per axis, or if an axis cannot be
     cut so.
+
+    Args:
+        parts: the parts of each axis; the blocks are numbered row-major and live on neighbouring
+            tiles.
+        copies: how often the whole tensor is stored, on further tiles.
+        grains: per axis, the number of which the size of each part is a multiple.
     """
     for what, given in (("parts", parts), ("grains", grains or parts)):
         if len(given) != len(shape):

@@ -34,11 +34,13 @@ class SharedElements:
     Only pairs of parts that share elements are stored, because a table of all pairs grows with the
     square of the tiles.
 
-    shape: (destination parts, source parts). destination, source: the two parts of each pair,
-    row-major, (pairs,) each. count: the number of elements that each pair shares, (pairs,).
-    pieces: the number of runs of neighbours, row-major over the axes of the group, that these
-    elements form, (pairs,); None if every pair has one run. table: the counts of all pairs, shape
-    `shape`; None unless it is small.
+    Attributes:
+        shape: (destination parts, source parts).
+        destination, source: the two parts of each pair, row-major, (pairs,) each.
+        count: the number of elements that each pair shares, (pairs,).
+        pieces: the number of runs of neighbours, row-major over the axes of the group, that these
+            elements form, (pairs,); None if every pair has one run.
+        table: the counts of all pairs, shape `shape`; None unless it is small.
     """
 
     shape: tuple[int, int]
@@ -53,7 +55,8 @@ class SharedElements:
         """The shared elements, from a table of counts of all pairs: (destination parts, source
         parts).
 
-        pieces: the number of pieces of each pair, of the same shape; None if each pair has one.
+        Args:
+            pieces: the number of pieces of each pair, of the same shape; None if each pair has one.
         """
         destination, source = np.nonzero(table)
         rows, columns = table.shape
@@ -69,8 +72,9 @@ class SharedElements:
     ) -> SharedElements:
         """The shared elements, from a list of single elements.
 
-        destination, source, index: the destination part, the source part and the index of each
-        element, (elements,) each, in the order of each destination part's block.
+        Args:
+            destination, source, index: the destination part, the source part and the index of each
+                element, (elements,) each, in the order of each destination part's block.
         """
         return SharedElements.from_runs(destination, source, index, np.ones_like(index), shape)
 
@@ -80,9 +84,10 @@ class SharedElements:
     ) -> SharedElements:
         """The shared elements, from a list of runs of elements.
 
-        destination, source, first, count: the two parts, the first index and the number of elements
-        of each run, (runs,) each, in the order of each destination part's block. Runs that continue
-        one another count as one piece.
+        Args:
+            destination, source, first, count: the two parts, the first index and the number of
+                elements of each run, (runs,) each, in the order of each destination part's block.
+                Runs that continue one another count as one piece.
         """
         keys = destination * shape[1] + source
         apart = np.diff(keys, prepend=-1) != 0
@@ -133,10 +138,12 @@ def _or_none(pieces: Counts) -> Counts | None:
 class Group:
     """Axes of destination and source that depend only on each other.
 
-    shared: elements that each pair of parts shares. The parts are row-major over destination_dims
-    and source_dims, dimensions of the two grids.
-    sent: (source parts,), elements of each source part that at least one destination part needs.
-    destination_axes, source_axes: the axes of the two layouts.
+    Attributes:
+        shared: elements that each pair of parts shares. The parts are row-major over
+            destination_dims and source_dims, dimensions of the two grids.
+        sent: (source parts,), elements of each source part that at least one destination part
+            needs.
+        destination_axes, source_axes: the axes of the two layouts.
     """
 
     destination_dims: tuple[int, ...]
@@ -298,8 +305,10 @@ def sent_elements(shared: Overlap, local: Counts | None = None) -> Counts:
     """Elements that each source cell sends to other tiles: (source cells,).
 
     Elements that several tiles want are sent once. The count is exact unless some elements of a
-    cell have several receivers and others none; then it is an upper bound. local: shared.local, if
-    it is known from elsewhere.
+    cell have several receivers and others none; then it is an upper bound.
+
+    Args:
+        local: shared.local, if it is known from elsewhere.
     """
     wanted = _copies(shared) * shared.at_sources(tuple(group.requested for group in shared.groups))
     for d in shared.source.replica_dims:
@@ -334,8 +343,9 @@ def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
 def overlap(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
     """The overlap of the blocks of destination with the blocks of source, through a move.
 
-    move: a space with one operand (the source's tensor) and one result (the destination's).
-    None means the same tensor, perhaps reshaped. The source must be a partition.
+    Args:
+        move: a space with one operand (the source's tensor) and one result (the destination's).
+            None means the same tensor, perhaps reshaped. The source must be a partition.
     """
     chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
@@ -466,8 +476,9 @@ def without_fill(space: Space) -> Space:
 def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Counts:
     """The owner of each element of a component's axes after a chain of moves.
 
-    owner: the owner of each element of the source's axes, row-major; -1 for none. The result is
-    row-major over the axes of the destination.
+    Args:
+        owner: the owner of each element of the source's axes, row-major; -1 for none. The result is
+            row-major over the axes of the destination.
     """
     for k, space in enumerate(chain):
         axes_in = component.get(f"operand {k}", [])
@@ -532,8 +543,10 @@ Comparing runs of one element takes twice as long as comparing elements.
 class _Runs(NamedTuple):
     """Runs of neighbouring elements of some axes: (runs,) each.
 
-    part: the part that holds a run. first: its first element, row-major over the axes. length: its
-    elements, 1 or more.
+    Attributes:
+        part: the part that holds a run.
+        first: its first element, row-major over the axes.
+        length: its elements, 1 or more.
     """
 
     part: Counts
@@ -569,9 +582,13 @@ def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, 
     """The elements that source and destination runs share, and the elements that each source part
     sends.
 
-    of: the source's runs, consecutive and in order. to: the destination's runs. shape: (destination
-    parts, source parts). Returns the shared elements, and, (source parts,), the number of elements
-    of each source part that at least one destination part needs.
+    Returns the shared elements, and, (source parts,), the number of elements of each source part
+    that at least one destination part needs.
+
+    Args:
+        of: the source's runs, consecutive and in order.
+        to: the destination's runs.
+        shape: (destination parts, source parts).
     """
     edges = np.append(of.first, of.first[-1] + of.length[-1])
     begin = np.maximum(to.first, edges[0])
@@ -592,8 +609,9 @@ def _met(of: _Runs, to: _Runs, shape: tuple[int, int]) -> tuple[SharedElements, 
 def heard(first: Counts, last: Counts, starts: Counts, ends: Counts) -> Counts:
     """The number of elements of each run that lie in at least one of the other runs: (runs,).
 
-    first, last: the first element of each run, and one past its last. starts, ends: the same of the
-    other runs.
+    Args:
+        first, last: the first element of each run, and one past its last.
+        starts, ends: the same of the other runs.
     """
     if ((starts[1:] <= ends[:-1]) & (ends[1:] >= starts[:-1])).all():
         # The other runs touch each other, so together they form a single run.
@@ -616,8 +634,9 @@ def _bounds(
 ) -> dict[int, tuple[int, int]]:
     """For each axis of a tensor, the range (first, one past the last) that a map can reach.
 
-    shape: the layout's view of the tensor. If the map views it in another shape, only the first
-    axis is bounded.
+    Args:
+        shape: the layout's view of the tensor. If the map views it in another shape, only the first
+            axis is bounded.
     """
     rules = {"none", "fill"}
     if 0 in sizes or not shape or not rules.issuperset(axis.outside for axis in access.axes):
@@ -643,7 +662,8 @@ def _runs(
 ) -> _Runs:
     """The elements of some axes that each part holds, the part row-major over dims.
 
-    within: for some axes, a range of elements (first, one past the last); others are left out.
+    Args:
+        within: for some axes, a range of elements (first, one past the last); others are left out.
     """
     part = np.zeros(1, np.int64)
     element = np.zeros(1, np.int64)

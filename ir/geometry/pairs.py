@@ -34,8 +34,10 @@ INNERS = 16
 class Side:
     """A tensor, and the cells of a grid that touch it.
 
-    access: the tensor seen from the grid's dimensions. bounds: the parts of each dimension,
-    consecutive and not empty. Cells are numbered row-major over the parts.
+    Attributes:
+        access: the tensor seen from the grid's dimensions.
+        bounds: the parts of each dimension, consecutive and not empty. Cells are numbered row-major
+            over the parts.
     """
 
     access: AccessMap
@@ -67,8 +69,10 @@ class Side:
 class Factor:
     """Pairs along some dimensions of two grids: (pairs,) each.
 
-    source, destination: the pair's contributions to the numbers of its source cell and destination
-    cell. shared: the elements that both cells share along the axes of these dimensions.
+    Attributes:
+        source, destination: the pair's contributions to the numbers of its source cell and
+            destination cell.
+        shared: the elements that both cells share along the axes of these dimensions.
     """
 
     source: Integers
@@ -159,10 +163,11 @@ def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, sl
 def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pairs:
     """The pairs of cells that share an element, through a chain of moves.
 
-    moves: spaces with one operand (the tensor before) and one result (the tensor after). Without
-    moves, both sides are the same tensor, perhaps reshaped. Source cells own the elements that they
-    touch. If several cells along a dimension that the source's access names touch an element, the
-    first owns it.
+    Args:
+        moves: spaces with one operand (the tensor before) and one result (the tensor after).
+            Without moves, both sides are the same tensor, perhaps reshaped. Source cells own the
+            elements that they touch. If several cells along a dimension that the source's access
+            names touch an element, the first owns it.
     """
     chain = moves or (plain_move(source.access.shape),)
     shapes = source.access.shape, destination.access.shape, *(m.sizes for m in chain)
@@ -281,7 +286,8 @@ def _cluster(
 ) -> tuple[Integers, Integers]:
     """Every (cell, element) of axes that share dimensions, once.
 
-    weights: the weight of each axis's index in the element's number.
+    Args:
+        weights: the weight of each axis's index in the element's number.
     """
     maps = [side.access.axes[i] for i in axes]
     dims = sorted({d for axis in maps for d, _ in axis.terms})

@@ -48,7 +48,9 @@ class AxisMap:
     the *numerator*. Blocks in tile memory are dense windows of numerators. The copy that fills a
     block applies the division and the rule for indices outside the tensor.
 
-    size: elements of the tensor's axis. terms: (dimension index, coefficient) pairs.
+    Attributes:
+        size: elements of the tensor's axis.
+        terms: (dimension index, coefficient) pairs.
     """
 
     size: int
@@ -115,7 +117,10 @@ class AccessMap:
 
     The tensor is viewed row-major in the shape of the axes, which may factor its own axes. For
     example, the weights of a grouped convolution are viewed as [groups, out, in, kernel...].
-    fill: the value of elements that do not exist (padding). -inf means the dtype's smallest value.
+
+    Attributes:
+        fill: the value of elements that do not exist (padding). -inf means the dtype's smallest
+            value.
     """
 
     axes: tuple[AxisMap, ...]
@@ -168,10 +173,12 @@ class Relation:
 
         table (r, k), indices (j), result (j, k), relation r == indices[j]: rows of a table
 
-    axis: the index as a function of the dimensions, along an axis of `axis.size` elements. A point
-    that is outside this axis never contributes. operand: the operand of integers. They name the
-    elements 0..size-1; negative ones, -size..-1, count from the end. Any other index is a fault,
-    whether or not a point reaches it.
+    Attributes:
+        axis: the index as a function of the dimensions, along an axis of `axis.size` elements. A
+            point that is outside this axis never contributes.
+        operand: the operand of integers. They name the elements 0..size-1; negative ones,
+            -size..-1, count from the end. Any other index is a fault, whether or not a point
+            reaches it.
     """
 
     axis: AxisMap
@@ -185,7 +192,8 @@ class Relation:
     def indices(self, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
         """The index of each point; NO_INDEX outside the axis.
 
-        points: for each dimension, the points to look at. The arrays broadcast together.
+        Args:
+            points: for each dimension, the points to look at. The arrays broadcast together.
         """
         numerators = np.array(self.axis.offset, np.int64)
         for d, coefficient in self.axis.terms:
@@ -199,13 +207,15 @@ class Relation:
 class Position:
     """An access map without an operand: it gives a body the position of a point in a tensor.
 
-    access: the tensor in which positions are counted; the position of a point is the row-major
-    number of the element that the map reaches, counted from `first`. operand: the operand of the
-    body that the position stands for, counted among all operands; -1 if the combiner reads the
-    position. A point outside the tensor contributes nothing to a combiner.
-
     A position that is an operand is called a *coordinate*: an affine expression of the dimensions,
     along one axis that has an element for each of its values.
+
+    Attributes:
+        access: the tensor in which positions are counted; the position of a point is the row-major
+            number of the element that the map reaches, counted from `first`.
+        operand: the operand of the body that the position stands for, counted among all operands;
+            -1 if the combiner reads the position. A point outside the tensor contributes nothing to
+            a combiner.
     """
 
     access: AccessMap
@@ -232,8 +242,10 @@ def coordinate(
 ) -> Position:
     """A coordinate: start + the sum of coefficient * dimension, as an operand of the body.
 
-    operand: its number among the body's operands. terms: (dimension, coefficient) pairs. sizes: the
-    sizes of the dimensions.
+    Args:
+        operand: its number among the body's operands.
+        terms: (dimension, coefficient) pairs.
+        sizes: the sizes of the dimensions.
     """
     kept = tuple((d, a) for d, a in terms if a and sizes[d] != 1)
     full = tuple(max(n, 1) for n in sizes)
@@ -244,7 +256,8 @@ def coordinate(
 def positions_of(position: Position, points: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
     """The position in the viewed tensor that each point reaches; NO_INDEX outside it.
 
-    points: as for Relation.indices.
+    Args:
+        points: as for Relation.indices.
     """
     access = position.access
     at, outside = np.zeros((), np.int64), np.zeros((), np.bool_)
@@ -267,13 +280,14 @@ def identity_map(dims: tuple[int, ...], shape: tuple[int, ...]) -> AccessMap:
 class Space:
     """An operator's iteration space: its dimensions, and one access map per operand and result.
 
-    relations: the conditions that points must meet; () if all points contribute. positions: the
-    positions that the body reads.
-
     Result axes are single dimensions, with an offset if the operator writes a part of a larger
     tensor, as concat does.
     Raises ValueError if a map or a relation names a dimension that does not exist, or can reach an
     index outside its tensor without a rule for it.
+
+    Attributes:
+        relations: the conditions that points must meet; () if all points contribute.
+        positions: the positions that the body reads.
     """
 
     dims: tuple[Dim, ...]

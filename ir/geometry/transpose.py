@@ -31,11 +31,13 @@ CONSTANT = -1
 class Transposed:
     """A part of a transpose: one box of the operand's gradient, computed by one space.
 
-    space: its operands are the requested reads, the gradient of the result first; its result is the
-    box. The dimensions of the box are parallel; all others are merged by a sum. starts: the first
-    index of the box in the operand, in the shape in which the operand's map views it.
-    repeats: sizes of further leading axes along which the first read must be repeated, because no
-    other access bounds these dimensions of the operator.
+    Attributes:
+        space: its operands are the requested reads, the gradient of the result first; its result is
+            the box. The dimensions of the box are parallel; all others are merged by a sum.
+        starts: the first index of the box in the operand, in the shape in which the operand's map
+            views it.
+        repeats: sizes of further leading axes along which the first read must be repeated, because
+            no other access bounds these dimensions of the operator.
     """
 
     space: Space
@@ -48,11 +50,14 @@ def transposed(
 ) -> tuple[Transposed, ...]:
     """The transpose of an operator with respect to an operand, as parts that add up to it.
 
-    space: the operator's space; only its dimensions and relations are used. operand: the map of the
-    operand. reads: the maps of the tensors that the transpose reads, over the same
-    dimensions: first the result's gradient, last the operands of the relations, in order. An
-    element of the operand that no point reads has the gradient 0.
     Raises ValueError for a space without points, or an operand without elements.
+
+    Args:
+        space: the operator's space; only its dimensions and relations are used.
+        operand: the map of the operand.
+        reads: the maps of the tensors that the transpose reads, over the same dimensions: first the
+            result's gradient, last the operands of the relations, in order. An element of the
+            operand that no point reads has the gradient 0.
     """
     sizes = space.sizes
     if 0 in sizes or 0 in operand.shape:
@@ -119,8 +124,10 @@ def _preimages(axis: AxisMap, sizes: tuple[int, ...]) -> list[_Preimage]:
 class _Part:
     """The dimensions of a part while equations are solved.
 
-    sizes, names, kinds: of all dimensions, first those of the operator, then new ones. solved: the
-    solved dimensions of the operator, in terms of others.
+    sizes, names, kinds: of all dimensions, first those of the operator, then new ones.
+
+    Attributes:
+        solved: the solved dimensions of the operator, in terms of others.
     """
 
     old: tuple[Dim, ...]
@@ -299,8 +306,9 @@ def _numbered(
 ) -> Space:
     """The space over the dimensions that are left: first those of the result, then the merged ones.
 
-    related: the axis of each relation. The last reads are the relations' operands, in the same
-    order.
+    Args:
+        related: the axis of each relation. The last reads are the relations' operands, in the same
+            order.
     """
     old = len(part.old)
     kept = [old + i for i, dim in enumerate(part.new) if dim.kind == "parallel"]

@@ -15,7 +15,11 @@ INPUT = "00-input.mlir"
 
 
 def file_name(number: int, name: str) -> str:
-    """The name of the file for the program after a pass. number: the pass's position, from 1."""
+    """The name of the file for the program after a pass.
+
+    Args:
+        number: the pass's position, from 1.
+    """
     return f"{number:02d}-{name}.mlir"
 
 
@@ -26,7 +30,9 @@ class DumpIR(Instrument):
     each of them. Files of the same names are replaced, and others stay: give it a new folder, such
     as one of `whole_folder`.
 
-    recorded: another instrument whose text to reuse; put it after this one among the instruments.
+    Attributes:
+        recorded: another instrument whose text to reuse; put it after this one among the
+            instruments.
     """
 
     def __init__(self, directory: Path, recorded: RecordIR | None = None) -> None:

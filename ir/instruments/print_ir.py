@@ -30,8 +30,10 @@ EVERY: Container[str] = _Every()
 class Chosen:
     """When to print.
 
-    before, after: the names of the passes before and after which to print. on_change: whether to
-    print after each pass that changed the text. on_failure: whether to print after a pass failed.
+    Attributes:
+        before, after: the names of the passes before and after which to print.
+        on_change: whether to print after each pass that changed the text.
+        on_failure: whether to print after a pass failed.
     """
 
     before: Container[str] = ()
@@ -42,7 +44,12 @@ class Chosen:
 
 @dataclass(frozen=True)
 class Style:
-    """How to print. generic: whether to use the generic form. locations: whether to print them."""
+    """How to print.
+
+    Attributes:
+        generic: whether to use the generic form.
+        locations: whether to print them.
+    """
 
     generic: bool = False
     locations: bool = False

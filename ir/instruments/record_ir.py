@@ -28,9 +28,10 @@ TOP = -1
 class Change:
     """One rewrite as a change of lines, which are identified by number.
 
-    root: the line of the matched operation; TOP if it has none. inserted: runs of new lines, each
-    with the line that it follows; insert them in this order. removed: the lines to remove after
-    that.
+    Attributes:
+        root: the line of the matched operation; TOP if it has none.
+        inserted: runs of new lines, each with the line that it follows; insert them in this order.
+        removed: the lines to remove after that.
     """
 
     source: Source
@@ -41,11 +42,16 @@ class Change:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """The program after a pass. name, spec: "" for the input. listing: None if it has not changed.
+    """The program after a pass.
 
-    changes: the rewrites that the pass reported. new_lines: the lines that they inserted; their
-    numbers continue those of the previous stage's lines. error: why the pass failed, or "".
-    seconds: the time that recording the rewrites added to the pass.
+    Attributes:
+        name, spec: "" for the input.
+        listing: None if it has not changed.
+        changes: the rewrites that the pass reported.
+        new_lines: the lines that they inserted; their numbers continue those of the previous
+            stage's lines.
+        error: why the pass failed, or "".
+        seconds: the time that recording the rewrites added to the pass.
     """
 
     name: str
@@ -58,7 +64,11 @@ class Stage:
 
 
 class RecordIR(Instrument):
-    """Record a Stage for the input and for each pass. listing: the current program."""
+    """Record a Stage for the input and for each pass.
+
+    Attributes:
+        listing: the current program.
+    """
 
     def __init__(self) -> None:
         self.stages: list[Stage] = []
@@ -132,8 +142,11 @@ class _Pending:
 class RewriteRecorder(Watcher):
     """Turns the rewrites of one pass into changes of the lines of its module.
 
-    listing: the module before the pass. printer: the one that printed the listing; it prints only
-    the operations that a rewrite touches. seconds: the time that recording has taken.
+    Attributes:
+        listing: the module before the pass.
+        printer: the one that printed the listing; it prints only the operations that a rewrite
+            touches.
+        seconds: the time that recording has taken.
     """
 
     def __init__(self, printer: ListingPrinter, listing: Listing) -> None:

@@ -53,9 +53,11 @@ class Reproducer(Instrument):
     a number is added. InputError, DoesNotFit and MemoryError are not bugs of a pass, so nothing is
     written for them. Put this instrument first, so that it sees the failures of all others.
 
-    place: the path by which the command names the folder, if the folder is moved there later.
-    arguments: more arguments for the command. reduce: makes the module smaller within `seconds`.
-    checks: the instruments whose errors to reproduce, such as verification.
+    Attributes:
+        place: the path by which the command names the folder, if the folder is moved there later.
+        arguments: more arguments for the command.
+        reduce: makes the module smaller within `seconds`.
+        checks: the instruments whose errors to reproduce, such as verification.
     """
 
     def __init__(

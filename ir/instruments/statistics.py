@@ -31,9 +31,11 @@ def count(what: str, number: int = 1) -> None:
 class PassStatistics:
     """The statistics of one run of a pass.
 
-    operations_before, operations_after: the numbers of operations in the module by name, including
-    nested ones. rewrites: by rule or pattern, with its file and line. counts: the pass's own
-    counters.
+    Attributes:
+        operations_before, operations_after: the numbers of operations in the module by name,
+            including nested ones.
+        rewrites: by rule or pattern, with its file and line.
+        counts: the pass's own counters.
     """
 
     name: str

@@ -11,9 +11,11 @@ from ..xdsl.walk import operations
 
 @dataclass(frozen=True)
 class PassTiming:
-    """One run of a pass. seconds: wall-clock time.
+    """One run of a pass.
 
-    operations_before, operations_after: operations in the module, including nested ones.
+    Attributes:
+        seconds: wall-clock time.
+        operations_before, operations_after: operations in the module, including nested ones.
     """
 
     name: str

@@ -44,7 +44,10 @@ class VerifyEach(Instrument):
     """Raise VerifyException, naming the pass, if the module is not well formed after a pass.
 
     The message also names the rule that last inserted or changed the wrong operation, if any.
-    legal_after: returns the legal dialects and operations after a step, as in verify; None for all.
+
+    Attributes:
+        legal_after: returns the legal dialects and operations after a step, as in verify; None for
+            all.
     """
 
     def __init__(

@@ -81,7 +81,10 @@ def bind_pattern(
 ) -> tuple[Sequence[BoundPattern], dict[str, str]]:
     """The variants of a pattern of Python code, and the kinds of the names that it binds.
 
-    line: number of the text's first line in its file. Raises InputError.
+    Raises InputError.
+
+    Args:
+        line: number of the text's first line in its file.
     """
     file = RuleFile(pattern.place.file, text, (), (), ())
     rule = Rule(
@@ -168,7 +171,9 @@ def _check_declaration(each: Declaration, file: RuleFile) -> None:
 class _Bound:
     """A name of a rule.
 
-    uses: how often the name occurs. infos: the definitions of the operation that it names.
+    Attributes:
+        uses: how often the name occurs.
+        infos: the definitions of the operation that it names.
     """
 
     kind: str

@@ -267,8 +267,10 @@ def create(
 ) -> Operation:
     """A new operation, with the types of its results inferred if the rule does not give them.
 
-    types: from the rule. Without them, the types are inferred, or else are the default.
     Raises VerifyException or ValueError if they cannot be inferred.
+
+    Args:
+        types: from the rule. Without them, the types are inferred, or else are the default.
     """
     inferred = types if types is not None else _constrained(cls)
     start = inferred if inferred is not None else default

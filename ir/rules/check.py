@@ -32,7 +32,11 @@ TRIES = 150
 
 @dataclass(frozen=True)
 class Remark:
-    """A warning about rules. text: the message, with the line and a caret."""
+    """A warning about rules.
+
+    Attributes:
+        text: the message, with the line and a caret.
+    """
 
     place: Place
     message: str
@@ -124,7 +128,11 @@ class _Check:
     # Two rules
 
     def _together(self, first: BoundRule, second: BoundRule, sampler: Sampler) -> None:
-        """Check two rules that can match the same operation. first: the one tried first."""
+        """Check two rules that can match the same operation.
+
+        Args:
+            first: the one tried first.
+        """
         if shadows(first, second, self.rules.vocabulary):
             self._refuse(
                 second,

@@ -92,10 +92,12 @@ def _literals(pattern: BoundPattern) -> Iterator[Plain]:
 class Choices:
     """Random choices by name.
 
-    replay: ways that led to an operation in an earlier attempt, by the name of the choice. taken:
-    the ways of this attempt, by the same names. uniform: the way used for every list that is not
-    replayed, because the lists of an operation often have one entry for each of the same axes.
-    sizes: the sizes that axes may have; primes if empty.
+    Attributes:
+        replay: ways that led to an operation in an earlier attempt, by the name of the choice.
+        taken: the ways of this attempt, by the same names.
+        uniform: the way used for every list that is not replayed, because the lists of an operation
+            often have one entry for each of the same axes.
+        sizes: the sizes that axes may have; primes if empty.
     """
 
     random: Random
@@ -168,8 +170,9 @@ class Choices:
     ) -> Attribute | None:
         """A value that the attribute's definition allows; None if no such value is known.
 
-        tensors: the types of the operands, and of the results known so far. texts: the strings
-        that the operation's verifier allows.
+        Args:
+            tensors: the types of the operands, and of the results known so far.
+            texts: the strings that the operation's verifier allows.
         """
         if kind == "attribute":
             return self._by_class(constraint, tensors)

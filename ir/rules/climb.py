@@ -18,8 +18,10 @@ from .choices import LISTS, Choices
 class Failure:
     """How far a verifier came before it raised.
 
-    lines: the line number in each frame, outermost first. what: the operand, attribute or result
-    that is wrong, if the error is an Unmet. allowed: the texts that it may be.
+    Attributes:
+        lines: the line number in each frame, outermost first.
+        what: the operand, attribute or result that is wrong, if the error is an Unmet.
+        allowed: the texts that it may be.
     """
 
     lines: tuple[int, ...] = ()
@@ -45,7 +47,8 @@ class Climb:
 
     Where a verifier fails on the same line again, as in a loop, a new `what` counts as closer.
 
-    sideways: how often to continue from an attempt that is equally close, from 0 to 1.
+    Attributes:
+        sideways: how often to continue from an attempt that is equally close, from 0 to 1.
     """
 
     sideways: float = 0.1

@@ -39,9 +39,12 @@ the smallest number of an order of the part's operands that leads to them."""
 class _Part:
     """A part of a pattern.
 
-    inner: the parts of its operands; None for an operand that is not nested. flat: the part with
-    any value for nested operands, as written and, if its operands commute, swapped. kept: the names
-    that matter elsewhere. guards: the conditions that are decided here.
+    Attributes:
+        inner: the parts of its operands; None for an operand that is not nested.
+        flat: the part with any value for nested operands, as written and, if its operands commute,
+            swapped.
+        kept: the names that matter elsewhere.
+        guards: the conditions that are decided here.
     """
 
     orders: Orders
@@ -198,8 +201,10 @@ def _divided(
 ) -> _Part:
     """A part and its inner parts.
 
-    total: how often each name occurs in the whole pattern. guards: the conditions whose names all
-    occur in this part. above: the names of conditions that are decided outside it.
+    Args:
+        total: how often each name occurs in the whole pattern.
+        guards: the conditions whose names all occur in this part.
+        above: the names of conditions that are decided outside it.
     """
     names = _names_below(orders)
     below = [None if each is None else _names_below(each) for each in orders.operands]
@@ -292,10 +297,12 @@ def matching_orders(
 ) -> Iterator[BoundPattern]:
     """The orders of operands in which a pattern fits an operation, the first order first.
 
-    Of several orders that the conditions cannot tell apart, only the first is returned.
-    early: leave out orders for which a condition does not hold; the caller evaluates a condition
-    that raises an error.
-    Raises InputError if the search takes too many steps.
+    Of several orders that the conditions cannot tell apart, only the first is returned. Raises
+    InputError if the search takes too many steps.
+
+    Args:
+        early: leave out orders for which a condition does not hold; the caller evaluates a
+            condition that raises an error.
     """
     decided: _Guards = tuple(guards) if early else ()
     while True:

@@ -27,7 +27,11 @@ class NoValue(Exception):
 
 
 class CallFailed(Exception):
-    """A guard or function written in Python raised an error. place: of the call."""
+    """A guard or function written in Python raised an error.
+
+    Attributes:
+        place: of the call.
+    """
 
     def __init__(self, name: str, place: Place, error: Exception) -> None:
         super().__init__(f"{name} raised {type(error).__name__}: {error}")

@@ -31,9 +31,13 @@ LONGEST = 160
 class Attempt:
     """A rule tried at one operation.
 
-    place: of the operation. line: its text. fits: True if the rule matches and would be applied.
-    depth: how much of the pattern and the guards held. reason: in one line. details: the lines
-    below it.
+    Attributes:
+        place: of the operation.
+        line: its text.
+        fits: True if the rule matches and would be applied.
+        depth: how much of the pattern and the guards held.
+        reason: in one line.
+        details: the lines below it.
     """
 
     place: str
@@ -51,7 +55,9 @@ class Attempt:
 class Explanation:
     """What a rule finds in a module.
 
-    attempts: one per operation of its root's class, the closest first. text: everything as text.
+    Attributes:
+        attempts: one per operation of its root's class, the closest first.
+        text: everything as text.
     """
 
     rule: BoundRule
@@ -67,9 +73,11 @@ class Explanation:
 def explain(rule: str, rules: Sequence[RuleSet], module: ModuleOp) -> Explanation:
     """Why a rule matches or does not match at each operation of a module. Changes nothing.
 
-    rule: a name, or file:name if several files have it. rules: sets that are applied separately;
-    the rules of one set compete.
     Raises InputError if there is no such rule, or more than one.
+
+    Args:
+        rule: a name, or file:name if several files have it.
+        rules: sets that are applied separately; the rules of one set compete.
     """
     law, own = _find(rule, rules)
     program = module.clone()
@@ -110,7 +118,11 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[BoundRule, RuleSet]:
 
 @dataclass
 class _Trial:
-    """A rule at an operation. own: the set that the rule belongs to."""
+    """A rule at an operation.
+
+    Attributes:
+        own: the set that the rule belongs to.
+    """
 
     law: BoundRule
     own: RuleSet

@@ -32,8 +32,10 @@ BoundOperand: TypeAlias = "Variable | Rest | BoundNested"
 class BoundPattern:
     """A pattern whose operations are known.
 
-    absent: optional attributes that the pattern does not mention, which must be absent.
-    heads: as written, for messages. others: True if other optional attributes are allowed.
+    Attributes:
+        absent: optional attributes that the pattern does not mention, which must be absent.
+        heads: as written, for messages.
+        others: True if other optional attributes are allowed.
     """
 
     place: Place
@@ -66,7 +68,11 @@ class BoundPattern:
 
 @dataclass(frozen=True)
 class Match:
-    """A match of a rule. matched: the operations of its pattern, the root first."""
+    """A match of a rule.
+
+    Attributes:
+        matched: the operations of its pattern, the root first.
+    """
 
     env: Env
     matched: tuple[Operation, ...]
@@ -74,7 +80,12 @@ class Match:
 
 @dataclass(frozen=True)
 class Made:
-    """What a rule built. ops: new operations, in order. values: one per result of the root."""
+    """What a rule built.
+
+    Attributes:
+        ops: new operations, in order.
+        values: one per result of the root.
+    """
 
     ops: tuple[Operation, ...]
     values: tuple[SSAValue, ...]
@@ -84,9 +95,12 @@ class Made:
 class BoundRule:
     """A rule that is bound to operations.
 
-    variants: its patterns, one per order of the operands of commutative operations. make: builds
-    the replacement of the root; returns None if Python code decides against it. kind: a lower may
-    change the types of results. text: the rule as written. document: its documentation.
+    Attributes:
+        variants: its patterns, one per order of the operands of commutative operations.
+        make: builds the replacement of the root; returns None if Python code decides against it.
+        kind: a lower may change the types of results.
+        text: the rule as written.
+        document: its documentation.
     """
 
     source: Source

@@ -52,9 +52,12 @@ KINDS: dict[str, tuple[object, ...]] = {
 
 @dataclass(frozen=True)
 class Function:
-    """A guard or function. kinds: of its parameters. result: the kind of its result.
+    """A guard or function.
 
-    optional: for each parameter, True if it may be none.
+    Attributes:
+        kinds: of its parameters.
+        result: the kind of its result.
+        optional: for each parameter, True if it may be none.
     """
 
     name: str

@@ -38,7 +38,12 @@ ANY = "_"
 
 @dataclass(frozen=True)
 class Obstacle:
-    """Why a rule did not match. place: of the part that failed. depth: parts that had matched."""
+    """Why a rule did not match.
+
+    Attributes:
+        place: of the part that failed.
+        depth: parts that had matched.
+    """
 
     place: Place
     reason: str
@@ -47,7 +52,11 @@ class Obstacle:
 
 @dataclass
 class Matcher:
-    """One attempt to match one pattern. steps: parts that have matched so far."""
+    """One attempt to match one pattern.
+
+    Attributes:
+        steps: parts that have matched so far.
+    """
 
     vocabulary: Vocabulary
     env: Env = field(default_factory=dict[str, Any])

@@ -37,7 +37,8 @@ def shadows(first: BoundRule, second: BoundRule, vocabulary: Vocabulary) -> bool
 class _Covering:
     """One attempt to see a pattern as a special case of a more general one.
 
-    bound: the parts of the special pattern that the names of the general one stand for.
+    Attributes:
+        bound: the parts of the special pattern that the names of the general one stand for.
     """
 
     vocabulary: Vocabulary

@@ -74,19 +74,28 @@ def parse_rules(text: str, path: str = TEXT) -> RuleFile:
 
 
 def parse_pattern(text: str, path: str = TEXT, line: int = 1) -> Pattern:
-    """The syntax of one pattern. line: where it starts in its file. Raises InputError."""
+    """The syntax of one pattern. Raises InputError.
+
+    Args:
+        line: where it starts in its file.
+    """
     return cast(Pattern, _parsed("pattern", text, path, line))
 
 
 def parse_guards(text: str, path: str = TEXT, line: int = 1) -> tuple[Expression, ...]:
-    """The conditions after a `where`, without that word. line: as in parse_pattern."""
+    """The conditions after a `where`, without that word.
+
+    Args:
+        line: as in parse_pattern.
+    """
     return cast("tuple[Expression, ...]", _parsed("guards", text, path, line))
 
 
 def refusal(place: Place, message: str, text: str, first_line: int = 1) -> InputError:
     """An error at a place of a text, with the line and a caret.
 
-    first_line: number of the text's first line in its file.
+    Args:
+        first_line: number of the text's first line in its file.
     """
     lines = text.split("\n")
     at = place.line - first_line
@@ -130,7 +139,11 @@ def _parsed(start: str, text: str, path: str, line: int) -> object:
 
 
 def _place(text: str, position: int, path: str, line: int) -> Place:
-    """The place of one letter of a text. line: number of the text's first line in its file."""
+    """The place of one letter of a text.
+
+    Args:
+        line: number of the text's first line in its file.
+    """
     row, column = text.count("\n", 0, position), position - text.rfind("\n", 0, position)
     return Place(path, row + line, column, column + 1)
 

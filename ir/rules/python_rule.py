@@ -35,7 +35,8 @@ from .vocabulary import Vocabulary
 class PythonRule:
     """A rule written in Python, not yet bound to the operations of any dialect.
 
-    call: the function. Its parameters are names that the pattern binds.
+    Attributes:
+        call: the function. Its parameters are names that the pattern binds.
     """
 
     call: Callable[..., Any]
@@ -81,8 +82,11 @@ def rewrite(
     the returned ones depend on are inserted, and get the location of the matched operations. The
     function itself must not change the program.
 
-    where, priority, commutative: as in a rule file. lower: as `lower` in a rule file.
     Raises InputError for a parameter that is not a plain name.
+
+    Args:
+        where, priority, commutative: as in a rule file.
+        lower: as `lower` in a rule file.
     """
     # Callers may not be type-checked: @rewrite without () passes the function itself.
     if not isinstance(pattern, str):  # pyright: ignore[reportUnnecessaryIsInstance]
@@ -302,7 +306,9 @@ def _described(value: object) -> str:
 class _Written:
     """A pattern and its guards, with the text that their places refer to.
 
-    text: starts at line. shown: the whole rule as messages show it.
+    Attributes:
+        text: starts at line.
+        shown: the whole rule as messages show it.
     """
 
     pattern: Pattern

@@ -31,8 +31,9 @@ from .vocabulary import Vocabulary
 class RuleSet:
     """Rules, and the vocabulary that they were bound with.
 
-    warnings: possible mistakes, each a message with its line and a caret.
-    levels: what the file declares for the pass of the rules; None if it declares nothing.
+    Attributes:
+        warnings: possible mistakes, each a message with its line and a caret.
+        levels: what the file declares for the pass of the rules; None if it declares nothing.
     """
 
     laws: tuple[BoundRule, ...]

@@ -56,7 +56,9 @@ SIDEWAYS = 0.5
 class Sample:
     """A program that a rule matches.
 
-    block: its arguments are the leaves, and its last operation is the root. match: the match.
+    Attributes:
+        block: its arguments are the leaves, and its last operation is the root.
+        match: the match.
     """
 
     block: Block
@@ -99,7 +101,11 @@ def samples(
 
 @dataclass
 class _State:
-    """The names of one program bound so far. constant: its leaves are constants."""
+    """The names of one program bound so far.
+
+    Attributes:
+        constant: its leaves are constants.
+    """
 
     values: dict[str, Any] = field(default_factory=dict[str, Any])
     constant: bool = False
@@ -110,7 +116,11 @@ class _State:
 
 @dataclass
 class _Plan:
-    """How one program was made. ops: for each part of the pattern, the class and the choices."""
+    """How one program was made.
+
+    Attributes:
+        ops: for each part of the pattern, the class and the choices.
+    """
 
     constant: bool = False
     ops: dict[Place, tuple[type[Operation], dict[str, str]]] = field(
@@ -122,7 +132,9 @@ class _Plan:
 class Sampler:
     """Makes samples, and remembers for each class of operations how they were made.
 
-    seed: of all random choices. sizes: of axes; different primes if empty.
+    Attributes:
+        seed: of all random choices.
+        sizes: of axes; different primes if empty.
     """
 
     vocabulary: Vocabulary
@@ -171,9 +183,11 @@ class Sampler:
     ) -> Iterator[Operation]:
         """Roots of programs that one of the patterns matches. Guards may or may not hold.
 
-        name: seeds the random choices. guards: hints at numbers worth trying. tries: the most
-        operations that are tried.
-        Each root is in a block of its own, whose arguments are the leaves.
+        Args:
+            name: seeds the random choices.
+            guards: hints at numbers worth trying.
+            tries: the most operations that are tried. Each root is in a block of its own, whose
+                arguments are the leaves.
         """
         # Every order of operands matches the same programs and gives the same types, so try only
         # one.
@@ -227,7 +241,8 @@ class Sampler:
     ) -> Operation | None:
         """An operation that the pattern matches, with its operands; None if none was found.
 
-        model: the choices that made earlier programs for which all guards held.
+        Args:
+            model: the choices that made earlier programs for which all guards held.
         """
         if pattern.place in model.ops:
             cls, usual = model.ops[pattern.place]

@@ -13,7 +13,12 @@ LiteralValue: TypeAlias = "int | float | bool | str | tuple[LiteralValue, ...] |
 
 @dataclass(frozen=True)
 class Place:
-    """A piece of a line. line, column: from 1. end: the column after it, on the same line."""
+    """A piece of a line.
+
+    Attributes:
+        line, column: from 1.
+        end: the column after it, on the same line.
+    """
 
     file: str
     line: int
@@ -55,7 +60,11 @@ class Size(_Node):
 
 @dataclass(frozen=True)
 class Shaped(_Node):
-    """A tensor type. element: f32, a name for any element type, or "" for any."""
+    """A tensor type.
+
+    Attributes:
+        element: f32, a name for any element type, or "" for any.
+    """
 
     element: str
     sizes: tuple[Size | Rest, ...]
@@ -76,7 +85,8 @@ class Variable(_Node):
 class Field(_Node):
     """An attribute of a pattern: equal to a literal, or bound to a name.
 
-    is_note: True if it is quoted, which means that the definition does not know it.
+    Attributes:
+        is_note: True if it is quoted, which means that the definition does not know it.
     """
 
     name: str
@@ -86,7 +96,11 @@ class Field(_Node):
 
 @dataclass(frozen=True)
 class Nested(_Node):
-    """An operand that is a result of an operation. index: the number of the result."""
+    """An operand that is a result of an operation.
+
+    Attributes:
+        index: the number of the result.
+    """
 
     pattern: Pattern
     index: int | None
@@ -97,9 +111,12 @@ Operand: TypeAlias = "Variable | Rest | Nested"
 
 @dataclass(frozen=True)
 class Pattern(_Node):
-    """An operation. heads: names of operations, or of one class. name: the name that it binds.
+    """An operation.
 
-    others: True if optional attributes other than the fields are allowed.
+    Attributes:
+        heads: names of operations, or of one class.
+        name: the name that it binds.
+        others: True if optional attributes other than the fields are allowed.
     """
 
     heads: tuple[str, ...]
@@ -159,7 +176,11 @@ class Listed(_Node):
 
 @dataclass(frozen=True)
 class Operator(_Node):
-    """symbol: + - * / // % == != < <= > >= and or not neg; the last two have one operand."""
+    """An operator on one or two operands.
+
+    Attributes:
+        symbol: + - * / // % == != < <= > >= and or not neg; the last two have one operand.
+    """
 
     symbol: str
     operands: tuple[Expression, ...]
@@ -191,7 +212,11 @@ NewType: TypeAlias = "TypeName | TypeOf | NewShaped"
 
 @dataclass(frozen=True)
 class Reference(_Node):
-    """A value that the pattern or a let has bound. index: the number of the result."""
+    """A value that the pattern or a let has bound.
+
+    Attributes:
+        index: the number of the result.
+    """
 
     name: str
     index: int | None
@@ -209,9 +234,11 @@ class Setting(_Node):
 class Build(_Node):
     """A new operation.
 
-    head: the name of an operation, or of a matched one whose class, attributes and regions it
-    copies. like: a matched operation whose attributes and regions it copies, as far as they exist
-    in its own definition.
+    Attributes:
+        head: the name of an operation, or of a matched one whose class, attributes and regions it
+            copies.
+        like: a matched operation whose attributes and regions it copies, as far as they exist in
+            its own definition.
     """
 
     head: str
@@ -234,10 +261,14 @@ class Let(_Node):
 
 @dataclass(frozen=True)
 class Rule(_Node):
-    """A law. kind: a rule stays on its level, a lower ends in the next level's operations.
+    """A law.
 
-    place: of the name. results: one for each result of the pattern, () to erase it. document: the
-    comment above it.
+    place: of the name.
+
+    Attributes:
+        kind: a rule stays on its level, a lower ends in the next level's operations.
+        results: one for each result of the pattern, () to erase it.
+        document: the comment above it.
     """
 
     kind: Choice["rule", "lower"]
@@ -256,7 +287,11 @@ class Rule(_Node):
 
 @dataclass(frozen=True)
 class Declared(_Node):
-    """What a file declares of its pass. level: "" for rounds."""
+    """What a file declares of its pass.
+
+    Attributes:
+        level: "" for rounds.
+    """
 
     what: Choice["takes", "leaves", "rounds"]
     level: str
@@ -272,7 +307,12 @@ class Class(_Node):
 
 @dataclass(frozen=True)
 class Declaration(_Node):
-    """A guard or function written in Python. kinds: of its parameters. result: "" for a guard."""
+    """A guard or function written in Python.
+
+    Attributes:
+        kinds: of its parameters.
+        result: "" for a guard.
+    """
 
     name: str
     kinds: tuple[str, ...]
@@ -281,7 +321,11 @@ class Declaration(_Node):
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A whole rule file. text: as it was read, for messages."""
+    """A whole rule file.
+
+    Attributes:
+        text: as it was read, for messages.
+    """
 
     path: str
     text: str

@@ -97,10 +97,12 @@ def _candidates(value: Plain) -> Iterable[Attribute]:
 def attribute_of(value: Plain, constraint: AttrConstraint | None) -> Attribute | None:
     """The attribute that holds a value and satisfies a definition; None if there is none.
 
-    constraint: of the definition. Without one, the likeliest attribute is used. A class of
-    attributes may convert values itself, in a class method from_plain(value), which returns None
-    for values that it does not accept.
     Raises ValueError for a value that such a class accepts and finds wrong.
+
+    Args:
+        constraint: of the definition. Without one, the likeliest attribute is used. A class of
+            attributes may convert values itself, in a class method from_plain(value), which returns
+            None for values that it does not accept.
     """
     for each in _candidates(value):
         if constraint is None or constraint.verifies(each):

@@ -28,7 +28,11 @@ from .values import kind_of
 
 @dataclass(frozen=True)
 class Attributed:
-    """An attribute in an operation's definition. kind: as rules see it."""
+    """An attribute in an operation's definition.
+
+    Attributes:
+        kind: as rules see it.
+    """
 
     name: str
     definition: AttrOrPropDef
@@ -54,7 +58,9 @@ class Attributed:
 class OpInfo:
     """The definition of an operation.
 
-    least, most: the fewest and the most operands; None for no limit. The same holds for results.
+    Attributes:
+        least, most: the fewest and the most operands; None for no limit. The same holds for
+            results.
     """
 
     cls: type[Operation]
@@ -67,7 +73,11 @@ class OpInfo:
     segmented: bool
 
     def takes(self, count: int, or_more: bool = False) -> bool:
-        """Whether the operation can have this many operands. or_more: or more than that."""
+        """Whether the operation can have this many operands.
+
+        Args:
+            or_more: or more than that.
+        """
         return (self.most is None or count <= self.most) and (or_more or count >= self.least)
 
     @property

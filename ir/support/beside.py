@@ -50,8 +50,9 @@ def file_beside(path: Path) -> Generator[tuple[Path, int]]:
 def folder_beside(path: Path, end: str = "") -> Generator[Path]:
     """A new folder beside a path. Whatever has this name at the end is removed. Raises OSError.
 
-    end: KEEPS for a folder that holds a previous output. Such an output is put back at the end if
-    nothing else has taken its place.
+    Args:
+        end: KEEPS for a folder that holds a previous output. Such an output is put back at the end
+            if nothing else has taken its place.
     """
 
     def create(new: Path) -> int:
@@ -90,7 +91,11 @@ def _remove_if_left(entry: Path) -> None:
 
 
 def _created(folder: Path, end: str, create: Callable[[Path], int]) -> tuple[Path, int]:
-    """A new entry and the descriptor that holds its lock. create: makes it and opens it."""
+    """A new entry and the descriptor that holds its lock.
+
+    Args:
+        create: makes it and opens it.
+    """
     while True:
         beside = folder / f".abele-{uuid4().hex}{end}"
         lock = create(beside)

@@ -22,7 +22,8 @@ OPENING, CLOSING = "([{<", ")]}>"
 def too_deep(text: str, opening: str = "([{", tokens: Pattern = WITH_STRINGS) -> int | None:
     """The position of the first bracket that is nested too deeply; None if there is none.
 
-    opening: the brackets that count.
+    Args:
+        opening: the brackets that count.
     """
     closing = "".join(CLOSING[OPENING.index(each)] for each in opening)
     depth, most = 0, NESTED_BRACKETS.most

@@ -59,7 +59,8 @@ class Deferred:
 def deferred(module: str, name: str, package: str | None) -> Any:
     """A stand-in for a name of a module, which is imported when the stand-in is first used.
 
-    module: absolute, or relative to `package`.
+    Args:
+        module: absolute, or relative to `package`.
     """
     return Deferred(module, name, package)
 

@@ -44,9 +44,12 @@ class InputError(ValueError):
 class DoesNotFit(Exception):
     """A program needs more of a resource than the machine has.
 
-    what: what needs it, by the user's name for it. needed, available: in units. tile: the tile that
-    lacks it, or None if no single tile does. remedy: what to change, or "". details: what takes the
-    resource; each becomes a paragraph below the message.
+    Attributes:
+        what: what needs it, by the user's name for it.
+        needed, available: in units.
+        tile: the tile that lacks it, or None if no single tile does.
+        remedy: what to change, or "".
+        details: what takes the resource; each becomes a paragraph below the message.
     """
 
     def __init__(

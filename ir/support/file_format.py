@@ -14,9 +14,12 @@ MOST = 10**18 - 1
 class FileFormat:
     """A kind of file that says its version, a whole number from 1 on.
 
-    name: what the file says it is. version: the one that is written, and the newest that is read.
-    renew: how to make the file again. gone: which abele reads version 1, version 2 and so on, for
-    those that this one no longer reads.
+    Attributes:
+        name: what the file says it is.
+        version: the one that is written, and the newest that is read.
+        renew: how to make the file again.
+        gone: which abele reads version 1, version 2 and so on, for those that this one no longer
+            reads.
     """
 
     name: str
@@ -32,8 +35,10 @@ class FileFormat:
     def check(self, found: object, place: str) -> int:
         """The version that a file names, if it is one that this abele reads.
 
-        place: the file, for messages. Raises InputError for every other version, and for what is
-        no version.
+        Raises InputError for every other version, and for what is no version.
+
+        Args:
+            place: the file, for messages.
         """
         # True is an int, and 2.0 equals 2.
         if type(found) is not int or not 1 <= found <= MOST:

@@ -36,8 +36,10 @@ def _is_frozen() -> bool:
 class _Count:
     """Counts since the last full search.
 
-    seen: objects that Python had at that search, 0 before the first one. more: objects made since
-    while collection was paused. held: bytes of arrays held by objects made since.
+    Attributes:
+        seen: objects that Python had at that search, 0 before the first one.
+        more: objects made since while collection was paused.
+        held: bytes of arrays held by objects made since.
     """
 
     seen: int = 0

@@ -19,7 +19,12 @@ KeyPath = tuple[str | int, ...]
 
 @dataclass(frozen=True)
 class JsonText:
-    """A parsed JSON file. value: its contents. lines: the line of each key, by its path."""
+    """A parsed JSON file.
+
+    Attributes:
+        value: its contents.
+        lines: the line of each key, by its path.
+    """
 
     file: str
     value: object

@@ -19,8 +19,10 @@ PREFIX = "ABELE_MOST_"
 class Limit:
     """A limit on a count.
 
-    name: what is counted, in the plural. default: the most that is allowed unless the environment
-    says otherwise. meaning: one sentence for the documentation.
+    Attributes:
+        name: what is counted, in the plural.
+        default: the most that is allowed unless the environment says otherwise.
+        meaning: one sentence for the documentation.
     """
 
     name: str
@@ -45,8 +47,9 @@ class Limit:
     def refusal(self, what: str, most: int | None = None) -> str:
         """A message that something exceeds the limit.
 
-        what: the thing, its place and its size. most: the most that is allowed, if the caller has
-        set it.
+        Args:
+            what: the thing, its place and its size.
+            most: the most that is allowed, if the caller has set it.
         """
         allowed = f"{what}; at most {self.most if most is None else most:,} {self.name} are allowed"
         return f"{allowed} ({self.variable} changes it)" if most in (None, self.most) else allowed

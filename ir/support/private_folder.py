@@ -25,7 +25,10 @@ KERNELS = "*.nb[ci]"
 def private_folder(name: str) -> Path:
     """A private folder for kernels in the cache folder, which is created if it is missing.
 
-    name: of the folder. Raises OSError.
+    Raises OSError.
+
+    Args:
+        name: of the folder.
     """
     folder = cache_folder().absolute() / "kernels" / name
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -39,7 +42,8 @@ def private_folder(name: str) -> Path:
 def intrusion(folder: Path, files: str = KERNELS) -> str:
     """How other users could have put files into an existing folder; "" if they could not.
 
-    files: a pattern of the names of files to check.
+    Args:
+        files: a pattern of the names of files to check.
     """
     place = Path(os.path.realpath(folder))
     try:

@@ -45,8 +45,10 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 def sealed(kind: str, key: str, contents: bytes) -> bytes:
-    """The bytes of a file that holds contents for a key. kind: names the kind of contents and the
-    version of their format.
+    """The bytes of a file that holds contents for a key.
+
+    Args:
+        kind: names the kind of contents and the version of their format.
     """
     return _line(kind) + _digest(kind, key, memoryview(contents)) + contents
 

@@ -17,8 +17,9 @@ SHORTEST_WORD = 3
 def suggestion(name: str, names: Iterable[str], listed: str = "") -> str:
     """Text to append to "no such name": the most similar names, or all names if there are few.
 
-    listed: where all names are, such as "abele plan lists them"; used if nothing is similar and
-    there are too many names to list.
+    Args:
+        listed: where all names are, such as "abele plan lists them"; used if nothing is similar and
+            there are too many names to list.
     """
     known = sorted(set(names))
     similar = _similar(name, known)

@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 
 @dataclass
 class UnusedNames:
-    """Hands out names that are not used yet. taken: the names in use, including those handed
-    out."""
+    """Hands out names that are not used yet.
+
+    Attributes:
+        taken: the names in use, including those handed out.
+    """
 
     taken: set[str] = field(default_factory=set[str])
     _clashes: Counter[str] = field(default_factory=Counter[str])

@@ -30,9 +30,12 @@ def add_entry(
 ) -> None:
     """Add a user's entry to a table.
 
-    what: the kind of entry, for messages, such as "dialect". owner: the file or package that adds
-    the entry, for messages. reserved: names of abele that are taken without being in the table.
     Raises InputError that names both owners if the name is taken.
+
+    Args:
+        what: the kind of entry, for messages, such as "dialect".
+        owner: the file or package that adds the entry, for messages.
+        reserved: names of abele that are taken without being in the table.
     """
     entry = _ENTRIES.get((what, name))
     if entry is not None or name in table or name in reserved:

@@ -64,7 +64,8 @@ def check_folder(path: Path) -> None:
 def check_parents(path: Path, folder: Path) -> None:
     """Raise InputError unless files can be written into a folder, once its parents exist.
 
-    path: what the message names.
+    Args:
+        path: what the message names.
     """
     while not folder.exists():
         folder = folder.parent

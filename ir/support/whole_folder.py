@@ -44,9 +44,12 @@ _EXCHANGE = 2
 def whole_folder(folder: Path, kind: str) -> Generator[Path]:
     """An empty folder that takes the place of another one when the block succeeds.
 
-    folder: the final path; it may be missing. kind: what the folder holds, such as "a graph"; it is
-    replaced only by the same kind. If the block fails, the folder stays as it was.
     Raises InputError as check_whole_folder does, and instead of any OSError of the block.
+
+    Args:
+        folder: the final path; it may be missing.
+        kind: what the folder holds, such as "a graph"; it is replaced only by the same kind. If the
+            block fails, the folder stays as it was.
     """
     place = Path(os.path.realpath(folder))
     try:
@@ -90,9 +93,12 @@ def folder_until_failure(folder: Path, kind: str) -> Generator[Path]:
 
 
 def free_folder(folder: Path, kind: str) -> Path:
-    """The path of a folder, with a number added if it cannot be replaced. kind: for whole_folder.
+    """The path of a folder, with a number added if it cannot be replaced.
 
     Raises InputError if no folder can be created there.
+
+    Args:
+        kind: for whole_folder.
     """
     place = Path(os.path.realpath(folder))
     check_parents(folder, place.parent)
@@ -113,7 +119,10 @@ def reason(error: OSError) -> str:
 def check_whole_folder(folder: Path, kind: str) -> None:
     """Raise InputError unless a folder can be written and loses nothing. Creates nothing.
 
-    Call it before long work. kind: as for whole_folder.
+    Call it before long work.
+
+    Args:
+        kind: as for whole_folder.
     """
     place = Path(os.path.realpath(folder))
     check_parents(folder, place.parent)

@@ -23,11 +23,12 @@ _MOST = 4096
 def cached_by_form(answer: Callable[[Op], T]) -> Callable[[Op], T]:
     """Decorator that keeps the results of a function for operations of the same form.
 
-    answer: depends only on the class of the operation, the types of its operands and results, its
-    properties and its attributes. Forms are compared by the identity of these attributes, which is
-    fast. It is also enough: equal types are one object, and copies of an operation share the rest.
-    Nothing is kept for operations with regions, nor for those without operands, because constants
-    have attributes of any size.
+    Args:
+        answer: depends only on the class of the operation, the types of its operands and results,
+            its properties and its attributes. Forms are compared by the identity of these
+            attributes, which is fast. It is also enough: equal types are one object, and copies of
+            an operation share the rest. Nothing is kept for operations with regions, nor for those
+            without operands, because constants have attributes of any size.
     """
     known: dict[tuple[object, ...], tuple[tuple[Attribute, ...], T]] = {}
 

@@ -56,8 +56,10 @@ def speed_up_check(op_class: type[Operation]) -> None:
 class _Arguments:
     """A check of the operands or of the results: single ones, at most one list, single ones.
 
-    before, after: a test per single value before and after the list. between: the test of each
-    value in the list; None without a list. most: the greatest length of the list; None for any.
+    Attributes:
+        before, after: a test per single value before and after the list.
+        between: the test of each value in the list; None without a list.
+        most: the greatest length of the list; None for any.
     """
 
     before: tuple[_Test, ...]
@@ -106,9 +108,10 @@ class _Arguments:
 class _Check:
     """The faster check of one definition.
 
-    properties, attributes: for each, its name, its test, and whether it may be absent. own_checks:
-    the checks that the operation's traits make. traits: the traits from which own_checks was made,
-    to notice when traits are added.
+    Attributes:
+        properties, attributes: for each, its name, its test, and whether it may be absent.
+        own_checks: the checks that the operation's traits make.
+        traits: the traits from which own_checks was made, to notice when traits are added.
     """
 
     definition: OpDef
@@ -228,7 +231,8 @@ def _named(
 def _range_test(constraint: RangeConstraint, variadic: bool) -> _Test | None:
     """A test for each value in a list, or for a single value; None if only xDSL can check it.
 
-    variadic: whether the values are a list.
+    Args:
+        variadic: whether the values are a list.
     """
     if not variadic and isinstance(constraint, RangeLengthConstraint):
         if constraint.length != EqIntConstraint(1):

@@ -21,8 +21,9 @@ def flat_operands(
 ) -> list[SSAValue] | None:
     """The operands of a new operation as one list; None if xDSL's constructor has to make it.
 
-    given: for each field, a value or a list of values. The constructor has to handle whatever it
-    might refuse or build differently.
+    Args:
+        given: for each field, a value or a list of values. The constructor has to handle whatever
+            it might refuse or build differently.
     """
     most = _most(op_class)
     if most is None or len(most) != len(given):

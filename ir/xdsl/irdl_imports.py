@@ -36,8 +36,10 @@ _IMPORTING = ("<frozen importlib", os.path.dirname(importlib.__file__) + os.sep)
 
 
 class AskedDialects:
-    """xDSL's import hook, restricted to imports that the user's own code makes. hook: xDSL's own
-    hook.
+    """xDSL's import hook, restricted to imports that the user's own code makes.
+
+    Attributes:
+        hook: xDSL's own hook.
     """
 
     def __init__(self, hook: MetaPathFinder) -> None:
@@ -46,7 +48,11 @@ class AskedDialects:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What xDSL's hook finds, or None. path: the folders of the package, None outside one."""
+        """What xDSL's hook finds, or None.
+
+        Args:
+            path: the folders of the package, None outside one.
+        """
         try:
             if path is None and not _is_asked(os.getcwd(), currentframe()):
                 return None

@@ -15,8 +15,9 @@ Loop = control.RepeatOp | control.WhileOp
 def carried_in_place(loop: Loop) -> dict[SSAValue, int]:
     """The values that may overwrite a carried value, each with that value's position.
 
-    loop: a loop at partition. Such a value is yielded by an iteration, or the iteration yields an
-    update of it.
+    Args:
+        loop: a loop at partition. Such a value is yielded by an iteration, or the iteration yields
+            an update of it.
     """
     block = loop.body.block
     last = block.last_op
@@ -37,8 +38,9 @@ def overwriting(
     These are `value` itself (under its reshapes) and the values of which it is an update. The list
     ends at a value that is computed while the older value is still needed.
 
-    old: all reads of the older value. position: the position of each operation in the value's
-    block.
+    Args:
+        old: all reads of the older value.
+        position: the position of each operation in the value's block.
     """
     found: list[SSAValue] = []
     made: SSAValue | None = unshaped(value)

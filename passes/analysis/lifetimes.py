@@ -28,9 +28,11 @@ FOREVER = np.iinfo(np.int64).max
 class Lifetimes:
     """The lifetimes of variables, by their index.
 
-    phases: the first and last phase of each, (variables, 2). inherits: for each variable, the
-    variables that may share its bytes although one life ends in the phase in which the other
-    begins: a result, and an operand that is read in place for the last time.
+    Attributes:
+        phases: the first and last phase of each, (variables, 2).
+        inherits: for each variable, the variables that may share its bytes although one life ends
+            in the phase in which the other begins: a result, and an operand that is read in place
+            for the last time.
     """
 
     phases: NDArray[np.int64]
@@ -39,8 +41,11 @@ class Lifetimes:
 
 @dataclass(frozen=True)
 class _Access:
-    """A read or write of a variable. enclosing: the control operations around it, outermost
-    first."""
+    """A read or write of a variable.
+
+    Attributes:
+        enclosing: the control operations around it, outermost first.
+    """
 
     phase: int
     writes: bool
@@ -53,9 +58,13 @@ class _Clock:
 
     Only the first and the last call of a function are followed, because the first and last uses of
     every variable are in one of them.
-    now: the current phase. loops: the first and last phase of each loop, and the control operations
-    around its body. overwrites: vertex sets, with their phase. calling: functions being called.
-    enclosing: the control operations around the current operation.
+
+    Attributes:
+        now: the current phase.
+        loops: the first and last phase of each loop, and the control operations around its body.
+        overwrites: vertex sets, with their phase.
+        calling: functions being called.
+        enclosing: the control operations around the current operation.
     """
 
     functions: dict[str, func.FuncOp]
@@ -74,7 +83,11 @@ class _Clock:
         self.calls = FirstAndLastCalls(self.functions)
 
     def touch(self, reads: Sequence[str], writes: Sequence[str], phase: int = 0) -> None:
-        """Record reads and writes. phase: of the current superstep."""
+        """Record reads and writes.
+
+        Args:
+            phase: of the current superstep.
+        """
         for names, writing in ((reads, False), (writes, True)):
             for name in names:
                 access = _Access(self.now + phase, writing, self.enclosing)
@@ -208,8 +221,11 @@ def _times(clock: _Clock, name: str, phase: int) -> int:
 def _life(
     accesses: Sequence[_Access], loops: Sequence[tuple[int, int, tuple[Operation, ...]]]
 ) -> tuple[int, int]:
-    """The first and last phase in which a variable is live. loops: inner loops before outer
-    ones."""
+    """The first and last phase in which a variable is live.
+
+    Args:
+        loops: inner loops before outer ones.
+    """
     if not accesses:
         return 0, 0
     first, last = accesses[0].phase, accesses[-1].phase

@@ -16,7 +16,8 @@ from .lifetimes import FOREVER, Lifetimes
 class Boxes:
     """Variables as boxes of tiles and phases, which are given addresses.
 
-    size: bytes of each variable on one tile, (variables,).
+    Attributes:
+        size: bytes of each variable on one tile, (variables,).
     """
 
     def __init__(self, variables: Sequence[Variable], lives: Lifetimes) -> None:
@@ -97,13 +98,16 @@ def pack(
 ) -> NDArray[np.int64]:
     """An address in bytes for each variable, by first fit with the largest first: (variables,).
 
-    given: addresses that are decided already; None for the others. room: bytes of a tile; if the
-    variables need more, other orders are tried, and the order that needs least is used.
-    shared: whether other programs use the tiles too. Then variables that are always live are not
-    placed by size but by the bytes that loading them moves over the host's link per byte of a tile,
-    the most first. These are the most likely to stay when programs alternate, and the rest of the
-    tile stays in one piece.
     Raises InputError if two variables overlap at their given addresses.
+
+    Args:
+        given: addresses that are decided already; None for the others.
+        room: bytes of a tile; if the variables need more, other orders are tried, and the order
+            that needs least is used.
+        shared: whether other programs use the tiles too. Then variables that are always live are
+            not placed by size but by the bytes that loading them moves over the host's link per
+            byte of a tile, the most first. These are the most likely to stay when programs
+            alternate, and the rest of the tile stays in one piece.
     """
     boxes = Boxes(variables, lives)
     fixed = np.array([g is not None for g in given or [None] * len(variables)], bool)
@@ -140,7 +144,8 @@ def _check_given(
 ) -> None:
     """Raise InputError if two variables overlap at their given addresses.
 
-    fixed: the indices of the variables that have one.
+    Args:
+        fixed: the indices of the variables that have one.
     """
     for count, i in enumerate(map(int, fixed)):
         over = boxes.hit(i, fixed[:count], address)

@@ -18,9 +18,10 @@ from .carried_in_place import overwriting, reads_of
 class StatesInPlace:
     """The states that need no copy.
 
-    uncopied: states whose old value no operation reads after the store. written: for each value
-    that may be computed or copied directly into a state, the state's name. The value is stored to
-    the state, or further updates of it at indices are.
+    Attributes:
+        uncopied: states whose old value no operation reads after the store.
+        written: for each value that may be computed or copied directly into a state, the state's
+            name. The value is stored to the state, or further updates of it at indices are.
     """
 
     uncopied: frozenset[str]

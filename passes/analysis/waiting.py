@@ -36,7 +36,9 @@ close by.
 class Reader:
     """A use of a value or of a reshape of it.
 
-    at: the index, in the block, of the operation that reads it or contains the reading operation.
+    Attributes:
+        at: the index, in the block, of the operation that reads it or contains the reading
+            operation.
     """
 
     use: Use
@@ -47,10 +49,12 @@ class Reader:
 class Moments:
     """The operations of a block in order, and the time at which each runs.
 
-    ops: the operations when this object was made. times: for each operation, the number of earlier
-    operations of the block that compute something, (ops,); nested operations do not count.
-    index: the index of each operation in ops; an operation inserted later has the index of the
-    operation with which it runs.
+    Attributes:
+        ops: the operations when this object was made.
+        times: for each operation, the number of earlier operations of the block that compute
+            something, (ops,); nested operations do not count.
+        index: the index of each operation in ops; an operation inserted later has the index of the
+            operation with which it runs.
     """
 
     block: Block
@@ -83,7 +87,10 @@ class Moments:
         """The readers of one value in order, cut at each long wait.
 
         A wait is long if something is computed meanwhile and it is at least half as long as the
-        longest. hasty: readers before which the first stay also ends after a shorter wait.
+        longest.
+
+        Args:
+            hasty: readers before which the first stay also ends after a shorter wait.
         """
         ordered = sorted(readers, key=lambda each: each.at)
         waits = [self.times[b.at] - self.times[a.at] for a, b in pairwise(ordered)]

@@ -24,7 +24,8 @@ from ...ir.upstream import ModuleOp, isa
 def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue]:
     """The values that are the same in every run, except those that are larger than their operands.
 
-    stored: constants, and loads of states that no operation stores to.
+    Args:
+        stored: constants, and loads of states that no operation stores to.
     """
     fixed = set(stored)
     for op in module.walk():
@@ -37,7 +38,7 @@ def fixed_values(module: ModuleOp, stored: Collection[SSAValue]) -> set[SSAValue
 def wide_operations(
     module: ModuleOp, fixed: Collection[SSAValue], narrow: np.dtype[Any]
 ) -> set[Operation]:
-    """The operations of a module that compute in float32. narrow: the dtype of the other floats.
+    """The operations of a module that compute in float32.
 
     These are:
 
@@ -50,6 +51,9 @@ def wide_operations(
 
     Some of them pass their wide result on to their users. The results of the others are rounded, so
     that one sum does not widen everything after it.
+
+    Args:
+        narrow: the dtype of the other floats.
     """
     ops = [op for op in module.walk() if _gives_wide(op)]
     computed = {op for op in ops if _is_sum(op) or _gives_numbers(op, narrow)}

@@ -50,8 +50,9 @@ def replace_by_steps(op: Operation) -> tuple[list[Operation], list[SSAValue]]:
 class _Steps:
     """The steps of an operation while they are built.
 
-    made: the value that the chain begins with, and the value of each stage so far, in the shape of
-    the result's map.
+    Attributes:
+        made: the value that the chain begins with, and the value of each stage so far, in the shape
+            of the result's map.
     """
 
     op: nn.ComputeOp

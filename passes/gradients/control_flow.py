@@ -47,9 +47,12 @@ Returns the gradients of those wanted values that have one.
 class Flow:
     """State that the gradients of one program share.
 
-    module: the program. again: whether loops keep only the initial values of each iteration, and
-    compute the others again. functions: for each called function, the name of the function that
-    walks back through it, and the indices of the operands that get a gradient.
+    Attributes:
+        module: the program.
+        again: whether loops keep only the initial values of each iteration, and compute the others
+            again.
+        functions: for each called function, the name of the function that walks back through it,
+            and the indices of the operands that get a gradient.
     """
 
     module: ModuleOp
@@ -63,9 +66,12 @@ class Flow:
 class Through:
     """An operation with regions, or a call, through which gradients pass.
 
-    flow: the state of the whole program. walk: walks back through the operation's regions.
-    emit: inserts the operations that compute gradients. gradients: of the operation's results.
-    known: the values outside the operation whose gradients are wanted or needed.
+    Attributes:
+        flow: the state of the whole program.
+        walk: walks back through the operation's regions.
+        emit: inserts the operations that compute gradients.
+        gradients: of the operation's results.
+        known: the values outside the operation whose gradients are wanted or needed.
     """
 
     flow: Flow
@@ -99,8 +105,9 @@ def _copied(
 ) -> list[Operation]:
     """Copy the operations of a block, except the last one, to before `end`. Returns the copies.
 
-    values: maps each value of the block to its copy. The caller gives the block's arguments; this
-    function adds the results.
+    Args:
+        values: maps each value of the block to its copy. The caller gives the block's arguments;
+            this function adds the results.
     """
     copies: list[Operation] = []
     for op in source.ops:
@@ -166,8 +173,9 @@ def _carried(op: control.RepeatOp, outside: Sequence[SSAValue], through: Through
 class _LoopBack:
     """Builds the loop that walks back through a loop.
 
-    outside: the values from outside the loop that get a gradient. carried: the indices of the
-    carried values that get one.
+    Attributes:
+        outside: the values from outside the loop that get a gradient.
+        carried: the indices of the carried values that get one.
     """
 
     flow: Flow
@@ -241,9 +249,13 @@ class _LoopBack:
         """Let the original loop keep the values that the walk back needs, and read them from
         tables.
 
-        body: the walk back's body. begun: its copies of the iteration's initial values. number: the
-        number of the original iteration. originals: for each copied value, the original.
-        copies: the copied operations. made: the operations that compute gradients.
+        Args:
+            body: the walk back's body.
+            begun: its copies of the iteration's initial values.
+            number: the number of the original iteration.
+            originals: for each copied value, the original.
+            copies: the copied operations.
+            made: the operations that compute gradients.
         """
         edit = self.emit.edit
         _drop_unused(edit, body, number)

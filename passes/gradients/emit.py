@@ -33,9 +33,10 @@ class Emitter:
     """Inserts operations before a given one, located below the operation whose gradient they
     compute.
 
-    before: new operations are inserted before this one. source: the operation that is being
-    differentiated. step: the last part of locations, which also determines the phase (see
-    ir/phases.py).
+    Attributes:
+        before: new operations are inserted before this one.
+        source: the operation that is being differentiated.
+        step: the last part of locations, which also determines the phase (see ir/phases.py).
     """
 
     edit: Edit
@@ -160,12 +161,14 @@ class Emitter:
         """The gradient of an operand of a space: the sum of the gradients that points pass back to
         it.
 
-        operand, shape: the map and the shape of the operand. function, parameters: compute the
-        gradient that each point passes back. reads: the operands of that function, each with its
-        map.
-        gradient: the index among them of the operand that is 0 wherever nothing is passed back.
-        named: candidate operations; one with the same space and body is used instead of an
-        nn.compute. related: the operands of the relations of the space, each with its map.
+        Args:
+            operand, shape: the map and the shape of the operand.
+            function, parameters: compute the gradient that each point passes back.
+            reads: the operands of that function, each with its map.
+            gradient: the index among them of the operand that is 0 wherever nothing is passed back.
+            named: candidate operations; one with the same space and body is used instead of an
+                nn.compute.
+            related: the operands of the relations of the space, each with its map.
         """
         if 0 in space.sizes or 0 in operand.shape:
             return self.constant(0.0, reads[gradient][0], shape)

@@ -38,8 +38,9 @@ def load_in_front(module: ModuleOp, edit: Edit) -> None:
 class _InFront:
     """The state of the move.
 
-    given: for each called function, loads of the states that it gets as its last operands; None
-    until they are known.
+    Attributes:
+        given: for each called function, loads of the states that it gets as its last operands; None
+            until they are known.
     """
 
     module: ModuleOp

@@ -27,8 +27,9 @@ Tensor = TensorType[Attribute]
 class Losses:
     """One loss for each position of the samples.
 
-    values: the losses; 0 at ignored positions. ignored: whether each position is ignored; None if
-    all positions count.
+    Attributes:
+        values: the losses; 0 at ignored positions.
+        ignored: whether each position is ignored; None if all positions count.
     """
 
     values: SSAValue
@@ -39,9 +40,11 @@ class Losses:
 class Settings:
     """The parameters of all losses. Each loss reads some of them.
 
-    ignore_index: the label of positions that do not count; none if all do. label_smoothing: the
-    part of a label that is spread evenly over all classes, from 0 to less than 1. delta: the
-    distance from which the huber loss grows linearly.
+    Attributes:
+        ignore_index: the label of positions that do not count; none if all do.
+        label_smoothing: the part of a label that is spread evenly over all classes, from 0 to less
+            than 1.
+        delta: the distance from which the huber loss grows linearly.
     """
 
     ignore_index: int | None = None
@@ -56,9 +59,10 @@ Build = Callable[[Emitter, SSAValue, SSAValue, Settings], Losses]
 class Loss:
     """A loss.
 
-    has_classes: whether the target is the index of a class along axis 1, instead of a tensor of the
-    output's type. within: the operation class that the loss contains, if such an operation makes
-    the output.
+    Attributes:
+        has_classes: whether the target is the index of a class along axis 1, instead of a tensor of
+            the output's type.
+        within: the operation class that the loss contains, if such an operation makes the output.
     """
 
     build: Build
@@ -170,9 +174,10 @@ def reduced(
 ) -> SSAValue:
     """The losses of all positions, reduced. Ignored positions do not count in a mean.
 
-    parts: the number of equal parts of a batch, if these are the losses of one part. The mean of a
-    part is divided by it, so that the parts add up to the mean of the batch. count: the number of
-    positions of all parts that are not ignored, if some are.
+    Args:
+        parts: the number of equal parts of a batch, if these are the losses of one part. The mean
+            of a part is divided by it, so that the parts add up to the mean of the batch.
+        count: the number of positions of all parts that are not ignored, if some are.
     """
     values = losses.values
     if reduction == "none":

@@ -51,8 +51,10 @@ def read_axes(given: Iterable[str], names: Iterable[str]) -> dict[str, int | Non
 class MicroBatches:
     """The parts of a batch.
 
-    count: the number of parts. size: the samples per part. turn: the number of the current part: an
-    operation that stands for it until the loop exists.
+    Attributes:
+        count: the number of parts.
+        size: the samples per part.
+        turn: the number of the current part: an operation that stands for it until the loop exists.
     """
 
     main: FuncOp
@@ -70,8 +72,10 @@ class MicroBatches:
     def cut(self, axes: Mapping[str, int | None]) -> None:
         """Make each input large enough for a whole batch, and let the program read a part of it.
 
-        axes: the axis of the samples, for inputs where it is not the first.
         Raises InputError for an input whose axis has another number of samples.
+
+        Args:
+            axes: the axis of the samples, for inputs where it is not the first.
         """
         size = self.size
         for name, argument in inputs_of(self.main).items():

@@ -23,15 +23,19 @@ from .emit import Emitter
 class Numbers:
     """The parameters of all optimisers. Each optimiser reads some of them.
 
-    momentum: of sgd, rmsprop and lars, the share of the last update that is kept. dampening: 1
-    minus the share of a gradient that enters the momentum. nesterov: steps look ahead along the
-    momentum.
-    weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to its step.
-    beta1: of adam and its relatives, how much of the mean of gradients is kept. beta2: the same for
-    the mean of their squares. alpha: the same for rmsprop.
-    epsilon: keeps divisors away from 0. centered: rmsprop divides by the deviation from the mean.
-    epsilon_inside: the root of rmsprop includes epsilon. trust: of lars, the factor of the ratio of
-    the norms.
+    Attributes:
+        momentum: of sgd, rmsprop and lars, the share of the last update that is kept.
+        dampening: 1 minus the share of a gradient that enters the momentum.
+        nesterov: steps look ahead along the momentum.
+        weight_decay: how much of a weight is added to its gradient, or by adamw and lamb to its
+            step.
+        beta1: of adam and its relatives, how much of the mean of gradients is kept.
+        beta2: the same for the mean of their squares.
+        alpha: the same for rmsprop.
+        epsilon: keeps divisors away from 0.
+        centered: rmsprop divides by the deviation from the mean.
+        epsilon_inside: the root of rmsprop includes epsilon.
+        trust: of lars, the factor of the ratio of the norms.
     """
 
     momentum: float = 0.0
@@ -51,11 +55,14 @@ class Numbers:
 class Update:
     """The update of one weight.
 
-    weight, gradient: the values. name: of the weight's state. rate: the learning rate, a number or
-    a value without axes. whole: a function that returns 1 - beta^t at step t for a number beta, as
-    a value without axes.
-    new_states: the name and first value of each state that is added. stores: the value of each
-    state after the step.
+    Attributes:
+        weight, gradient: the values.
+        name: of the weight's state.
+        rate: the learning rate, a number or a value without axes.
+        whole: a function that returns 1 - beta^t at step t for a number beta, as a value without
+            axes.
+        new_states: the name and first value of each state that is added.
+        stores: the value of each state after the step.
     """
 
     emit: Emitter
@@ -268,7 +275,12 @@ def _lars(u: Update) -> SSAValue:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimiser. build: makes the new value of a weight. reads: the numbers that it takes."""
+    """An optimiser.
+
+    Attributes:
+        build: makes the new value of a weight.
+        reads: the numbers that it takes.
+    """
 
     build: Callable[[Update], SSAValue]
     reads: tuple[str, ...]

@@ -61,7 +61,11 @@ def states_of(main: FuncOp) -> dict[str, list[SSAValue]]:
 
 
 def chosen(what: str, name: str, names: Collection[str]) -> None:
-    """Raise InputError unless a name is one of `names`. what: the kind of name, for the message."""
+    """Raise InputError unless a name is one of `names`.
+
+    Args:
+        what: the kind of name, for the message.
+    """
     if name not in names:
         listed = f"there are {', '.join(names)}"
         raise InputError(f"no {what} {name!r}{suggestion(name, names, listed)}")

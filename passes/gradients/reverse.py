@@ -62,8 +62,9 @@ def _composites_in(module: ModuleOp, op: Operation, called: set[FuncOp]) -> Iter
 class Backward:
     """The gradients of a block's values, found by walking back from its end.
 
-    flow: the state that gradients through loops, branches and calls share. waiting: for each value,
-    the gradients that its readers have passed back so far.
+    Attributes:
+        flow: the state that gradients through loops, branches and calls share.
+        waiting: for each value, the gradients that its readers have passed back so far.
     """
 
     emit: Emitter
@@ -78,8 +79,10 @@ class Backward:
         """The gradients of wanted values; a value on which no given gradient's value depends has
         none.
 
-        given: (value, gradient) pairs to begin with. Raises InputError for an operation without a
-        gradient between the two.
+        Raises InputError for an operation without a gradient between the two.
+
+        Args:
+            given: (value, gradient) pairs to begin with.
         """
         way = on_the_way(block, wanted, [value for value, _ in given])
         reached = {*wanted, *(v for op in way for v in op.results)}

@@ -250,9 +250,12 @@ def _scatter(
 class _Merge:
     """The gradient of a lookup that merges updates into the rows of a table.
 
-    result: the resulting table. gradient: its gradient. table: the table before the updates; None
-    if it begins with the combiner's identity. merged: merges updates by a combiner, beginning with
-    an optional table. looked_up: the rows of a table that the indices name.
+    Attributes:
+        result: the resulting table.
+        gradient: its gradient.
+        table: the table before the updates; None if it begins with the combiner's identity.
+        merged: merges updates by a combiner, beginning with an optional table.
+        looked_up: the rows of a table that the indices name.
     """
 
     emit: Emitter

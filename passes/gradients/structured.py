@@ -43,8 +43,11 @@ def differentiated(
 ) -> dict[int, SSAValue]:
     """The gradients of the wanted operands of a structured operation with one result.
 
-    named: for each operand, candidate operations for its gradient; one with the same space and body
-    is used instead of an nn.compute. Raises NoGradient for bodies without a rule.
+    Raises NoGradient for bodies without a rule.
+
+    Args:
+        named: for each operand, candidate operations for its gradient; one with the same space and
+            body is used instead of an nn.compute.
     """
     if structure.space.coordinates:
         places = structure.with_coordinates(range(len(operands)), [-1] * _count(structure))
@@ -215,7 +218,8 @@ def merged(
     """A body at the points that meet the relations of a space, merged over its reduction
     dimensions.
 
-    related: the operands of the relations.
+    Args:
+        related: the operands of the relations.
     """
     if space.of_kind("reduction") or related:
         first = len(given)

@@ -191,7 +191,10 @@ def _is_read_there(op: Operation) -> bool:
 
 
 def _mask(emit: Emitter, axes: Sequence[AxisMap]) -> Read:
-    """Whether points lie inside a tensor. axes: those of its axes that points may lie outside
-    of."""
+    """Whether points lie inside a tensor.
+
+    Args:
+        axes: those of its axes that points may lie outside of.
+    """
     ones = Blob(np.broadcast_to(np.array(True), tuple(axis.size for axis in axes)))
     return emit(nn.ConstantOp(ones)), AccessMap(tuple(axes))

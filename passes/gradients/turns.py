@@ -11,8 +11,11 @@ from .emit import Emitter
 
 
 def row_of(emit: Emitter, table: SSAValue, turn: SSAValue, axis: int = 0) -> SSAValue:
-    """The row of a table at an iteration, without its axis. turn: the number, an i32 without
-    axes."""
+    """The row of a table at an iteration, without its axis.
+
+    Args:
+        turn: the number, an i32 without axes.
+    """
     shape = nn.shape_of(table)
     row = emit(nn.GatherOp(table, emit.reshaped(turn, (1,)), axis))
     return emit.reshaped(row, (*shape[:axis], *shape[axis + 1 :]))

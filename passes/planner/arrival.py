@@ -24,9 +24,11 @@ from .traffic import traffic
 class Operand(NamedTuple):
     """An operand that has to arrive.
 
-    source: its present layout. wanted: the layout that the plan wants. itemsize: bytes of an
-    element.
-    move: the space of the movement that it passes through, or None.
+    Attributes:
+        source: its present layout.
+        wanted: the layout that the plan wants.
+        itemsize: bytes of an element.
+        move: the space of the movement that it passes through, or None.
     """
 
     source: Layout
@@ -38,9 +40,10 @@ class Operand(NamedTuple):
 class Arrival(NamedTuple):
     """Cycles of the exchange, and of the copies that tiles make within themselves.
 
-    exchange, copying: of the tile with the largest sum of both, among tiles where operands arrive.
-    Filling padding counts as copying. elsewhere: the longest exchange of a tile where nothing
-    arrives.
+    Attributes:
+        exchange, copying: of the tile with the largest sum of both, among tiles where operands
+            arrive. Filling padding counts as copying.
+        elsewhere: the longest exchange of a tile where nothing arrives.
     """
 
     exchange: int
@@ -50,7 +53,8 @@ class Arrival(NamedTuple):
     def then(self, compute: float) -> tuple[float, float]:
         """The cycles of exchange, and of copies and compute, of the tile that takes longest.
 
-        compute: cycles of every tile where operands arrive. No tile waits for another one.
+        Args:
+            compute: cycles of every tile where operands arrive. No tile waits for another one.
         """
         own = self.copying + compute
         return (
@@ -81,8 +85,11 @@ def _arriving(operands: tuple[Operand, ...], target: Target) -> _Arriving:
 class _Arriving:
     """The arrival of some operands in one exchange.
 
-    first: the first tile that wants an operand. received, copying: of each tile, from `first` on.
-    exchange: cycles until the bytes are received. least: see arrival_at_least.
+    Attributes:
+        first: the first tile that wants an operand.
+        received, copying: of each tile, from `first` on.
+        exchange: cycles until the bytes are received.
+        least: see arrival_at_least.
     """
 
     def __init__(self, each: list[_Brought], target: Target) -> None:
@@ -166,8 +173,10 @@ def _added(counts: list[tuple[int, Integers]], begin: int) -> Integers:
 class _Brought:
     """The bytes that each wanted cell of an operand needs, from tile first_wanted on.
 
-    received: bytes over the cell's own bus. local: elements that are already on the cell's tile.
-    filling: cycles to fill padding; None if the layout has no padding.
+    Attributes:
+        received: bytes over the cell's own bus.
+        local: elements that are already on the cell's tile.
+        filling: cycles to fill padding; None if the layout has no padding.
     """
 
     operand: Operand

@@ -47,8 +47,11 @@ Chosen by trial, tight, and on the networks of the roomy trial for which a price
 class Selection:
     """A choice of plans for all operators, with an estimate of the memory they need together.
 
-    resident: bytes that stay on a tile. moment: other bytes at the worst moment. byte_price: the
-    price of a resident byte in cycles. cap: the most temporary bytes of any moment.
+    Attributes:
+        resident: bytes that stay on a tile.
+        moment: other bytes at the worst moment.
+        byte_price: the price of a resident byte in cycles.
+        cap: the most temporary bytes of any moment.
     """
 
     choices: dict[Operator, Choice]
@@ -62,8 +65,10 @@ class Selection:
 class Fronts:
     """The plans of all operators of a program as arrays, (operators, plans).
 
-    A row with fewer plans than others ends with infinite cycles. live: by operator, the bytes of
-    other values while it runs, on the fullest tile.
+    A row with fewer plans than others ends with infinite cycles.
+
+    Attributes:
+        live: by operator, the bytes of other values while it runs, on the fullest tile.
     """
 
     def __init__(

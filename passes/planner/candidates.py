@@ -174,7 +174,8 @@ def is_legal(problem: Problem, plan: Plan, target: Target) -> bool:
 def _cuts_of_axes(layout: Layout, shape: tuple[int, ...]) -> list[tuple[int, int]]:
     """The cuts of a layout as (axis, parts), slowest first.
 
-    shape: another shape of the same elements, whose axes are returned.
+    Args:
+        shape: another shape of the same elements, whose axes are returned.
     """
     cuts: list[tuple[int, int]] = []
     axis_of = {

@@ -21,7 +21,9 @@ from .traffic import shifts, traffic
 class Counts(NamedTuple):
     """Numbers of elements of each wanted cell: (cells,) each, as in an `Overlap`.
 
-    wanted: the elements that it needs. local: the elements among them that its tile already holds.
+    Attributes:
+        wanted: the elements that it needs.
+        local: the elements among them that its tile already holds.
     """
 
     wanted: Integers
@@ -45,9 +47,11 @@ def elements_of_cells(source: Layout, wanted: Layout, move: Space | None) -> Cou
 class _Run:
     """The run of elements, without padding, that every block of a layout has along an axis.
 
-    size: elements of the layout's axis. first, last: the first element and one past the last, in
-    the shape of `Layout.starts`. count: the number of elements, 0 or more. whole: whether every
-    block has as many elements as the axis.
+    Attributes:
+        size: elements of the layout's axis.
+        first, last: the first element and one past the last, in the shape of `Layout.starts`.
+        count: the number of elements, 0 or more.
+        whole: whether every block has as many elements as the axis.
     """
 
     def __init__(self, parts: tuple[int, ...], size: int, first: Integers, last: Integers) -> None:

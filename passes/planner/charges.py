@@ -23,11 +23,15 @@ Cycles = NDArray[np.float64]
 class Charges:
     """The prices of the parts of a plan, over arrays of candidates, on the busiest tile.
 
-    tiles, bytes_per_tile: of the machine. element_bytes: of operands and result. partial_bytes: of
-    partial sums. sync_cycles: per superstep. multiply_cycles: of a block of (rows, depth, columns).
-    receive_cycles: of bytes received in one exchange, without the sync. reduce_cycles: of adding up
-    copies of elements, (elements, copies). pair_cycles: of adding two tensors of this many
-    elements.
+    Attributes:
+        tiles, bytes_per_tile: of the machine.
+        element_bytes: of operands and result.
+        partial_bytes: of partial sums.
+        sync_cycles: per superstep.
+        multiply_cycles: of a block of (rows, depth, columns).
+        receive_cycles: of bytes received in one exchange, without the sync.
+        reduce_cycles: of adding up copies of elements, (elements, copies).
+        pair_cycles: of adding two tensors of this many elements.
     """
 
     tiles: int

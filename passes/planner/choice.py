@@ -16,11 +16,14 @@ from .terms import FREE, Terms, relaxed
 class Choice:
     """A plan and what it costs on the busiest tile.
 
-    resident_bytes: operands that stay on the tile for the whole run. temporary_bytes: copies of
-    other operands, partials and the result, at the worst moment. result_bytes: the result alone.
-    cells: tiles used. merge: the part of these cycles and bytes that the compute which merges
-    partials takes. reload_cycles: the part of the cycles that no run takes: the cost of reloading
-    the operands whose homes this plan gives up (see keeping).
+    Attributes:
+        resident_bytes: operands that stay on the tile for the whole run.
+        temporary_bytes: copies of other operands, partials and the result, at the worst moment.
+        result_bytes: the result alone.
+        cells: tiles used.
+        merge: the part of these cycles and bytes that the compute which merges partials takes.
+        reload_cycles: the part of the cycles that no run takes: the cost of reloading the operands
+            whose homes this plan gives up (see keeping).
     """
 
     plan: Plan

@@ -47,8 +47,10 @@ NO_DIMENSION = -1
 class Constrained:
     """The constraints of one program, by operation.
 
-    plans: whole plans. places: for other operators, the constraints on the plan as text with the
-    line in the file, for messages.
+    Attributes:
+        plans: whole plans.
+        places: for other operators, the constraints on the plan as text with the line in the file,
+            for messages.
     """
 
     limits: Limits
@@ -60,8 +62,9 @@ class Constrained:
 class Planned:
     """The plans of a program, and the limits under which they were planned.
 
-    given: the operations whose plans were not searched for, because they had one or the constraints
-    give one.
+    Attributes:
+        given: the operations whose plans were not searched for, because they had one or the
+            constraints give one.
     """
 
     network: NetworkPlan
@@ -83,9 +86,12 @@ def plan_program(
 ) -> Planned:
     """Plan a module at nn.
 
-    constraints: the path of a file, or "". proportion: the memory proportion to use instead of the
-    file's. joint: as for plan_network. Whole plans in the file are written on their operations.
     Raises InputError for errors in the file, and for constraints that no plan meets.
+
+    Args:
+        constraints: the path of a file, or "".
+        proportion: the memory proportion to use instead of the file's.
+        joint: as for plan_network. Whole plans in the file are written on their operations.
     """
     found = read_constraints(constraints) if constraints else None
     if proportion is None:
@@ -195,7 +201,11 @@ class _Operator:
         return Problem(op.structure(), dtypes, result, stay, further_dtypes=tuple(further))
 
     def place(self, *way: str) -> str:
-        """The place of a constraint in the file. way: its key, and optionally a key below it."""
+        """The place of a constraint in the file.
+
+        Args:
+            way: its key, and optionally a key below it.
+        """
         name = self.asked[way[0]][0]
         where = self.json.place("operators", name, *way)
         own = origin(self.op)

@@ -56,7 +56,8 @@ more.
 class Estimates:
     """Estimated prices of candidates; every array is (candidates,).
 
-    resident, temporary: bytes of the fullest tile.
+    Attributes:
+        resident, temporary: bytes of the fullest tile.
     """
 
     cycles: NDArray[np.float64]
@@ -73,7 +74,9 @@ def result_dims(space: Space) -> tuple[int, ...]:
 def estimates(problem: Problem, parts: Integers, target: Target, *, quick: bool) -> Estimates:
     """The estimated prices of some splits.
 
-    parts: (candidates, dimensions). quick: leave out the start-up costs of codelets and messages.
+    Args:
+        parts: (candidates, dimensions).
+        quick: leave out the start-up costs of codelets and messages.
     """
     space, body = problem.structure.space, problem.structure.body
     cells = largest_cells(problem.structure, parts)
@@ -165,7 +168,8 @@ def combining_cycles(problem: Problem, parts: Integers, target: Target) -> NDArr
 def _best_by_memory(cycles: NDArray[np.float64], resident: Integers, most: int) -> Integers:
     """The indices of the cheapest candidates in every quarter octave of memory.
 
-    most: about how many in total; at least 16 per quarter octave.
+    Args:
+        most: about how many in total; at least 16 per quarter octave.
     """
     # NumPy sorts 16-bit integers by counting.
     bucket = (4 * np.log2(np.maximum(resident, 1))).astype(np.int16)
@@ -185,8 +189,9 @@ Splits = tuple[tuple[int, ...], ...]
 class Shortlist:
     """The splits whose prices are computed exactly.
 
-    fast: the cheapest splits, best first. lean: the cheapest split at each price of a resident
-    byte.
+    Attributes:
+        fast: the cheapest splits, best first.
+        lean: the cheapest split at each price of a resident byte.
     """
 
     fast: Splits

@@ -43,12 +43,16 @@ from .problem import Problem, movement_problem
 class Operator:
     """An operation that needs a plan.
 
-    operands: the slot of each operand; None for an operand that the plan places. results: the slot
-    of each result. homes: by operand, the slots of the states and constants that the plan places.
-    shared: the operands in homes that other operators read too. inputs: by operand, the slots of
-    the program's inputs that the plan places. times: the number of times that a run executes it.
-    given: the plan that the module already has for it. moment: the time at which it runs in its
-    function. pins: the required homes of the states and constants in `homes`, if they have any.
+    Attributes:
+        operands: the slot of each operand; None for an operand that the plan places.
+        results: the slot of each result.
+        homes: by operand, the slots of the states and constants that the plan places.
+        shared: the operands in homes that other operators read too.
+        inputs: by operand, the slots of the program's inputs that the plan places.
+        times: the number of times that a run executes it.
+        given: the plan that the module already has for it.
+        moment: the time at which it runs in its function.
+        pins: the required homes of the states and constants in `homes`, if they have any.
     """
 
     op: Operation
@@ -74,7 +78,9 @@ class Relayout:
     """A value that is copied into the layout of another slot.
 
     This happens to values that a loop carries, that are stored, and that calls take and return.
-    shape, dtype: of the value.
+
+    Attributes:
+        shape, dtype: of the value.
     """
 
     source: int
@@ -91,8 +97,9 @@ Node = Operator | Relayout
 class Lifetime:
     """The moments of a function from the first to the last at which a slot holds a value.
 
-    into: the slot of the state that the value may overwrite if the layouts are equal; None if there
-    is no such state.
+    Attributes:
+        into: the slot of the state that the value may overwrite if the layouts are equal; None if
+            there is no such state.
     """
 
     slot: int
@@ -104,7 +111,11 @@ class Lifetime:
 
 @dataclass
 class Function:
-    """The memory use of a function over its moments. calls: (moment, called function) pairs."""
+    """The memory use of a function over its moments.
+
+    Attributes:
+        calls: (moment, called function) pairs.
+    """
 
     moments: int = 0
     lifetimes: list[Lifetime] = field(default_factory=list[Lifetime])
@@ -116,12 +127,16 @@ class Function:
 class PlanningGraph:
     """The parts of a program that its plans depend on.
 
-    nodes: in program order. fixed: the layouts that no plan decides, by slot. itemsizes: bytes of
-    an element, by slot. empty: plans of operations without elements. stored: layouts and dtypes of
-    states and constants that no operator places. least_bytes: a lower bound of the bytes that all
-    tiles together need under any plan: each element of the states and constants that are read,
-    once, and the operands and result of one operator. pinned: the states and constants that have a
-    home, by slot.
+    Attributes:
+        nodes: in program order.
+        fixed: the layouts that no plan decides, by slot.
+        itemsizes: bytes of an element, by slot.
+        empty: plans of operations without elements.
+        stored: layouts and dtypes of states and constants that no operator places.
+        least_bytes: a lower bound of the bytes that all tiles together need under any plan: each
+            element of the states and constants that are read, once, and the operands and result of
+            one operator.
+        pinned: the states and constants that have a home, by slot.
     """
 
     nodes: tuple[Node, ...]
@@ -159,8 +174,9 @@ def read_graph(
 ) -> PlanningGraph:
     """Read the graph of a module at nn.
 
-    alone: a loop of runs; one of its iterations is read as if it were the whole program.
-    given: plans of operations in addition to those in the module.
+    Args:
+        alone: a loop of runs; one of its iterations is read as if it were the whole program.
+        given: plans of operations in addition to those in the module.
     """
     return _Reader(module, target, limits, alone, given or {}).read()
 
@@ -179,11 +195,16 @@ def loop_of_runs(module: ModuleOp) -> control.RepeatOp | None:
 class _Reader:
     """One walk over the program, in order.
 
-    slots: the slot of each value that has one. kept: for each value that holds the elements of a
-    state or constant, the key of that state or constant. holding: these values, by key. homes: the
-    slot of each key once an operator has placed it. inputs: for each value that holds the elements
-    of an input, that input. reached: the slots of inputs that an operator has read. alone,
-    given: as for read_graph. asked: by key, the operation whose attributes require a home.
+    Attributes:
+        slots: the slot of each value that has one.
+        kept: for each value that holds the elements of a state or constant, the key of that state
+            or constant.
+        holding: these values, by key.
+        homes: the slot of each key once an operator has placed it.
+        inputs: for each value that holds the elements of an input, that input.
+        reached: the slots of inputs that an operator has read.
+        alone, given: as for read_graph.
+        asked: by key, the operation whose attributes require a home.
     """
 
     module: ModuleOp
@@ -380,8 +401,10 @@ class _Reader:
         """Read the operations of a block.
 
         Each operation has a moment, or the moments of its nested operations, and one more after it,
-        at which its results exist too. arguments: the values for the block's arguments; the
-        arguments themselves by default.
+        at which its results exist too.
+
+        Args:
+            arguments: the values for the block's arguments; the arguments themselves by default.
         """
         start: dict[SSAValue, int] = dict.fromkeys(
             block.args if arguments is None else arguments, self._moment()

@@ -54,10 +54,13 @@ SMALLEST = 1 << 16
 class _Family:
     """A weight, and the values that may have its layout.
 
-    home: its slot. slots: the slots of all of these values. first: the operator that places the
-    weight. others: the other operators that read or write one of the values, in program order.
-    copies: the relayouts of one of the values into another one's layout. changes: whether a run
-    changes the weight.
+    Attributes:
+        home: its slot.
+        slots: the slots of all of these values.
+        first: the operator that places the weight.
+        others: the other operators that read or write one of the values, in program order.
+        copies: the relayouts of one of the values into another one's layout.
+        changes: whether a run changes the weight.
     """
 
     home: int
@@ -252,8 +255,10 @@ class _Joint:
         return min(found, key=lambda each: each[0].cycles + each[1])
 
     def _question(self, node: Operator, layout: Layout | None) -> Question:
-        """The question about an operator. layout: the family's layout; None for the decided
-        layouts.
+        """The question about an operator.
+
+        Args:
+            layout: the family's layout; None for the decided layouts.
         """
         have = self.decided.have[node]
         if layout is not None:

@@ -73,7 +73,9 @@ def at_home(question: Question, pins: Pins, times: int, plan: Plan) -> Choice:
     """A plan with its price, including the cost of operands that are not at home where it wants
     them.
 
-    question: the operands in `pins` have no layout yet. times: the number of executions per run.
+    Args:
+        question: the operands in `pins` have no layout yet.
+        times: the number of executions per run.
     """
     choice = priced(question, plan)
     brought, reload = _elsewhere(question, pins, times, choice.plan)
@@ -191,8 +193,10 @@ def _ways(problem: Problem, operand: int, wanted: Layout) -> Iterator[OperandCut
 
 @lru_cache(maxsize=1024)
 def _products(count: int, free: Place) -> tuple[Place, ...]:
-    """All ways to write a number as a product of parts of dimensions. free: dimensions with their
-    sizes.
+    """All ways to write a number as a product of parts of dimensions.
+
+    Args:
+        free: dimensions with their sizes.
     """
     if not free:
         return ((),) if count == 1 else ()

@@ -57,9 +57,10 @@ Chosen by trial, roomy and tight: 0.5 % and 2 % give the same.
 class Option:
     """A plan of an operator with the layouts that it decides.
 
-    layouts: by slot, the layouts of its result and of the values that it places, as sources for
-    other operators. homes: by slot, the layouts in which the states and constants that it places
-    are stored.
+    Attributes:
+        layouts: by slot, the layouts of its result and of the values that it places, as sources for
+            other operators.
+        homes: by slot, the layouts in which the states and constants that it places are stored.
     """
 
     choice: Choice
@@ -71,7 +72,10 @@ class Option:
 class Decided:
     """The choice for every operator.
 
-    have: the layouts of each operator's operands. cycles: of a run. resident: bytes on each tile.
+    Attributes:
+        have: the layouts of each operator's operands.
+        cycles: of a run.
+        resident: bytes on each tile.
     """
 
     options: dict[Operator, Option]
@@ -94,9 +98,12 @@ class Decided:
 class _State:
     """The choices so far.
 
-    price: their cycles plus the price of their resident bytes. layouts: of the decided slots that
-    are still to be read. resident: bytes on each tile. last: the state before the last operator,
-    that operator, its option and the layouts of its operands.
+    Attributes:
+        price: their cycles plus the price of their resident bytes.
+        layouts: of the decided slots that are still to be read.
+        resident: bytes on each tile.
+        last: the state before the last operator, that operator, its option and the layouts of its
+            operands.
     """
 
     price: float
@@ -110,11 +117,14 @@ class _State:
 class Chooser:
     """Chooses the plans of a program at one price of a resident byte, in cycles.
 
-    bound: bytes of a tile that one operator may take. resident: bytes on each tile of tensors that
-    no operator places. chosen: plans that are tried in any case. room: temporary bytes that
-    operators may take. states: the number of states kept after every operator. moves: whether an
-    operator that keeps weights may move to emptier tiles. in_time: whether plans of several steps
-    are searched where no plan of one step fits.
+    Attributes:
+        bound: bytes of a tile that one operator may take.
+        resident: bytes on each tile of tensors that no operator places.
+        chosen: plans that are tried in any case.
+        room: temporary bytes that operators may take.
+        states: the number of states kept after every operator.
+        moves: whether an operator that keeps weights may move to emptier tiles.
+        in_time: whether plans of several steps are searched where no plan of one step fits.
     """
 
     graph: PlanningGraph
@@ -232,7 +242,11 @@ class Chooser:
         return at_home(question, node.pins, node.times, plan)
 
     def option(self, node: Operator, choice: Choice, have: tuple[Layout | None, ...]) -> Option:
-        """A choice with the layouts that it decides. have: the layouts of its operands."""
+        """A choice with the layouts that it decides.
+
+        Args:
+            have: the layouts of its operands.
+        """
         made, wanted = _left(node.problem, choice.plan)
         layouts = dict(zip(node.results, made, strict=True))
         homes: dict[int, Layout] = {}

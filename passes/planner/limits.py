@@ -22,9 +22,13 @@ Source: PopLibs, availableMemoryProportion of convolutions and matrix products.
 class Limits:
     """The limits on the plans of a program.
 
-    proportion: the share of a tile's usable memory that one operator may take for copies, partials
-    and its result. by_operator: other proportions, by operator. terms: further constraints on
-    plans, by operator. Raises InputError for a proportion outside 0..1.
+    Raises InputError for a proportion outside 0..1.
+
+    Attributes:
+        proportion: the share of a tile's usable memory that one operator may take for copies,
+            partials and its result.
+        by_operator: other proportions, by operator.
+        terms: further constraints on plans, by operator.
     """
 
     proportion: float = PROPORTION

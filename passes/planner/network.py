@@ -57,11 +57,14 @@ plan that fits. With 10: same.
 class NetworkPlan:
     """The plan of every operation, and the cycles and memory of the program with these plans.
 
-    cycles: of a run, estimated; both branches of an if count, and a while counts once.
-    resident_bytes: weights and constants on the fullest tile. live_bytes: values and temporaries at
-    the worst moment, as if their fullest tiles were the same. questions: the question that each
-    plan answers. at_home: the states and constants whose wished homes the plans keep.
-    reload_cycles: the part of the cycles that no run takes, as in Choice.
+    Attributes:
+        cycles: of a run, estimated; both branches of an if count, and a while counts once.
+        resident_bytes: weights and constants on the fullest tile.
+        live_bytes: values and temporaries at the worst moment, as if their fullest tiles were the
+            same.
+        questions: the question that each plan answers.
+        at_home: the states and constants whose wished homes the plans keep.
+        reload_cycles: the part of the cycles that no run takes, as in Choice.
     """
 
     plans: dict[Operation, Plan]
@@ -96,9 +99,11 @@ def plan_network(
     """Plan every structured operation and movement of a module at nn.
 
     Plans that operations already have are kept. If no plans fit the tiles, the plans that need the
-    least memory are returned, and the allocator reports which variables do not fit. joint: choose
-    the plans of operators that share a weight which the program changes together.
-    Raises InputError for a plan that does not belong to its operation.
+    least memory are returned, and the allocator reports which variables do not fit. Raises
+    InputError for a plan that does not belong to its operation.
+
+    Args:
+        joint: choose the plans of operators that share a weight which the program changes together.
     """
     limits, loop = limits or Limits(), loop_of_runs(module)
     if loop is None:
@@ -125,14 +130,22 @@ def plan_network(
 
 @dataclass(frozen=True)
 class Network:
-    """A program that is planned for a target. taken: bytes of a tile that are not available."""
+    """A program that is planned for a target.
+
+    Attributes:
+        taken: bytes of a tile that are not available.
+    """
 
     graph: PlanningGraph
     target: Target
     taken: int = 0
 
     def planned(self, joint: bool) -> NetworkPlan:
-        """The plans of all operations. joint: as for plan_network."""
+        """The plans of all operations.
+
+        Args:
+            joint: as for plan_network.
+        """
         bound = self.usable
         chooser = self.chooser(bound, 0.0)
         decided = chooser.one_by_one()
@@ -212,8 +225,9 @@ class Network:
     ) -> dict[Operator, tuple[Choice, ...]]:
         """Plans of several steps for the operators that do not fit in one step.
 
-        room: bytes of a tile that are not resident. Empty if an operator has too little room with
-        every plan.
+        Args:
+            room: bytes of a tile that are not resident. Empty if an operator has too little room
+                with every plan.
         """
         bounds: dict[Operator, int] = {}
         for node, found in choices.items():

@@ -32,7 +32,8 @@ Cycles = NDArray[np.float64]
 def cell_cycles(work: Workload, cells: Integers) -> Cycles:
     """Cycles to compute one cell of each candidate, with its workers along their best dimension.
 
-    cells: sizes of every candidate's largest cell, (candidates, dimensions).
+    Args:
+        cells: sizes of every candidate's largest cell, (candidates, dimensions).
     """
     best = compute_cycles(work, cells)[0]
     if work.roles is None:
@@ -60,8 +61,9 @@ def codelets(
 ) -> tuple[Codelet, ...]:
     """The cheapest codelet for each cell.
 
-    cells: the sizes of each cell. decided: the method and workers of each codelet, as far as they
-    are decided.
+    Args:
+        cells: the sizes of each cell.
+        decided: the method and workers of each codelet, as far as they are decided.
     """
     asked = tuple(zip(cells, decided, strict=True))
     known = _known(work)
@@ -204,8 +206,10 @@ def block_runs(access: AccessMap, cells: Integers) -> Integers:
 def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
     """The parts of a cell's dimensions that give the busiest worker the least work.
 
-    sizes: of the cell's dimensions. kept: the dimensions that workers may share: the parallel ones.
-    Among equals, fewer workers and outer dimensions are preferred.
+    Args:
+        sizes: of the cell's dimensions.
+        kept: the dimensions that workers may share: the parallel ones. Among equals, fewer workers
+            and outer dimensions are preferred.
     """
     most = tuple([min(n, workers) if d in kept else 1 for d, n in enumerate(sizes)])
     ways = _ways(most, workers)
@@ -217,7 +221,8 @@ def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) ->
 def _ways(most: tuple[int, ...], workers: int) -> Integers:
     """The ways to share a cell: parts of its dimensions, the best among equals first.
 
-    most: the most parts of each dimension.
+    Args:
+        most: the most parts of each dimension.
     """
     found = _products([range(1, n + 1) for n in most], workers)
     found.sort(key=lambda parts: (prod(parts), tuple(-p for p in parts)))

@@ -24,14 +24,20 @@ from .terms import FREE, Terms
 class Problem:
     """One operator to be planned.
 
-    operand_dtypes: one per operand. resident: whether each operand is a weight or constant that no
-    operator has placed yet, so that this plan decides its home. moves: the spaces of a movement,
-    whose structure is then only the space of its result; empty for a compute. merges: whether
-    reductions may be split into partials. free: whether each operand is an input of the program,
-    which is stored where this plan wants it, every element once (see ir.geometry.spread); empty if
-    none is. terms: constraints on the plan. further_dtypes: of the results after the first.
-    again: operands that repeat an earlier operand, in the same layout. replaced: operands without
-    later readers whose memory stays allocated, so that the result is written over them.
+    Attributes:
+        operand_dtypes: one per operand.
+        resident: whether each operand is a weight or constant that no operator has placed yet, so
+            that this plan decides its home.
+        moves: the spaces of a movement, whose structure is then only the space of its result; empty
+            for a compute.
+        merges: whether reductions may be split into partials.
+        free: whether each operand is an input of the program, which is stored where this plan wants
+            it, every element once (see ir.geometry.spread); empty if none is.
+        terms: constraints on the plan.
+        further_dtypes: of the results after the first.
+        again: operands that repeat an earlier operand, in the same layout.
+        replaced: operands without later readers whose memory stays allocated, so that the result is
+            written over them.
     """
 
     structure: Structure

@@ -19,8 +19,9 @@ class Question:
 
     The planner caches its answers by question, so a question keeps its hash.
 
-    have: the layout of each operand; None for an operand that the plan places. bound: bytes of a
-    tile for resident operands and temporaries together.
+    Attributes:
+        have: the layout of each operand; None for an operand that the plan places.
+        bound: bytes of a tile for resident operands and temporaries together.
     """
 
     problem: Problem

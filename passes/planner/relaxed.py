@@ -30,8 +30,11 @@ NAMES = ("operator", "limit", "relaxed_to", "taken")
 class Relaxed:
     """An operator of which no plan keeps the memory limit.
 
-    limit, relaxed_to and taken are shares of a tile. relaxed_to: the limit, doubled until a plan
-    keeps it. taken: the share that this plan takes.
+    limit, relaxed_to and taken are shares of a tile.
+
+    Attributes:
+        relaxed_to: the limit, doubled until a plan keeps it.
+        taken: the share that this plan takes.
     """
 
     operator: str

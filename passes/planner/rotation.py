@@ -129,7 +129,11 @@ def _sources(question: Question, homes: tuple[Layout, ...]) -> tuple[Layout, ...
 
 
 def _join(last: Choice, results: list[int], target: Target) -> Choice:
-    """The price of joining the parts of results side by side. results: bytes of each on a tile."""
+    """The price of joining the parts of results side by side.
+
+    Args:
+        results: bytes of each on a tile.
+    """
     copying = float(cost.copy_cycles(np.array(results), target).sum())
     sync = cost.sync_cycles(target)
     return replace(
@@ -152,8 +156,10 @@ class _Steps:
     """The prices of an operator's steps, which depend on the blocks that earlier steps have
     fetched.
 
-    sources: the layouts of the operands. fetched: (operand, block) pairs that are on the tiles.
-    to_come: for each pair, the number of later steps that want it.
+    Attributes:
+        sources: the layouts of the operands.
+        fetched: (operand, block) pairs that are on the tiles.
+        to_come: for each pair, the number of later steps that want it.
     """
 
     question: Question
@@ -180,7 +186,8 @@ class _Steps:
     def paid(self, row: tuple[PlanStep, ...], held: int) -> list[tuple[Choice, int]]:
         """The prices of a row of steps, each with the number of times that it is paid.
 
-        held: bytes of a tile that hold the results of earlier rows.
+        Args:
+            held: bytes of a tile that hold the results of earlier rows.
         """
         last = len(row) - 1
         found: list[tuple[Choice, int]] = []
@@ -259,8 +266,10 @@ class _Steps:
         have: tuple[Layout | None, ...],
         plan: Plan | None,
     ) -> Choice:
-        """The exact price of a structure. results: the dtypes of its results; () for the operator's
-        own.
+        """The exact price of a structure.
+
+        Args:
+            results: the dtypes of its results; () for the operator's own.
         """
         problem = self.problem
         made, *further = results or (problem.result_dtype, *problem.further_dtypes)
@@ -277,7 +286,9 @@ class _Steps:
 class _Found:
     """Plans with one number of steps around one ring, with prices estimated from block sizes.
 
-    parts: (candidates, dimensions). ring: the dimension, or -1.
+    Attributes:
+        parts: (candidates, dimensions).
+        ring: the dimension, or -1.
     """
 
     parts: Integers

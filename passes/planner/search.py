@@ -113,7 +113,8 @@ def _combining(question: Question, plan: Plan) -> Question | None:
 def finalists(question: Question, *, lean: bool = False) -> tuple[Choice, ...]:
     """The most promising plans of an operator, fastest first.
 
-    lean: also include plans that trade cycles for less resident memory.
+    Args:
+        lean: also include plans that trade cycles for less resident memory.
     """
     problem = question.problem
     short = shortlist(problem, question.target, question.bound)
@@ -214,7 +215,8 @@ def by_promise(question: Question) -> Iterator[Plan]:
 def _beaten(choice: Choice, merging: float, found: Iterable[Choice]) -> bool:
     """Whether another choice needs no more cycles and no more bytes.
 
-    merging: the cycles that combining adds to the choice.
+    Args:
+        merging: the cycles that combining adds to the choice.
     """
     return any(
         other.cycles <= choice.cycles + merging

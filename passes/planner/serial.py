@@ -60,7 +60,10 @@ def plans(question: Question, *, lean: bool = False, in_time: bool = True) -> tu
     """The most promising plans of an operator, in one step or several, fastest first.
 
     Several steps are tried where the terms ask for them, and, unless in_time is false, where no
-    plan of one step fits the bound and the terms. lean: as for `search.finalists`.
+    plan of one step fits the bound and the terms.
+
+    Args:
+        lean: as for `search.finalists`.
     """
     if question.terms.steps:
         return _as_asked(question)
@@ -150,7 +153,8 @@ def _fits(question: Question, choice: Choice) -> bool:
 def _along(question: Question, dim: int, least: float) -> list[Choice]:
     """Plans whose steps are parts of one dimension, with the fewest steps that fit.
 
-    least: the cycles of the best plan along another dimension; slower plans are left out.
+    Args:
+        least: the cycles of the best plan along another dimension; slower plans are left out.
     """
     problem = question.problem
     each = problem.structure.space.dims[dim]

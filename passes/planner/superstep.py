@@ -144,9 +144,11 @@ def _codelets(
 class _Source(NamedTuple):
     """An operand that a plan reads.
 
-    operand: its index. lies: its present layout; None if it is resident where it is wanted.
-    wanted: the layout that the plan reads. move: the space of the movement that it passes through,
-    or None.
+    Attributes:
+        operand: its index.
+        lies: its present layout; None if it is resident where it is wanted.
+        wanted: the layout that the plan reads.
+        move: the space of the movement that it passes through, or None.
     """
 
     operand: int
@@ -186,9 +188,11 @@ def _wanted(problem: Problem, plan: Plan) -> tuple[Layout, ...]:
 class _LeastArrival(NamedTuple):
     """A lower bound of the arrival of a plan's operands.
 
-    resident_bytes: operands that stay on the tile. copied_bytes: copies of other operands.
-    exchange_cycles: a lower bound of the cycles of their arrival. holds_result: whether the result
-    may be written over a copied operand.
+    Attributes:
+        resident_bytes: operands that stay on the tile.
+        copied_bytes: copies of other operands.
+        exchange_cycles: a lower bound of the cycles of their arrival.
+        holds_result: whether the result may be written over a copied operand.
     """
 
     resident_bytes: int

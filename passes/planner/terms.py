@@ -13,9 +13,13 @@ from ...dialects.abele import Plan
 class Terms:
     """The terms of one operator's plan. Empty fields leave the planner free.
 
-    split: parts of each dimension, 0 for any number. method: of the codelet. tiles: the most tiles
-    that may be used, 0 for all. steps, ring: as in Plan. temporary_bytes: the most bytes of a tile
-    for copies, partials and the result; doubled until a plan keeps it.
+    Attributes:
+        split: parts of each dimension, 0 for any number.
+        method: of the codelet.
+        tiles: the most tiles that may be used, 0 for all.
+        steps, ring: as in Plan.
+        temporary_bytes: the most bytes of a tile for copies, partials and the result; doubled until
+            a plan keeps it.
     """
 
     split: tuple[int, ...] = ()

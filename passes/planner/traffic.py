@@ -43,8 +43,10 @@ def traffic(source: Layout, destination: Layout, move: Space | None = None) -> O
 class _Axis:
     """One axis of a layout.
 
-    alone: the layout of this axis alone. dims: the dimensions of the whole layout that it uses.
-    in_runs: whether every part is a single run of elements, apart from padding.
+    Attributes:
+        alone: the layout of this axis alone.
+        dims: the dimensions of the whole layout that it uses.
+        in_runs: whether every part is a single run of elements, apart from padding.
     """
 
     size: int

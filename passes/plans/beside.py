@@ -34,8 +34,9 @@ BESIDE = "abele.beside"
 def write_beside(module: ModuleOp, held: Mapping[str, Sequence[Home]]) -> None:
     """List the states and constants of other programs on a module.
 
-    held: homes with a reload, by the name of the state or the digest of the constant. A constant
-    may lie at several places.
+    Args:
+        held: homes with a reload, by the name of the state or the digest of the constant. A
+            constant may lie at several places.
     """
     module.attributes[BESIDE] = DictionaryAttr(
         {

@@ -19,8 +19,9 @@ from ...ir.upstream import VerifyException
 class Read:
     """A structure whose nn.iota operands have become coordinates.
 
-    structure, operands: the new structure, and the operands of its space. absorbed: the indices of
-    the old operands that are coordinates now.
+    Attributes:
+        structure, operands: the new structure, and the operands of its space.
+        absorbed: the indices of the old operands that are coordinates now.
     """
 
     structure: Structure
@@ -49,7 +50,10 @@ def reading(
 
     An operand stays a tensor if the body cannot read a coordinate in its place, if its map is more
     than an affine expression, or if the type in which numbers are read cannot hold them.
-    result: the result of the structure. find: returns the nn.iota that a value equals, or None.
+
+    Args:
+        result: the result of the structure.
+        find: returns the nn.iota that a value equals, or None.
     """
     given = tuple(operands)
     iotas = {i: iota for i, value in enumerate(given) if (iota := find(value)) is not None}

@@ -38,9 +38,10 @@ FLAGS: Mapping[int, str] = {0: "transpose_lhs", 1: "transpose_rhs"}
 class CopyOfWeight:
     """A constant and the weight that holds its elements.
 
-    weight: a state that no run changes, or another constant of the same block, before this one.
-    turned: whether the last two axes of the one are those of the other, swapped. Otherwise both
-    have the same elements in row-major order.
+    Attributes:
+        weight: a state that no run changes, or another constant of the same block, before this one.
+        turned: whether the last two axes of the one are those of the other, swapped. Otherwise both
+            have the same elements in row-major order.
     """
 
     constant: nn.ConstantOp
@@ -119,7 +120,11 @@ def _value(copy: CopyOfWeight) -> SSAValue:
 
 
 def _before(op: Operation, new: Operation, source: Operation) -> Operation:
-    """Put a new operation before another one. source: what it is located at."""
+    """Put a new operation before another one.
+
+    Args:
+        source: what it is located at.
+    """
     locate(new, source)
     Rewriter.insert_op(new, InsertPoint.before(op))
     return new

@@ -97,7 +97,8 @@ def _refined(
 def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None:
     """Raise ValueError if a plan, in one step or several, does not belong to this operator.
 
-    element: the dtype of the operator's result.
+    Args:
+        element: the dtype of the operator's result.
     """
     check_steps(structure, plan)
     if not takes_steps(plan):
@@ -115,7 +116,11 @@ def check_plan(structure: Structure, plan: Plan, element: np.dtype[Any]) -> None
 
 
 def is_legal_in_steps(structure: Structure, plan: Plan, element: np.dtype[Any]) -> bool:
-    """Whether an operator can take the steps of a plan. element: the dtype of its result."""
+    """Whether an operator can take the steps of a plan.
+
+    Args:
+        element: the dtype of its result.
+    """
     try:
         check_plan(structure, plan, element)
     except ValueError:
@@ -130,7 +135,11 @@ def compute_layouts(structure: Structure, plan: Plan) -> tuple[Layout, ...]:
 
 @lru_cache(maxsize=8192)
 def _placed(structure: Structure, cells: Plan) -> tuple[Layout, ...]:
-    """The layouts that the compute reads. cells: a plan reduced to the placement of cells."""
+    """The layouts that the compute reads.
+
+    Args:
+        cells: a plan reduced to the placement of cells.
+    """
     cut, split, order = refined(structure, cells)
     return tuple(
         canonical(raw_layout(cut.space.dims, access, split, order, cells.first_tile))

@@ -32,8 +32,11 @@ from .coordinates import Read, can_read, reading
 class FusedOp(IRDLOperation, Structured):
     """A group of operations, or an operation that reads coordinates, while FusedGroups is active.
 
-    inputs: the operands of the group, without those that are coordinates. space, body: its
-    structure. key: the number of the group in its FusedGroups. root: the name of its root.
+    Attributes:
+        inputs: the operands of the group, without those that are coordinates.
+        space, body: its structure.
+        key: the number of the group in its FusedGroups.
+        root: the name of its root.
     """
 
     name = "nn.fused"

@@ -112,9 +112,11 @@ class Homes:
         """The home of a state or constant.
 
         It is the requested layout `asked`. Without one, it is the layout that all users want, else
-        the first wanted layout that can be the source of a copy, else linear order. values: the
-        constant, or the values loaded from the state. must_be_source: whether the home has to be
-        able to be the source of a copy.
+        the first wanted layout that can be the source of a copy, else linear order.
+
+        Args:
+            values: the constant, or the values loaded from the state.
+            must_be_source: whether the home has to be able to be the source of a copy.
         """
         wishes = [wish for value in values for wish in self._wishes(value)]
         known = [w for w in wishes if w is not None]
@@ -131,9 +133,11 @@ class Homes:
     def _wishes(self, value: SSAValue, *, spread: bool = False) -> list[Layout | None]:
         """The layout that each use of a value wants, in program order.
 
-        None stands for any layout that can be the source of a copy. spread: whether the value will
-        be copied from a layout near the wanted one. Then a wanted layout counts even if it cannot
-        be the source of a copy.
+        None stands for any layout that can be the source of a copy.
+
+        Args:
+            spread: whether the value will be copied from a layout near the wanted one. Then a
+                wanted layout counts even if it cannot be the source of a copy.
         """
         wishes: list[Layout | None] = []
         for use in sorted(value.uses, key=lambda u: (self._positions[u.operation], u.index)):

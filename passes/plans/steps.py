@@ -40,8 +40,9 @@ Combiners of several values are not here: a step begins with the members of the 
 class PlanStep:
     """One step of a plan.
 
-    structure, plan: of the step alone, which has no further steps. starts: for each result, the
-    first element of the step's part of it, along each axis.
+    Attributes:
+        structure, plan: of the step alone, which has no further steps.
+        starts: for each result, the first element of the step's part of it, along each axis.
     """
 
     structure: Structure
@@ -149,8 +150,9 @@ def _part(
 ) -> tuple[Structure, tuple[tuple[int, ...], ...]]:
     """The structure of a step, and the first element of its part of each result.
 
-    rings: pairs of a reduction and the dimension around whose tiles it rotates. parts: the parts of
-    each ring.
+    Args:
+        rings: pairs of a reduction and the dimension around whose tiles it rotates.
+        parts: the parts of each ring.
     """
     space = structure.space
     sizes, dims, results = _sizes_of_parts(space, steps)
@@ -202,9 +204,12 @@ def _sizes_of_parts(
 
 
 def _plan_of_part(plan: Plan, rank: int, rings: tuple[tuple[int, int], ...]) -> Plan:
-    """The plan of each step, which has no further steps. rank: dimensions of the whole space.
+    """The plan of each step, which has no further steps.
 
     The dimensions of a ring have the numbers that _in_rings gives them.
+
+    Args:
+        rank: dimensions of the whole space.
     """
     split, order, workers = list(plan.split), list(plan.order), list(plan.workers)
     for i, (d, r) in enumerate(rings):
@@ -254,7 +259,8 @@ def _in_rings(
 def _with_terms(access: AccessMap, more: dict[int, tuple[tuple[int, int], ...]]) -> AccessMap:
     """An access map in which some dimensions are sums of several.
 
-    more: for each such dimension, the dimensions to add, each with its coefficient.
+    Args:
+        more: for each such dimension, the dimensions to add, each with its coefficient.
     """
     return replace(
         access,
@@ -291,8 +297,10 @@ def adding(structure: Structure, chain: bool) -> Structure:
     """The structure of a step that adds to the result of an earlier step.
 
     The earlier result is a further operand, after the structure's own; for a combiner of several
-    values, each member is one. chain: whether this is the last step, which applies the chain or
-    finishes the members.
+    values, each member is one.
+
+    Args:
+        chain: whether this is the last step, which applies the chain or finishes the members.
     """
     own = structure.own_operands
     if structure.body.tuple_combiner is not None:
@@ -323,7 +331,11 @@ def part_shape(structure: Structure, plan: Plan, result: int = 0) -> tuple[int, 
 
 
 def move_into(part: Sequence[int], start: Sequence[int], whole: Sequence[int]) -> Space:
-    """The move of a part of a tensor into the whole tensor. start: its first element."""
+    """The move of a part of a tensor into the whole tensor.
+
+    Args:
+        start: its first element.
+    """
     dims = tuple(Dim(f"d{i}", n) for i, n in enumerate(part))
     there = tuple(
         AxisMap(n, ((i, 1),), at) for i, (n, at) in enumerate(zip(whole, start, strict=True))
@@ -373,8 +385,9 @@ def home_over_steps(
 def _side_by_side(layout: Layout, cuts: list[tuple[int, int, int]]) -> Layout:
     """The layout of a tensor whose axes are cut into parts, each laid out like the first part.
 
-    cuts: (axis, number of parts, elements of a part). Every tile holds its block of each part: an
-    axis is viewed as two, the parts and the elements of one.
+    Args:
+        cuts: (axis, number of parts, elements of a part). Every tile holds its block of each part:
+            an axis is viewed as two, the parts and the elements of one.
     """
     grid, axes = list(layout.grid), list(layout.access.axes)
     for i, steps, size in sorted(cuts, reverse=True):

@@ -36,10 +36,12 @@ class LayerMemory:
 class PhaseMemory:
     """The memory of one phase of a step of training.
 
-    step: the superstep of this phase with the most live bytes on any tile; "" if there is none.
-    tile, bytes: that tile and those bytes. always_live, live_now: bytes on the program's fullest
-    tile that this phase made, and that are always live or live in that tile's worst superstep. So
-    live_now of the forward phase are the values that wait for the backward phase.
+    Attributes:
+        step: the superstep of this phase with the most live bytes on any tile; "" if there is none.
+        tile, bytes: that tile and those bytes.
+        always_live, live_now: bytes on the program's fullest tile that this phase made, and that
+            are always live or live in that tile's worst superstep. So live_now of the forward phase
+            are the values that wait for the backward phase.
     """
 
     phase: str
@@ -54,14 +56,20 @@ class PhaseMemory:
 class MemoryMap:
     """The fullest tile of a program in its worst superstep.
 
-    categories: bytes by purpose, in the order of the columns: variables that always live, variables
-    live in this superstep, gaps free in it, code, vertex state, exchange code and stacks, and what
-    is left of the bytes that are reserved for the last four. reserved: these reserved bytes.
-    all_always_live: bytes on all tiles together. once_always_live: the same without replicas;
-    narrow_always_live: the same if float32 had half its width. level: the program's level. is_wide:
-    whether any of it is float32. layers: largest first. steps: the supersteps with the most live
-    bytes on any tile, and that tile. phases: of a step of training; empty for any other program.
-    shortage: what the target lacks, in a few words; "" if the program fits.
+    Attributes:
+        categories: bytes by purpose, in the order of the columns: variables that always live,
+            variables live in this superstep, gaps free in it, code, vertex state, exchange code and
+            stacks, and what is left of the bytes that are reserved for the last four.
+        reserved: these reserved bytes.
+        all_always_live: bytes on all tiles together.
+        once_always_live: the same without replicas.
+        narrow_always_live: the same if float32 had half its width.
+        level: the program's level.
+        is_wide: whether any of it is float32.
+        layers: largest first.
+        steps: the supersteps with the most live bytes on any tile, and that tile.
+        phases: of a step of training; empty for any other program.
+        shortage: what the target lacks, in a few words; "" if the program fits.
     """
 
     target: Target

@@ -34,9 +34,10 @@ _OPERAND = re.compile(r"(.+)/in(\d+)")
 def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
     """Names of nodes whose values wait in the fullest tile's worst superstep but need not.
 
-    module: the program at nn. The largest values come first. What a named node reads lives anyway
-    when the node is computed again, or is far smaller, or can itself be computed again; then its
-    node is named, too. A node that another one relies on is not named.
+    Args:
+        module: the program at nn. The largest values come first. What a named node reads lives
+            anyway when the node is computed again, or is far smaller, or can itself be computed
+            again; then its node is named, too. A node that another one relies on is not named.
     """
     FusedGroups(module).fuse()
     ops = [op for op in operations(module) if is_repeatable(op)]
@@ -50,7 +51,8 @@ def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
 class _Way:
     """Operations that could be named so that a value does not wait.
 
-    anew: naming them lays out again what they read; otherwise it computes them again.
+    Attributes:
+        anew: naming them lays out again what they read; otherwise it computes them again.
     """
 
     ops: tuple[Operation, ...]
@@ -82,7 +84,10 @@ def _laid_out_for(
 ) -> tuple[()] | tuple[str | None, str]:
     """The origins of the operation that made a value and of the one it was laid out for.
 
-    path: the value's own origin. Returns () for a value that was not laid out for an operation.
+    Returns () for a value that was not laid out for an operation.
+
+    Args:
+        path: the value's own origin.
     """
     found = _OPERAND.fullmatch(path)
     if found is None:
@@ -97,7 +102,11 @@ def _laid_out_for(
 
 @dataclass
 class _Choice:
-    """What is computed again, and what must live on for that. taken: in order."""
+    """What is computed again, and what must live on for that.
+
+    Attributes:
+        taken: in order.
+    """
 
     taken: dict[Operation, None] = field(default_factory=dict[Operation, None])
     relied: set[Operation] = field(default_factory=set[Operation])
@@ -126,9 +135,12 @@ class _Choice:
 class _Need:
     """What computing some operations again would need, and its effect.
 
-    computed: everything that is computed again. relied: what must live on and does so anyway. late:
-    whether any operation is computed again. anew: whether any of their operands is laid out again.
-    known: whether the operands of an operation exist at an index.
+    Attributes:
+        computed: everything that is computed again.
+        relied: what must live on and does so anyway.
+        late: whether any operation is computed again.
+        anew: whether any of their operands is laid out again.
+        known: whether the operands of an operation exist at an index.
     """
 
     choice: _Choice
@@ -158,7 +170,8 @@ class _Need:
     def _lives(self, source: SSAValue, when: Moments, at: int, made: int) -> bool:
         """Whether a value lives at an index, may live on until then, or can be computed there.
 
-        made: the bytes of what is computed from it.
+        Args:
+            made: the bytes of what is computed from it.
         """
         owner = source.owner
         here = owner if isinstance(owner, Block) else owner.parent

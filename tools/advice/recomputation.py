@@ -33,9 +33,11 @@ def recomputations(
 ) -> Iterator[Trial]:
     """Pipelines that compute values again instead of keeping them on the fullest tile, compiled.
 
-    found, exe: the program as it is. own: how it was compiled. Each pipeline also names the nodes
-    of the one before it. The last one fits, or nothing more can be computed again, or the next one
-    would neither free memory nor be faster. There are none if can_change_nn returns false.
+    Args:
+        found, exe: the program as it is.
+        own: how it was compiled. Each pipeline also names the nodes of the one before it. The last
+            one fits, or nothing more can be computed again, or the next one would neither free
+            memory nor be faster. There are none if can_change_nn returns false.
     """
     if not can_change_nn(found, exe, own):
         return
@@ -91,7 +93,11 @@ def _behind_nn(passes: str) -> int:
 def module_behind_nn(
     exe: Executable, own: CompileSettings, known: Extensions, nodes: Sequence[str] = ()
 ) -> ModuleOp:
-    """The program after those passes of a pipeline that stay at nn. nodes: to compute again."""
+    """The program after those passes of a pipeline that stay at nn.
+
+    Args:
+        nodes: to compute again.
+    """
     module = exe.module_at(NN.name).clone()
     passes = known.pipeline(_up_to_nn(own.passes or DEFAULT, nodes), exe.target.spelling())
     PassManager(passes).run(known.context(), module)

@@ -28,9 +28,10 @@ MORE_CHIPS = 3
 class CompileSettings:
     """How a program is compiled, as far as advice may change it.
 
-    passes: a pipeline as for -p; "" for the default one. proportion: the memory proportion; None
-    for the program's own. operators: memory proportions of single operators, by name, in addition
-    to the constraints.
+    Attributes:
+        passes: a pipeline as for -p; "" for the default one.
+        proportion: the memory proportion; None for the program's own.
+        operators: memory proportions of single operators, by name, in addition to the constraints.
     """
 
     target: Target
@@ -47,8 +48,9 @@ Compile = Callable[[CompileSettings], Executable]
 class Trial:
     """A change, and the fullest tile with it.
 
-    bytes: of variables and of the target's reserve, out of `available`. cycles: None if nothing was
-    compiled, because `bytes` is only a bound.
+    Attributes:
+        bytes: of variables and of the target's reserve, out of `available`.
+        cycles: None if nothing was compiled, because `bytes` is only a bound.
     """
 
     change: str
@@ -65,9 +67,10 @@ class Trial:
 def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Iterator[Trial]:
     """Changes that free memory on the fullest tile. Each is compiled, or excluded by a bound.
 
-    own: how the program was compiled. Changes of a kind are tried until one fits. Several chips are
-    compiled as one chip with all their tiles. For them, bytes are given but no cycles, because
-    nothing prices the links between chips.
+    Args:
+        own: how the program was compiled. Changes of a kind are tried until one fits. Several chips
+            are compiled as one chip with all their tiles. For them, bytes are given but no cycles,
+            because nothing prices the links between chips.
     """
     machine = own.target
     chips = found.chips
@@ -118,7 +121,12 @@ def _tried(change: str, how: CompileSettings, compile_with: Compile) -> Trial:
 
 
 def trial(change: str, how: CompileSettings, exe: Executable) -> Trial:
-    """The effect of a change. change: in words. how: how it was compiled."""
+    """The effect of a change.
+
+    Args:
+        change: in words.
+        how: how it was compiled.
+    """
     return Trial(
         change, exe.memory.max_tile_bytes, how.target.bytes_per_tile, int(exe.profile["cycles"])
     )

@@ -45,9 +45,10 @@ def serial_splits(
 
     If no plan with one step keeps such a limit, the operator's work is split into several steps.
 
-    found, exe: the program as it is. own: how it was compiled. Each change adds the operator of the
-    superstep that is then the fullest, or halves its limit again, until the program fits or no more
-    memory is freed.
+    Args:
+        found, exe: the program as it is.
+        own: how it was compiled. Each change adds the operator of the superstep that is then the
+            fullest, or halves its limit again, until the program fits or no more memory is freed.
     """
     if not can_change_nn(found, exe, own):
         return
@@ -78,7 +79,8 @@ def constraints_with(
 ) -> dict[str, object]:
     """Constraints for JSON, with memory proportions of some operators.
 
-    given: the contents of a constraints file, if any. An operator with a whole plan keeps it.
+    Args:
+        given: the contents of a constraints file, if any. An operator with a whole plan keeps it.
     """
     whole = dict(given or {})
     named = dict(cast("Mapping[str, Mapping[str, object]]", whole.get("operators", {})))
@@ -98,7 +100,11 @@ def _description(limits: Mapping[str, float], exe: Executable) -> str:
 
 
 def _steps(name: str, module: ModuleOp) -> int:
-    """The number of steps in which an operator is computed. module: at partition."""
+    """The number of steps in which an operator is computed.
+
+    Args:
+        module: at partition.
+    """
     paths = (origin(op) or "" for op in operations(module) if isinstance(op, partition.ComputeOp))
     steps = {tuple(_STEP.findall(p[len(name) :])) for p in paths if p.startswith(f"{name}/")}
     return sum(not any(o[: len(s)] == s and o != s for o in steps) for s in steps) or 1
@@ -107,7 +113,8 @@ def _steps(name: str, module: ModuleOp) -> int:
 def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> str | None:
     """The name of the planned operator that a superstep computes; None if there is none.
 
-    module: at exchange. Paths of an operator's lowering begin with its name.
+    Args:
+        module: at exchange. Paths of an operator's lowering begin with its name.
     """
     for op in operations(module):
         if isinstance(op, tile.SuperstepOp) and op.sym_name.data == step:

@@ -55,10 +55,13 @@ RULE = re.compile(r"\brule (\w+)")
 class Blamed:
     """What the kit reports for one mistake.
 
-    how: Wrong.kind, "raised", or "" if nothing was found. at: the blamed pass. rewrite: the blamed
-    rewrite, or the error raised in one, or "". examples: programs until it was found. seconds: CPU
-    time until it was found. total: CPU time including shrinking the program and finding the
-    rewrite.
+    Attributes:
+        how: Wrong.kind, "raised", or "" if nothing was found.
+        at: the blamed pass.
+        rewrite: the blamed rewrite, or the error raised in one, or "".
+        examples: programs until it was found.
+        seconds: CPU time until it was found.
+        total: CPU time including shrinking the program and finding the rewrite.
     """
 
     mutant: Mutant

@@ -54,9 +54,12 @@ NARROW_BYTES = 2
 class Verdict:
     """The result of one case.
 
-    operator: of its first node. why: the message, if it did not pass. steps: it passed, but only
-    because 16-bit floats may be STEPS apart, or float32 as far as the largest one is rounded.
-    drawn: only shapes and dtypes were compared, because the case draws random numbers.
+    Attributes:
+        operator: of its first node.
+        why: the message, if it did not pass.
+        steps: it passed, but only because 16-bit floats may be STEPS apart, or float32 as far as
+            the largest one is rounded.
+        drawn: only shapes and dtypes were compared, because the case draws random numbers.
     """
 
     case: str

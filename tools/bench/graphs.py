@@ -42,7 +42,10 @@ NETWORKS = ("alexnet", "resnet50", "alexnet:14:2048")
 def parsed(spec: str, known: Collection[str]) -> tuple[str, int, int | None]:
     """The name, batch size and vertices per tile of NAME[:BATCH[:VERTICES]].
 
-    known: names of networks. Raises InputError for another name, and for numbers that are none.
+    Raises InputError for another name, and for numbers that are none.
+
+    Args:
+        known: names of networks.
     """
     form = "NAME[:BATCH[:VERTICES]], such as alexnet:4:336"
     name, sizes = name_and_numbers(spec, known, range(3), form)

@@ -39,8 +39,10 @@ ROOMS = ("ir", "dialects", "backends")
 class Fault:
     """A fault of a kernel.
 
-    file: in the folder of kernels. old, new: a part of its text that is there once, and what
-    replaces it. forms: in which the fault changes anything.
+    Attributes:
+        file: in the folder of kernels.
+        old, new: a part of its text that is there once, and what replaces it.
+        forms: in which the fault changes anything.
     """
 
     task: str

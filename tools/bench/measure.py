@@ -59,9 +59,10 @@ def write_network(name: str, path: Path) -> None:
 def measure(name: str, path: Path, target: str) -> dict[str, Any]:
     """Figures of a network. Call it in a process of its own, because it measures peak memory.
 
-    path: the network's .onnx file. Times are seconds of wall clock; compile_seconds includes
-    reading the file. The runs that are compared alternate. peak_gigabytes is the peak of compiling
-    and running, before onnxruntime loads the network.
+    Args:
+        path: the network's .onnx file. Times are seconds of wall clock; compile_seconds includes
+            reading the file. The runs that are compared alternate. peak_gigabytes is the peak of
+            compiling and running, before onnxruntime loads the network.
     """
     inputs: dict[str, Array] = dict(light_input(name))
     with threadpool_limits(1), using(1):
@@ -192,9 +193,12 @@ def best_calls(run: Callable[[], object]) -> tuple[float, list[TimedCall]]:
 class Simulated:
     """The seconds of a simulated run with more threads, by cause.
 
-    between: outside compiled calls, in Python and in calls of NumPy. small: calls that are not
-    shared. shared: the others, divided by the threads. uneven: waiting for the last unit of each.
-    sharing: opening and closing calls.
+    Attributes:
+        between: outside compiled calls, in Python and in calls of NumPy.
+        small: calls that are not shared.
+        shared: the others, divided by the threads.
+        uneven: waiting for the last unit of each.
+        sharing: opening and closing calls.
     """
 
     between: float
@@ -217,7 +221,8 @@ def simulated(between: float, calls: Sequence[TimedCall], threads: int) -> Simul
     """A run of one thread, simulated with its calls shared by threads that do not slow each other
     down.
 
-    between, calls: of the run in one thread. The units of a call take equally long.
+    Args:
+        between, calls: of the run in one thread. The units of a call take equally long.
     """
     shared = [each for each in calls if each.units > 1]
     small = sum(each.seconds for each in calls) - sum(each.seconds for each in shared)
@@ -261,7 +266,8 @@ class Session(Protocol):
 def session(path: Path, threads: int, *, as_written: bool = False) -> tuple[Session, list[str]]:
     """A session with so many threads, and the names of its outputs.
 
-    as_written: compute what the model says, without onnxruntime's graph optimizations.
+    Args:
+        as_written: compute what the model says, without onnxruntime's graph optimizations.
     """
     library = cast(Any, onnxruntime)
     options = library.SessionOptions()

@@ -11,7 +11,8 @@ from ...ir.support.suggestions import suggestion
 def names_in(option: str, text: str, known: Collection[str]) -> list[str]:
     """The names of a list with commas. Raises InputError for an unknown one, and if there is none.
 
-    option: where the list is given, for messages.
+    Args:
+        option: where the list is given, for messages.
     """
     names = list(filter(None, text.split(",")))
     for name in names:
@@ -28,8 +29,12 @@ def name_and_numbers(
 ) -> tuple[str, list[int]]:
     """The name and the numbers of NAME:NUMBER:..., all of them positive.
 
-    known: names of networks. counts: how many numbers there may be. form: what to write, in words.
     Raises InputError for another name, and for numbers that are none.
+
+    Args:
+        known: names of networks.
+        counts: how many numbers there may be.
+        form: what to write, in words.
     """
     name, *numbers = spec.split(":")
     if name not in known:

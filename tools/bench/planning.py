@@ -58,8 +58,11 @@ def resnet(
 ) -> onnx.ModelProto:
     """A ResNet of bottleneck blocks for one image, with zero weights and folded normalisations.
 
-    blocks: number of blocks of each stage. side: height and width of the image. width: channels of
-    the first stage. dtype: element type of all tensors.
+    Args:
+        blocks: number of blocks of each stage.
+        side: height and width of the image.
+        width: channels of the first stage.
+        dtype: element type of all tensors.
     """
     nodes: list[onnx.NodeProto] = []
     weights: list[onnx.TensorProto] = []

@@ -42,8 +42,12 @@ STEPS_RUN = 3000
 
 @dataclass(frozen=True)
 class Result:
-    """Figures per step. seconds, peer_seconds: by number of threads, of abele and of onnxruntime.
-    error: the largest difference between their results, relative to the largest result."""
+    """Figures per step.
+
+    Attributes:
+        seconds, peer_seconds: by number of threads, of abele and of onnxruntime.
+        error: the largest difference between their results, relative to the largest result.
+    """
 
     steps: int
     cycles: float

@@ -32,10 +32,13 @@ SHAPES = (nn.ReshapeOp, partition.ReshapeOp)
 class Trace:
     """The traceability of one level.
 
-    operations: number of operations. traced: how many of them came from a node, a weight or an
-    input of the model. untraced: the others. nodes: number of the model's nodes with an operation
-    at the level above that does something. found: how many of them have an operation at this level.
-    lost: the others.
+    Attributes:
+        operations: number of operations.
+        traced: how many of them came from a node, a weight or an input of the model.
+        untraced: the others.
+        nodes: number of the model's nodes with an operation at the level above that does something.
+        found: how many of them have an operation at this level.
+        lost: the others.
     """
 
     level: str

@@ -83,7 +83,8 @@ def measured(
 ) -> dict[str, Any]:
     """The figures of one step, by phase and by layer. Call it in a process of its own.
 
-    picture: the file for a scan of the step, if any.
+    Args:
+        picture: the file for a scan of the step, if any.
     """
     is_file = front_end_at(name) is not None
     model = name if is_file else model_of(name, batch)

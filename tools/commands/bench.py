@@ -18,7 +18,11 @@ from ..views.user_errors import user_errors
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark, imported on first use. options: the options of `abele bench` that it takes."""
+    """A benchmark, imported on first use.
+
+    Attributes:
+        options: the options of `abele bench` that it takes.
+    """
 
     module: str
     function: str

@@ -168,7 +168,11 @@ class Compilation:
         return given_training(self.train, self.loss, self.optimizer, self.training)
 
     def request(self, model: str, extensions: Extensions, watch: OnStep | None = None) -> Request:
-        """What the options ask for. extensions: those of --load, loaded. Raises InputError."""
+        """What the options ask for. Raises InputError.
+
+        Args:
+            extensions: those of --load, loaded.
+        """
         alike: dict[str, Any] = {name: getattr(self, name) for name in ALIKE}
         return Request(
             model,

@@ -231,7 +231,11 @@ def _judged(
 
 
 def _write(exe: Executable, found: _Judged, asked: _Asked, dump: Path, on_step: OnStep) -> None:
-    """Write the folder of the report. dump: of what passes did."""
+    """Write the folder of the report.
+
+    Args:
+        dump: of what passes did.
+    """
     links: Link = {}
     more: list[Callable[[Path], None]] = []
     if asked.passes:

@@ -36,8 +36,10 @@ OneThread = Annotated[
 def use_threads(asked: int | None) -> None:
     """Set how many threads run programs, in this process and in those that it starts.
 
-    asked: at most the cores are used; None for the default. Raises InputError if the environment
-    variable is not a number.
+    Raises InputError if the environment variable is not a number.
+
+    Args:
+        asked: at most the cores are used; None for the default.
     """
     count = default_threads() if asked is None else min(asked, cores())
     if asked is not None and asked > count:

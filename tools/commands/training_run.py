@@ -87,9 +87,12 @@ class Wanted:
         )
 
     def total(self, samples: Samples, of_run: int, done: int) -> int:
-        """The number of steps, of which some are done. of_run: how many a run of the program does.
+        """The number of steps, of which some are done.
 
         Raises InputError if no run is left, or not a whole number of runs.
+
+        Args:
+            of_run: how many a run of the program does.
         """
         total = self.steps or ceil((self.epochs or 0) * samples.count / samples.batch)
         if (total - done) % of_run:
@@ -107,9 +110,11 @@ class Wanted:
 class Prepared:
     """Compiled programs and samples, ready to train.
 
-    total: the number of steps, earlier ones included. first: the checkpoint to continue from.
-    judge: the validation, if there is one. model: the model that --save-onnx writes with the
-    trained weights, if that is asked for.
+    Attributes:
+        total: the number of steps, earlier ones included.
+        first: the checkpoint to continue from.
+        judge: the validation, if there is one.
+        model: the model that --save-onnx writes with the trained weights, if that is asked for.
     """
 
     exe: Executable
@@ -218,8 +223,10 @@ def _do_steps(
 class Sources:
     """Compiles the programs that training needs from one model.
 
-    given: the options of training. asked: the same, completed for this model. states: those of the
-    model itself, before training adds its own.
+    Attributes:
+        given: the options of training.
+        asked: the same, completed for this model.
+        states: those of the model itself, before training adds its own.
     """
 
     model: str

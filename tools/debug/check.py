@@ -72,16 +72,21 @@ below TOLERANCE; for bfloat16 it is 1.6e-2, where one step alone can be 7.8e-3.
 class Verdict:
     """The result of a check.
 
-    error: the largest difference of an output from exact arithmetic, relative to the output's
-    largest value; None if the program has no nn level that a reference can run, or if a loop does
-    not end without rounding. rounded: the same difference from the reference that rounds the result
-    of every operation; None if exact arithmetic decides. checked: the number of operations compared
-    with their bounds. ratio: the largest error of their results, divided by its bound.
-    not_finite: the number of elements of the outputs that are not finite, and their source; "" if
-    all are finite. problem: the result outside its bound, or "". after: the pass after which the
-    references begin; "" for the program as it was read. proof: the proof about the program's
-    addresses when it was loaded. followed: the findings of a reference that follows the run, if
-    they decide; else "". stepped: the output of integers with many elements one step off; else "".
+    Attributes:
+        error: the largest difference of an output from exact arithmetic, relative to the output's
+            largest value; None if the program has no nn level that a reference can run, or if a
+            loop does not end without rounding.
+        rounded: the same difference from the reference that rounds the result of every operation;
+            None if exact arithmetic decides.
+        checked: the number of operations compared with their bounds.
+        ratio: the largest error of their results, divided by its bound.
+        not_finite: the number of elements of the outputs that are not finite, and their source; ""
+            if all are finite.
+        problem: the result outside its bound, or "".
+        after: the pass after which the references begin; "" for the program as it was read.
+        proof: the proof about the program's addresses when it was loaded.
+        followed: the findings of a reference that follows the run, if they decide; else "".
+        stepped: the output of integers with many elements one step off; else "".
     """
 
     error: float | None
@@ -260,8 +265,10 @@ def _followed(
 
 @contextmanager
 def _threads(is_over: Event) -> Generator[Executor | None]:
-    """The threads that check a run; None for a single thread. is_over: set when the results are no
-    longer needed.
+    """The threads that check a run; None for a single thread.
+
+    Args:
+        is_over: set when the results are no longer needed.
     """
     count = THREADS.count
     if count == 1:
@@ -342,7 +349,8 @@ def _unrounded(
 ) -> Mapping[str, Array] | None:
     """The outputs in exact arithmetic; None if a loop does not end there.
 
-    go_on: called before each operation.
+    Args:
+        go_on: called before each operation.
     """
     try:
         outputs = unrounded_outputs(module, inputs, on_operation=go_on)
@@ -444,9 +452,12 @@ def rounding_error(
 ) -> float:
     """The error of outputs if all float32 values of an nn module are rounded as a narrower dtype.
 
-    reference: the outputs without rounding. Returns the largest error, relative to the largest
-    value of its output. Networks differ: in some of them, rounding only the input moves outputs by
-    a tenth. Values keep the range of float32, because overflow is not rounding.
+    Returns the largest error, relative to the largest value of its output. Networks differ: in some
+    of them, rounding only the input moves outputs by a tenth. Values keep the range of float32,
+    because overflow is not rounding.
+
+    Args:
+        reference: the outputs without rounding.
     """
     step = float_limits(dtype).roundoff
 

@@ -26,8 +26,10 @@ _EXPECTED = re.compile(
 class _Expectation:
     """An expected error.
 
-    line: None for an error without a line. written: the line of the comment. left: the number of
-    times that it is still expected.
+    Attributes:
+        line: None for an error without a line.
+        written: the line of the comment.
+        left: the number of times that it is still expected.
     """
 
     line: int | None
@@ -37,9 +39,12 @@ class _Expectation:
 
 
 class Expectations:
-    """The errors that a text expects. path: the name of the text in messages.
+    """The errors that a text expects.
 
     Raises InputError for a comment that cannot be understood.
+
+    Attributes:
+        path: the name of the text in messages.
     """
 
     def __init__(self, text: str, path: str) -> None:

@@ -19,8 +19,12 @@ from ..importers.front_ends import refuse_options
 def explain_rule(rule: str, request: Request) -> Explanation:
     """Explain, for each operation that could be a rule's root, why the rule matches or does not.
 
-    rule: the name of a rule in a loaded file or of abele's own; file:name if several files have it.
-    request: its passes run first. Raises InputError.
+    Raises InputError.
+
+    Args:
+        rule: the name of a rule in a loaded file or of abele's own; file:name if several files have
+            it.
+        request: its passes run first.
     """
     request = request.settled()
     extensions, context = request.extensions, request.extensions.context()

@@ -73,8 +73,9 @@ Key = tuple[str, int]
 class Followed:
     """The findings of a reference that has followed a run.
 
-    is_right: whether all outputs are within their bounds. values: the number of operations whose
-    values in the run were accepted.
+    Attributes:
+        is_right: whether all outputs are within their bounds.
+        values: the number of operations whose values in the run were accepted.
     """
 
     is_right: bool
@@ -152,8 +153,9 @@ def follow(
 ) -> Followed:
     """Whether outputs of the machine are within the bounds of a reference that follows its run.
 
-    allowed: the largest error of an output where no step explains it, relative to its largest
-    value.
+    Args:
+        allowed: the largest error of an output where no step explains it, relative to its largest
+            value.
     """
     look = _OnMachine()
     module, binder = exe.module_at(MACHINE), best_binder(is_watched=True)
@@ -170,8 +172,10 @@ def follow_values(
 ) -> Followed:
     """Whether outputs of a run are within the bounds of a reference that follows it.
 
-    module: of nn; it defines the right results. kept: the values of the run. The run may be of a
-    module made from this module. allowed: as for follow.
+    Args:
+        module: of nn; it defines the right results.
+        kept: the values of the run. The run may be of a module made from this module.
+        allowed: as for follow.
     """
     module = module.clone()
     Decompose().apply(Context(), module)
@@ -197,7 +201,10 @@ def follow_values(
 class _Follower:
     """Evaluates operations on the values of a run, and knows the error bound of each value.
 
-    kept: the values of the run. allowed: as for follow. followed: the number of accepted values.
+    Attributes:
+        kept: the values of the run.
+        allowed: as for follow.
+        followed: the number of accepted values.
     """
 
     kept: Mapping[Key, list[Array]]
@@ -265,7 +272,8 @@ def _bounded(
 ) -> tuple[Array, Errors]:
     """A result of an operation, and the largest difference of another correct run from it.
 
-    errors: the bounds on the differences between the operands of the two runs.
+    Args:
+        errors: the bounds on the differences between the operands of the two runs.
     """
     if isinstance(op, Movement):
         made = operation_value(op, operands)

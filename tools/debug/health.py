@@ -35,7 +35,11 @@ INSTRUCTION_SETS: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Folder:
-    """A folder of the cache. problem: the reason why abele does not use it, or ""."""
+    """A folder of the cache.
+
+    Attributes:
+        problem: the reason why abele does not use it, or "".
+    """
 
     name: str
     path: str
@@ -79,8 +83,10 @@ def health(again: bool = False) -> Health:
     """Facts and failures of this host. Compiles and proves the kernels that are not compiled or
     proved yet.
 
-    again: whether kernels that have been proved are proved again. Raises InputError if the
-    environment asks for a feature that this host does not have.
+    Raises InputError if the environment asks for a feature that this host does not have.
+
+    Args:
+        again: whether kernels that have been proved are proved again.
     """
     chosen = choice()
     return Health(

@@ -22,7 +22,11 @@ from .wrong_kernel import REPORT, KernelSearch, WrongKernel
 
 @dataclass(frozen=True)
 class KernelProblem:
-    """The problem of a run's kernels. is_found: whether the text names the operation."""
+    """The problem of a run's kernels.
+
+    Attributes:
+        is_found: whether the text names the operation.
+    """
 
     text: str
     is_found: bool
@@ -37,8 +41,10 @@ def kernel_problem(
 ) -> KernelProblem | None:
     """The problem of a program's kernels; None if two runs do not show any.
 
-    outputs: of the run that the user has seen. watched: the results of a run that writes every
-    byte, from the first states. finding: the first operation outside its bound in the latter run.
+    Args:
+        outputs: of the run that the user has seen.
+        watched: the results of a run that writes every byte, from the first states.
+        finding: the first operation outside its bound in the latter run.
     """
     differs = _differs(exe, inputs, outputs, watched)
     if differs is None and finding is None:
@@ -101,7 +107,10 @@ def module_kernel_problem(
 ) -> WrongKernel | Difference | None:
     """The operation whose kernel makes a plain run differ from a run of NumPy's calls.
 
-    right: the results of the latter run. Returns the difference if no single operation makes it.
+    Returns the difference if no single operation makes it.
+
+    Args:
+        right: the results of the latter run.
     """
     if best_binder() is Binder:
         return None

@@ -18,7 +18,8 @@ from ..driver.arrays import Array
 class Results:
     """The outputs and the final states of a run, by name.
 
-    fault: the error that ended the run, in words; "" if it ended with results.
+    Attributes:
+        fault: the error that ended the run, in words; "" if it ended with results.
     """
 
     outputs: Mapping[str, Array]
@@ -30,9 +31,11 @@ class Results:
 class Difference:
     """The first output or state whose bits differ between two runs.
 
-    what: its name, as in "output 'y'". index: of the first different element; None if the two
-    shapes differ, or if only one run ended with results. count, size: the number of different
-    elements, and of all elements.
+    Attributes:
+        what: its name, as in "output 'y'".
+        index: of the first different element; None if the two shapes differ, or if only one run
+            ended with results.
+        count, size: the number of different elements, and of all elements.
     """
 
     what: str
@@ -43,7 +46,11 @@ class Difference:
     size: int = 0
 
     def words(self, found: str, right: str) -> str:
-        """The difference in words. found, right: the names of the two runs."""
+        """The difference in words.
+
+        Args:
+            found, right: the names of the two runs.
+        """
         if self.index is None:
             return f"{self.what}: {self.found} in {found}; {self.right} in {right}"
         return (

@@ -25,11 +25,13 @@ from ..driver.not_finite import all_finite
 class Made:
     """The first source of elements that are not finite.
 
-    op, place: the operation that makes them from finite operands, or that reads a weight or
-    constant with such elements. count, size: the number of elements that are not finite, and of all
-    elements.
-    largest: the largest magnitude of the operands; None for a weight or constant. dtype: of the
-    elements. overflows: whether some of them are finite before the result is rounded.
+    Attributes:
+        op, place: the operation that makes them from finite operands, or that reads a weight or
+            constant with such elements.
+        count, size: the number of elements that are not finite, and of all elements.
+        largest: the largest magnitude of the operands; None for a weight or constant.
+        dtype: of the elements.
+        overflows: whether some of them are finite before the result is rounded.
     """
 
     op: str
@@ -126,7 +128,8 @@ def traced_reference(
 ) -> Traced:
     """Run a program of nn, and find the sources of outputs that are not finite.
 
-    on_operation: called after each operation.
+    Args:
+        on_operation: called after each operation.
     """
     sources = Sources()
 

@@ -43,10 +43,13 @@ TREE = "printed modules of abele"
 class Options:
     """Options besides the passes.
 
-    target: for level names in the pipeline; "" for the module's own, else mk2. expected: compare
-    errors with the comments that expect them. printed: the modules to print around passes, to
-    standard error or, with tree, into that folder. dump: a folder for the module after each pass.
-    reproducers: a folder for the input of a failing pass, or a function that finds a folder.
+    Attributes:
+        target: for level names in the pipeline; "" for the module's own, else mk2.
+        expected: compare errors with the comments that expect them.
+        printed: the modules to print around passes, to standard error or, with tree, into that
+            folder.
+        dump: a folder for the module after each pass.
+        reproducers: a folder for the input of a failing pass, or a function that finds a folder.
     """
 
     target: str = ""
@@ -67,7 +70,8 @@ class Options:
 class _Written:
     """The options, and the temporary folders in place of the folders that the options name.
 
-    place: the folder that commands name for `reproducers`, if that is moved there later.
+    Attributes:
+        place: the folder that commands name for `reproducers`, if that is moved there later.
     """
 
     given: Options
@@ -81,9 +85,11 @@ class _Written:
 class Optimised:
     """The result of one part of the input: the module after all passes, or their error.
 
-    module: None if an error stopped the passes, expected or not. figures: tables of times and
-    statistics. problems: the differences between errors and expected errors. error: the error that
-    stopped a split part for which no errors are expected.
+    Attributes:
+        module: None if an error stopped the passes, expected or not.
+        figures: tables of times and statistics.
+        problems: the differences between errors and expected errors.
+        error: the error that stopped a split part for which no errors are expected.
     """
 
     module: ModuleOp | None
@@ -95,10 +101,13 @@ class Optimised:
 def optimise(path: str, spec: str, options: Options, extensions: Extensions) -> list[Optimised]:
     """Run passes on the module, or the split parts, of a file; "-" is standard input.
 
-    spec: a pipeline, in which a level stands for the passes that lead there; builtin.module(...)
-    around it is removed. Raises InputError for bad text, a module that does not verify, and a bad
-    pipeline; VerifyException for a module that a pass broke. An error in one split part does not
-    stop the others.
+    Raises InputError for bad text, a module that does not verify, and a bad pipeline;
+    VerifyException for a module that a pass broke. An error in one split part does not stop the
+    others.
+
+    Args:
+        spec: a pipeline, in which a level stands for the passes that lead there;
+            builtin.module(...) around it is removed.
     """
     target = resolve_target(options.target).spelling() if options.target else ""
     passes = extensions.pipeline(_inner(spec), target)
@@ -161,7 +170,8 @@ def _folders(options: Options) -> Generator[_Written]:
 def text_of(results: Sequence[Optimised], style: Style, saved: Callable[[str], str] = str) -> str:
     """The modules as text, separated as in the input. A part that failed is empty.
 
-    saved: what makes each text into that of a file.
+    Args:
+        saved: what makes each text into that of a file.
     """
     texts = [
         "" if each.module is None else saved(style.text(each.module))
@@ -238,7 +248,11 @@ def _reduced(module: ModuleOp, fails: Callable[[ModuleOp], bool]) -> ModuleOp:
 
 @dataclass(frozen=True)
 class _Run:
-    """A run of the passes on one part of the input. folder: its subfolder of all output folders."""
+    """A run of the passes on one part of the input.
+
+    Attributes:
+        folder: its subfolder of all output folders.
+    """
 
     text: bytes
     name: str

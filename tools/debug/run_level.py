@@ -36,7 +36,11 @@ from ..driver.arrays import Array
 
 @dataclass(frozen=True)
 class Held:
-    """The contents of a variable. variable: the operation that declares it."""
+    """The contents of a variable.
+
+    Attributes:
+        variable: the operation that declares it.
+    """
 
     variable: Variable
     values: Array
@@ -46,9 +50,12 @@ class Held:
 class ComputedValue:
     """The result of an operation.
 
-    values: the tensor, in its own shape. layout: of its elements; None at nn. variable: the name of
-    the variable that holds it, "" for SSA values. operands: the contents of the variables that the
-    operation has read, from before it wrote its result.
+    Attributes:
+        values: the tensor, in its own shape.
+        layout: of its elements; None at nn.
+        variable: the name of the variable that holds it, "" for SSA values.
+        operands: the contents of the variables that the operation has read, from before it wrote
+            its result.
     """
 
     op: Operation
@@ -132,9 +139,11 @@ def _written(
     gone: Mapping[str, Array] | None = None,
     result: int = 0,
 ) -> ComputedValue:
-    """The value written by an operation. gone: the overwritten operands, as they were.
+    """The value written by an operation.
 
-    result: the index of the result.
+    Args:
+        gone: the overwritten operands, as they were.
+        result: the index of the result.
     """
     name, before = op.destinations[result], gone or {}
 
@@ -159,7 +168,9 @@ def _numbered(
 class PhaseConflict(InputError):
     """Raised if an operation of a superstep needs or overwrites a result of the same superstep.
 
-    op: the later operation. variable: the name of the variable that both use, or "".
+    Attributes:
+        op: the later operation.
+        variable: the name of the variable that both use, or "".
     """
 
     def __init__(self, found: Conflict) -> None:

@@ -48,8 +48,12 @@ REPORT = (
 class Bound:
     """An operation and the kernels that its calls run.
 
-    superstep: its name. node: the operation's node, or its line. variable: the variable that it
-    writes, or hands to the host. sizes: of its compute or move, in words. kernels: their tasks.
+    Attributes:
+        superstep: its name.
+        node: the operation's node, or its line.
+        variable: the variable that it writes, or hands to the host.
+        sizes: of its compute or move, in words.
+        kernels: their tasks.
     """
 
     op: str
@@ -70,8 +74,10 @@ class Bound:
 class WrongKernel:
     """An operation whose compiled calls give different bits than NumPy's calls, which define them.
 
-    fused: the operations that a plain run must fuse with it for the results to be wrong. way: the
-    kind of the wrong calls. differs: the change in the results.
+    Attributes:
+        fused: the operations that a plain run must fuse with it for the results to be wrong.
+        way: the kind of the wrong calls.
+        differs: the change in the results.
     """
 
     wrong: Bound
@@ -104,8 +110,10 @@ def _ordered(step: SuperstepOp) -> Iterator[Operation]:
 class KernelSearch:
     """Runs one program with different kinds of calls for its operations.
 
-    module: of the exchange level. trimmed: removes rows that belong to no result from the outputs.
-    The machine is loaded anew for each run.
+    Attributes:
+        module: of the exchange level.
+        trimmed: removes rows that belong to no result from the outputs. The machine is loaded anew
+            for each run.
     """
 
     module: ModuleOp
@@ -116,8 +124,9 @@ class KernelSearch:
     def first_wrong(self, right: Results, rest: CallKind) -> WrongKernel | None:
         """The operation that makes a plain run differ from a run with these results.
 
-        rest: the way of all operations in the latter run. If both runs are compiled, either may be
-        wrong at that operation. None if a repeated plain run does not differ.
+        Args:
+            rest: the way of all operations in the latter run. If both runs are compiled, either may
+                be wrong at that operation. None if a repeated plain run does not differ.
         """
         ops = operations_in_order(self.module)
         at = {op: i for i, op in enumerate(ops)}

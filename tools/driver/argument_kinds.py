@@ -91,8 +91,9 @@ TRAINING = Kind(
 def check_arguments(what: str, kinds: Mapping[str, Kind], given: Mapping[str, object]) -> None:
     """Raise InputError for the first argument that is not of its kind.
 
-    what: the function, for the message. kinds, given: by parameter; those of no kind may be
-    anything.
+    Args:
+        what: the function, for the message.
+        kinds, given: by parameter; those of no kind may be anything.
     """
     for name, kind in kinds.items():
         if not kind.accepts(given[name]):

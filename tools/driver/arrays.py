@@ -70,7 +70,11 @@ def _check_names(given: Iterable[str], wanted: tuple[Tensor, ...]) -> None:
 
 
 def as_array(value: object, what: object) -> Array:
-    """A value as an array. what: the input that it is for. Raises InputError if it is not one."""
+    """A value as an array. Raises InputError if it is not one.
+
+    Args:
+        what: the input that it is for.
+    """
     if np.ma.is_masked(value):
         raise InputError(f"input {what}: a masked array; need array.filled(...) with a number")
     try:
@@ -131,9 +135,12 @@ def read_npz(
 ) -> dict[str, Array]:
     """Read inputs of a program from an .npz file, which may not contain anything else.
 
-    besides: the names of arrays that the file may contain as well, and that are not read.
-    Names, shapes and dtypes are checked before any element is read, so a file cannot use more
-    memory than the program does. Nothing in the file is executed. Raises InputError.
+    Raises InputError.
+
+    Args:
+        besides: the names of arrays that the file may contain as well, and that are not read.
+            Names, shapes and dtypes are checked before any element is read, so a file cannot use
+            more memory than the program does. Nothing in the file is executed.
     """
     wanted = {tensor.name: tensor for tensor in tensors}
     file = Path(path)
@@ -170,7 +177,8 @@ def read_npy(path: str | os.PathLike[str]) -> Array:
 def reading(file: str | os.PathLike[str], what: str) -> Generator[None]:
     """Turn whatever happens while a file is read into an InputError that names the file.
 
-    what: what the file should be, such as "an .npz file".
+    Args:
+        what: what the file should be, such as "an .npz file".
     """
     try:
         yield

@@ -25,9 +25,11 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
 
     Of several programs that hold the same, the first one counts, and so does the first one where
     two hold different things at one place. Layouts that others cannot copy from are left out.
-    runs: between two changes; the time of a load is spread over them. A state that a program
-    changes also goes to the host, at every second change.
     Raises InputError for a program for another target, and for runs that are not positive.
+
+    Args:
+        runs: between two changes; the time of a load is spread over them. A state that a program
+            changes also goes to the host, at every second change.
     """
     if not runs > 0:
         raise InputError(f"{runs} runs between changes of programs; need more than 0")

@@ -55,7 +55,10 @@ METADATA, DIGEST = "__metadata__", "sha256"
 class Checkpoint:
     """The states of a program after some steps of training.
 
-    step: how many steps were done. seed: of the order of the samples. states: by name.
+    Attributes:
+        step: how many steps were done.
+        seed: of the order of the samples.
+        states: by name.
     """
 
     step: int

@@ -92,8 +92,13 @@ GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "rela
 
 @dataclass(frozen=True)
 class Repeated:
-    """A run that was made once more. outputs: by name. before, after: states by name, as the run
-    before has left them, and as this one has; None if there were several runs before."""
+    """A run that was made once more.
+
+    Attributes:
+        outputs: by name.
+        before, after: states by name, as the run before has left them, and as this one has; None if
+            there were several runs before.
+    """
 
     outputs: Mapping[str, Array]
     after: Mapping[str, Array]
@@ -104,8 +109,9 @@ class Repeated:
 class Stages:
     """Seconds of wall-clock time: by stage of compiling and running, and by pass.
 
-    timings: every run of a pass, in order. plans: the program as it was planned; None if it was not
-    planned here.
+    Attributes:
+        timings: every run of a pass, in order.
+        plans: the program as it was planned; None if it was not planned here.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -159,18 +165,21 @@ class RunFile(Protocol):
 class Executable(NotCopied):
     """A program for one target, at its own level and all levels below.
 
-    modules: a function per level that returns its module, called once; the machine runs the last.
-    path: the name of the program in messages. reported: the profile from when it was compiled; the
-    sizes in it are not computed again. anew: compiles the program again, if it was not compiled
-    here; reports need what only compiling knows. kept: the file that holds the same program.
-    State (weights, counters) keeps its values from one run to the next. Each level has its own
-    state, and so has the strict machine.
-
     Any number of threads may use an executable. Its runs take turns, each from its inputs to its
     outputs, and so does whatever reads or sets its state. Programs of several executables may run
     at the same time. Loading a program waits while another thread compiles; a program of the cache
     that is ready to run does not. A process forks between two turns, and parent and child then have
     a program each, with a state each. An executable is neither copied nor pickled.
+
+    Attributes:
+        modules: a function per level that returns its module, called once; the machine runs the
+            last.
+        path: the name of the program in messages.
+        reported: the profile from when it was compiled; the sizes in it are not computed again.
+        anew: compiles the program again, if it was not compiled here; reports need what only
+            compiling knows.
+        kept: the file that holds the same program. State (weights, counters) keeps its values from
+            one run to the next. Each level has its own state, and so has the strict machine.
     """
 
     def __init__(
@@ -245,8 +254,11 @@ class Executable(NotCopied):
     def seed_random(self, seed: int) -> None:
         """Draw other random numbers, from the first run on. All state gets its first values back.
 
-        seed: 0 to 2^32 - 1; 0 until this is called. A program that draws none stays as it is. Nodes
-        of a model that have seeds of their own keep them. Raises InputError for another seed.
+        Raises InputError for another seed.
+
+        Args:
+            seed: 0 to 2^32 - 1; 0 until this is called. A program that draws none stays as it is.
+                Nodes of a model that have seeds of their own keep them.
         """
         check_arguments("seed_random", {"seed": COUNT}, locals())
         if not 0 <= seed <= MOST_SEED:
@@ -295,10 +307,12 @@ class Executable(NotCopied):
 
         An output whose size depends on values is returned without its padding.
 
-        at: the level to run; exchange runs on the machine. strict: the machine poisons memory and
-        checks every access, which is slower.
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles. Raises MachineFault as prove_addresses does.
+
+        Args:
+            at: the level to run; exchange runs on the machine.
+            strict: the machine poisons memory and checks every access, which is slower.
         """
         check_arguments("run", {"inputs": ARRAYS, "at": TEXT}, locals())
         if strict and at != MACHINE:
@@ -327,8 +341,9 @@ class Executable(NotCopied):
     def refuse_optional(self, names: Iterable[str]) -> None:
         """Raise InputError if names hold an input that has a value in the model.
 
-        names: that no input of the program has. The program was compiled with the model's value, so
-        a run cannot replace it.
+        Args:
+            names: that no input of the program has. The program was compiled with the model's
+                value, so a run cannot replace it.
         """
         unknown = sorted(names)
         if not unknown:
@@ -421,8 +436,11 @@ class Executable(NotCopied):
         """Do one step of a training program, and return its loss, and its outputs if it has them.
 
         A program with several steps in a run does all of them; its inputs and results have a first
-        axis of steps. inputs, at, strict: as for run. Raises InputError for a program that was not
-        compiled with `train`, and LossIsNotFinite.
+        axis of steps. Raises InputError for a program that was not compiled with `train`, and
+        LossIsNotFinite.
+
+        Args:
+            inputs, at, strict: as for run.
         """
         self._listed(TRAINED)
         outputs = self.run(inputs, at=at, strict=strict)
@@ -647,8 +665,11 @@ def load_executable(
 ) -> Executable:
     """The program of an .abele file. Each module is parsed on first use.
 
-    target: must equal the program's own, if given. context: returns a context with the program's
-    dialects. Raises InputError, DoesNotFit, and MachineFault as prove_addresses does.
+    Raises InputError, DoesNotFit, and MachineFault as prove_addresses does.
+
+    Args:
+        target: must equal the program's own, if given.
+        context: returns a context with the program's dialects.
     """
     path = os.fspath(path)
     collect_if_grown()

@@ -21,8 +21,10 @@ def refuse_too_little_memory(memory: MemoryReport, is_compiled: bool = False) ->
 
     A run maps the whole memory of every tile. It touches at most the bytes up to the highest
     variable, and fewer if it need not write all replicas of the weights. Free memory limits the
-    touched bytes; `ulimit -v` limits the mapped bytes. is_compiled: the program came from a file,
-    so its number of tiles is fixed.
+    touched bytes; `ulimit -v` limits the mapped bytes.
+
+    Args:
+        is_compiled: the program came from a file, so its number of tiles is fixed.
     """
     refuse_too_little_for(memory.target, memory.max_tile_bytes, is_compiled)
 
@@ -38,7 +40,9 @@ def refuse_too_little_to_map(target: Target, is_compiled: bool = False) -> None:
     """Raise InputError if this process may not map all tiles, whatever the program.
 
     Callers check this before they compile, because compiling takes minutes for many tiles.
-    is_compiled: as for refuse_too_little_memory.
+
+    Args:
+        is_compiled: as for refuse_too_little_memory.
     """
     mapped = target.bytes_per_tile * target.tiles + BESIDE_BYTES
     _refuse(target, mapped, free_mapped_bytes(), is_compiled)

@@ -14,7 +14,8 @@ from ...passes.plan_splits import PlanSplits
 class KeptPlans:
     """A module at nn with a plan on every operator.
 
-    proportion: the memory proportion that the pass was given; None for its own.
+    Attributes:
+        proportion: the memory proportion that the pass was given; None for its own.
     """
 
     module: ModuleOp

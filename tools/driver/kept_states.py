@@ -21,9 +21,11 @@ from .program import entry
 def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
     """Turn inputs of a program of nn into states that hold an output of the run before.
 
-    kept: for each input, the output that it receives in the next run. Both stop being passed
-    between host and device. The first run finds zeros. One output can feed several inputs.
     Raises InputError for names that the program does not have, and for types that differ.
+
+    Args:
+        kept: for each input, the output that it receives in the next run. Both stop being passed
+            between host and device. The first run finds zeros. One output can feed several inputs.
     """
     if not kept:
         return

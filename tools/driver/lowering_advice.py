@@ -22,8 +22,10 @@ from .extensions.loaded import Extensions
 def advising_on_lowering(passes: Sequence[ModulePass], extensions: Extensions) -> Generator[None]:
     """Say in a Meaningless error which rule of the user's could lower the operation, and why not.
 
-    passes: the pipeline that runs in the block. Raises InputError instead of Meaningless if a
-    loaded pass has a rule for the operation.
+    Raises InputError instead of Meaningless if a loaded pass has a rule for the operation.
+
+    Args:
+        passes: the pipeline that runs in the block.
     """
     try:
         yield
@@ -40,7 +42,8 @@ def advising_on_lowering(passes: Sequence[ModulePass], extensions: Extensions) -
 def _advice(op: Operation, names: set[str], extensions: Extensions) -> str | None:
     """What to change so that a rule lowers an operation; None if no rule is for it.
 
-    names: the passes of the pipeline.
+    Args:
+        names: the passes of the pipeline.
     """
     for name, rules in _rules_for(op, extensions):
         if name not in names:

@@ -22,7 +22,8 @@ TARGET = "tiny:4,memory.bytes_per_tile=268435456"
 class Prepared:
     """A compiled model. If a shape depends on inputs, one compiled model per value of these inputs.
 
-    fixed: the names of these inputs.
+    Attributes:
+        fixed: the names of these inputs.
     """
 
     def __init__(
@@ -37,8 +38,9 @@ class Prepared:
     def run(self, inputs: Sequence[object], **_: Any) -> list[OnnxValue]:
         """The outputs, in the graph's order, for inputs in the graph's order.
 
-        inputs: arrays, or tensors as ONNX stores them; lists of them for sequences, and None for
-        optionals without a value. Outputs are of the same kinds.
+        Args:
+            inputs: arrays, or tensors as ONNX stores them; lists of them for sequences, and None
+                for optionals without a value. Outputs are of the same kinds.
         """
         names = input_names(self._model)
         if len(inputs) != len(names):

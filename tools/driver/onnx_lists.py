@@ -34,7 +34,9 @@ def with_tensors(
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A copy of a model that takes the tensors of these values, and these tensors by name.
 
-    given: a value for each input of the model. The copy's inputs have the shapes of the tensors.
+    Args:
+        given: a value for each input of the model. The copy's inputs have the shapes of the
+            tensors.
     """
     types = list_inputs(model)
     copy = onnx.ModelProto()
@@ -86,7 +88,11 @@ def _assembled(
 def assembled_outputs(
     outputs: Sequence[onnx.ValueInfoProto], found: Mapping[str, Array]
 ) -> list[OnnxValue]:
-    """What a program returned, as the model's outputs. found: by the names of the program."""
+    """What a program returned, as the model's outputs.
+
+    Args:
+        found: by the names of the program.
+    """
     values: list[OnnxValue] = []
     for each in outputs:
         if each.name in found:

@@ -16,9 +16,12 @@ def overrides(
 ) -> dict[str, Array]:
     """The arrays that replace values of a model, so that it must be compiled with them.
 
-    model: as for compile_model; most kinds of models have no values to replace. inputs: arrays
-    by name, or an .npz file. known: the names of what the program takes, and of what has got a
-    value already. Raises InputError.
+    Raises InputError.
+
+    Args:
+        model: as for compile_model; most kinds of models have no values to replace.
+        inputs: arrays by name, or an .npz file.
+        known: the names of what the program takes, and of what has got a value already.
     """
     names = set(inputs) if isinstance(inputs, Mapping) else set(npz_names(inputs))
     front_end = front_end_of(model)

@@ -36,7 +36,11 @@ from .signature import Signature
 
 @dataclass(frozen=True)
 class ReadProgram:
-    """A module that was read and verified. path: its name in messages."""
+    """A module that was read and verified.
+
+    Attributes:
+        path: its name in messages.
+    """
 
     module: ModuleOp
     level: Level

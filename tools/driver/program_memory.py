@@ -13,7 +13,8 @@ from ...backends.memory import MemoryReport
 class ProgramMemory(MemoryReport):
     """The memory of a program's tiles, and a frame of it.
 
-    view: makes the frame with its picture, which is a view of the report.
+    Attributes:
+        view: makes the frame with its picture, which is a view of the report.
     """
 
     view: Callable[[], Any] = field(repr=False)

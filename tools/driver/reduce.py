@@ -46,7 +46,11 @@ def reduce_module(module: ModuleOp, still_fails: Predicate, seconds: float = SEC
 
 @dataclass(frozen=True)
 class Reduced:
-    """A smaller module. complete: False if time ran out before all ways were tried."""
+    """A smaller module.
+
+    Attributes:
+        complete: False if time ran out before all ways were tried.
+    """
 
     module: ModuleOp
     complete: bool
@@ -70,9 +74,11 @@ def reduced(
     (delta debugging). It knows no operation by name, so it reduces modules of any level, and the
     same module always in the same way. still_fails sees only modules that verify.
 
-    seconds: CPU time after which no new question is asked. better: is shown each smaller module
-    that fails, and must not change it.
     Raises ValueError if the module does not fail, and any error of still_fails.
+
+    Args:
+        seconds: CPU time after which no new question is asked.
+        better: is shown each smaller module that fails, and must not change it.
     """
     if not still_fails(module.clone()):
         raise ValueError("the module does not fail; there is nothing to reduce")
@@ -85,8 +91,10 @@ def reduced(
 class _Search:
     """A search for a smaller module.
 
-    tried: the digests of the texts of all modules tried. spent: the smallest module when a way last
-    found nothing to remove, by the number of the way.
+    Attributes:
+        tried: the digests of the texts of all modules tried.
+        spent: the smallest module when a way last found nothing to remove, by the number of the
+            way.
     """
 
     best: ModuleOp
@@ -179,8 +187,9 @@ def _nothing(_: ModuleOp) -> bool:
 class _Way:
     """A way to make a module smaller.
 
-    places: how often it applies, counted in program order. leave_out: applies it at some places;
-    false if that is impossible or changes nothing.
+    Attributes:
+        places: how often it applies, counted in program order.
+        leave_out: applies it at some places; false if that is impossible or changes nothing.
     """
 
     places: Callable[[ModuleOp], int]
@@ -293,8 +302,11 @@ def _cut_off_variables(module: ModuleOp, cut: Sequence[Operation]) -> bool:
 class _Graph:
     """Which operations of a module read what others make: results, and variables by their names.
 
-    Operations are numbered as `_operations` lists them. starts: those that are no leaf, such as a
-    constant or a load, those without regions first. What encloses an operation stays with it.
+    Operations are numbered as `_operations` lists them.
+
+    Attributes:
+        starts: those that are no leaf, such as a constant or a load, those without regions first.
+            What encloses an operation stays with it.
     """
 
     def __init__(self, module: ModuleOp) -> None:

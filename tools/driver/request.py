@@ -84,9 +84,12 @@ IN_MEMORY = "<model>"
 class Option:
     """What is known of a field of a request besides its type and its default.
 
-    kind: of the values that Python code may give. part: its name in the parts of a cache's key, if
-    that is not the name of the field; None if it does not decide the bytes of the program. refused:
-    why a compiled program refuses it, where {} stands for its value; "" if it does not.
+    Attributes:
+        kind: of the values that Python code may give.
+        part: its name in the parts of a cache's key, if that is not the name of the field; None if
+            it does not decide the bytes of the program.
+        refused: why a compiled program refuses it, where {} stands for its value; "" if it does
+            not.
     """
 
     kind: Kind
@@ -102,32 +105,42 @@ def _is(kind: Kind, part: str | None = "", refused: str = "") -> Mapping[str, Op
 class Request:
     """A model, what it is compiled to, and how.
 
-    model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele program;
-    or an onnx.ModelProto. target: as for resolve_target; the default is the model's own, else mk2.
-    dims: sizes of free dimensions, by symbol or by "INPUT:AXIS". values: inputs of an ONNX model
-    that are known now; the program does not take them. The value of an input that has one in the
-    model, which is a weight, replaces it. batch: the number of samples of an ONNX
-    model, as for import_onnx. keep: inputs that become states on the device, each with the output
-    that it receives in the next run; see keep_states. passes: a pipeline that leads to the last
-    level, in which a level stands for the passes that lead there; "" for all of them. load:
-    extension files, as for load_extensions. constraints: a JSON file of choices for operators.
-    memory_proportion: the share of a tile's memory that one operator may take temporarily.
-    vertices_per_tile: how fine the work of each compute set is split. unbounded: also compile a
-    program that does not fit, for reports; it cannot run. lenient: also take an ONNX model that
-    breaks rules of ONNX, such as one with an unknown attribute or a false output type. train: how
-    the program's weights are trained; it then computes a step of training, of which batch is the
-    number of samples. beside: programs with which it shares a machine, as in a Session; an empty
-    list for the first of them. Its states and constants get the layouts and addresses that they
-    have there, where that pays, and the default of target is theirs. runs: how many it does between
-    two changes of programs, which decides what pays. dump_ir: a folder for the program after each
-    pass, and for a page that shows what each pass did. reproducers: a folder for what reproduces a
-    failure of a pass, or a function from the name of the pass to such a folder; dump_ir's folder
-    takes precedence. verify_each: verify the program after each pass. watch: called with the name
-    of each slow step. on_read: called with a model's program before any pass runs; it may raise.
-    on_inputs: called with the program's inputs before any pass runs, so that values for them can be
-    checked first; it may raise. cache: take the program from the cache if it was compiled before,
-    and keep it there otherwise; not with dump_ir, nor with an extension in Python, which may import
-    anything.
+    Attributes:
+        model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele
+            program; or an onnx.ModelProto.
+        target: as for resolve_target; the default is the model's own, else mk2.
+        dims: sizes of free dimensions, by symbol or by "INPUT:AXIS".
+        values: inputs of an ONNX model that are known now; the program does not take them. The
+            value of an input that has one in the model, which is a weight, replaces it.
+        batch: the number of samples of an ONNX model, as for import_onnx.
+        keep: inputs that become states on the device, each with the output that it receives in the
+            next run; see keep_states.
+        passes: a pipeline that leads to the last level, in which a level stands for the passes that
+            lead there; "" for all of them.
+        load: extension files, as for load_extensions.
+        constraints: a JSON file of choices for operators.
+        memory_proportion: the share of a tile's memory that one operator may take temporarily.
+        vertices_per_tile: how fine the work of each compute set is split.
+        unbounded: also compile a program that does not fit, for reports; it cannot run.
+        lenient: also take an ONNX model that breaks rules of ONNX, such as one with an unknown
+            attribute or a false output type.
+        train: how the program's weights are trained; it then computes a step of training, of which
+            batch is the number of samples.
+        beside: programs with which it shares a machine, as in a Session; an empty list for the
+            first of them. Its states and constants get the layouts and addresses that they have
+            there, where that pays, and the default of target is theirs.
+        runs: how many it does between two changes of programs, which decides what pays.
+        dump_ir: a folder for the program after each pass, and for a page that shows what each pass
+            did.
+        reproducers: a folder for what reproduces a failure of a pass, or a function from the name
+            of the pass to such a folder; dump_ir's folder takes precedence.
+        verify_each: verify the program after each pass.
+        watch: called with the name of each slow step.
+        on_read: called with a model's program before any pass runs; it may raise.
+        on_inputs: called with the program's inputs before any pass runs, so that values for them
+            can be checked first; it may raise.
+        cache: take the program from the cache if it was compiled before, and keep it there
+            otherwise; not with dump_ir, nor with an extension in Python, which may import anything.
     """
 
     model: Model = field(metadata=_is(MODEL))
@@ -226,7 +239,11 @@ class Request:
             self.watch(step)
 
     def check(self, what: str) -> None:
-        """Raise InputError for a value of a wrong kind. what: the function, for the message."""
+        """Raise InputError for a value of a wrong kind.
+
+        Args:
+            what: the function, for the message.
+        """
         kinds = {name: each.kind for name, each in OPTIONS.items()}
         model = kinds.pop("model")
         check_arguments(what, kinds, vars(self))
@@ -304,6 +321,7 @@ def with_fields_of(
         cast(Any, called).__signature__ = signature(request).replace(return_annotation=returned)
         first, rest = (function.__doc__ or "").split("\n\n", 1)
         meanings = (request.__doc__ or "").split("\n\n", 1)[1].rstrip()
+        meanings = meanings.replace("Attributes:", "Args:", 1)
         called.__doc__ = f"{first}\n\n{meanings}\n{rest}"
         return called
 

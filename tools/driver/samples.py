@@ -17,9 +17,11 @@ from .training import Settings
 
 @dataclass(frozen=True)
 class Samples:
-    """Samples along the first axis of an array for each input. path: their name in messages.
+    """Samples along the first axis of an array for each input.
 
-    batch: how many samples a step of the program takes.
+    Attributes:
+        path: their name in messages.
+        batch: how many samples a step of the program takes.
     """
 
     path: str
@@ -88,8 +90,11 @@ def samples_of(
 ) -> Samples:
     """The samples along the first axis of an array for each input.
 
-    tensors: the inputs, each for one batch. Integers are converted to the type of the input if it
-    holds them. Raises InputError.
+    Raises InputError.
+
+    Args:
+        tensors: the inputs, each for one batch. Integers are converted to the type of the input if
+            it holds them.
     """
     wanted = {each.name: each for each in tensors}
     if set(given) != set(wanted):

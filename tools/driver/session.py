@@ -39,11 +39,6 @@ KINDS: Mapping[str, Kind] = {
 class Session(NotCopied):
     """Programs of one model that take turns on one machine.
 
-    programs: by name, all for the same target, such as one for each batch size, or one that trains
-    and one that is used afterwards. They share states of equal names: what one has trained, the
-    others compute with. So equal names must have equal shapes, element types and first values. A
-    program may have trained before it joins a session: the others then start with its weights.
-
     Changing from one program to another moves the code of the new one, and what is not on the tiles
     yet, over the link of the host (`host.bytes_per_cycle` of the target). `history` has each
     change, `cycles` counts all runs with their changes, and `costs()` is a table of what changes
@@ -52,9 +47,16 @@ class Session(NotCopied):
     Any number of threads may use a session. Its runs take turns, with the changes of programs, so
     each finds the states that the run before it has left. A session is neither copied nor pickled.
 
-    alone: the cycles of a run of programs that were compiled without regard to the others, as far
-    as they are known, for reports.
     Raises InputError for programs that do not belong together.
+
+    Attributes:
+        programs: by name, all for the same target, such as one for each batch size, or one that
+            trains and one that is used afterwards. They share states of equal names: what one has
+            trained, the others compute with. So equal names must have equal shapes, element types
+            and first values. A program may have trained before it joins a session: the others then
+            start with its weights.
+        alone: the cycles of a run of programs that were compiled without regard to the others, as
+            far as they are known, for reports.
     """
 
     def __init__(
@@ -105,15 +107,20 @@ class Session(NotCopied):
     ) -> Session:
         """The session of programs of a model, each compiled beside those before it.
 
-        model: None if each program has its own. programs: by name, the options of compile_model in
-        which each program differs, such as {"one": {"batch": 1}, "four": {"batch": 4}}, and "model"
-        if it has one of its own. The first program gets the plans that it would get alone. Each
-        further one leaves weights in the layouts and at the addresses that they have in the
-        programs before it, where that pays. options: those of all programs.
-        runs: the runs between two changes that are expected. A weight stays if the runs between two
-        changes lose fewer cycles by its layout than loading it takes; with inf, only what costs
-        nothing stays. compare: compile each further program alone too, for reports.
         Raises InputError and DoesNotFit as compile_model does.
+
+        Args:
+            model: None if each program has its own.
+            programs: by name, the options of compile_model in which each program differs, such as
+                {"one": {"batch": 1}, "four": {"batch": 4}}, and "model" if it has one of its own.
+                The first program gets the plans that it would get alone. Each further one leaves
+                weights in the layouts and at the addresses that they have in the programs before
+                it, where that pays.
+            options: those of all programs.
+            runs: the runs between two changes that are expected. A weight stays if the runs between
+                two changes lose fewer cycles by its layout than loading it takes; with inf, only
+                what costs nothing stays.
+            compare: compile each further program alone too, for reports.
         """
         made: dict[str, Executable] = {}
         alone: dict[str, int] = {}
@@ -162,8 +169,11 @@ class Session(NotCopied):
     ) -> dict[str, Array]:
         """Run a program once, and return its outputs by name.
 
-        program: its name; "" for the one that takes inputs of these shapes. strict: as for
-        Executable.run. Raises InputError as pick and Executable.run do.
+        Raises InputError as pick and Executable.run do.
+
+        Args:
+            program: its name; "" for the one that takes inputs of these shapes.
+            strict: as for Executable.run.
         """
         name = program or self.pick(inputs)
         if name not in self.programs:

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 class Signature:
     """The inputs and outputs of a program, in order.
 
-    sizes: the outputs whose size depends on values. Their shapes here are the largest ones. The
-    results that hold these sizes are no outputs.
+    Attributes:
+        sizes: the outputs whose size depends on values. Their shapes here are the largest ones. The
+            results that hold these sizes are no outputs.
     """
 
     inputs: tuple[Tensor, ...]

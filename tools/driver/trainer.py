@@ -27,8 +27,12 @@ NonFinite = Literal["stop", "skip"]
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a step. rate: the learning rate, if the host gives it. figures: of the
-    samples for validation, where they were looked at."""
+    """What is known of a step.
+
+    Attributes:
+        rate: the learning rate, if the host gives it.
+        figures: of the samples for validation, where they were looked at.
+    """
 
     step: int
     loss: float
@@ -47,14 +51,19 @@ class Reached:
 class Trainer:
     """Does the steps of a training program.
 
-    exe: the program. samples: as samples_of gives them. seed: of their order. rate: the learning
-    rate by step, for a program that takes it as an input. non_finite: what to do about a step after
-    which the loss or a state is not finite: stop there, or go on from the states before it. warn:
-    called with a line for each such step that is skipped.
-    steps: how many steps a run of the program does.
-    reached: where training is. It changes at once, at the end of a run, so whatever interrupts a
-    run leaves it as it was before the run.
     Raises InputError for another program, and for labels that are no classes.
+
+    Attributes:
+        exe: the program.
+        samples: as samples_of gives them.
+        seed: of their order.
+        rate: the learning rate by step, for a program that takes it as an input.
+        non_finite: what to do about a step after which the loss or a state is not finite: stop
+            there, or go on from the states before it.
+        warn: called with a line for each such step that is skipped.
+        steps: how many steps a run of the program does.
+        reached: where training is. It changes at once, at the end of a run, so whatever interrupts
+            a run leaves it as it was before the run.
     """
 
     def __init__(

@@ -68,9 +68,12 @@ def make_train(
 class Settings:
     """What the host needs to know of a program's training.
 
-    loss, learning_rate, output, target: as of the pass train. inside: whether the loss includes the
-    softmax or sigmoid that makes the output. classes: how many labels there are; 0 if the target
-    has none. ignored: the label of positions that do not count. steps: how many steps a run takes.
+    Attributes:
+        loss, learning_rate, output, target: as of the pass train.
+        inside: whether the loss includes the softmax or sigmoid that makes the output.
+        classes: how many labels there are; 0 if the target has none.
+        ignored: the label of positions that do not count.
+        steps: how many steps a run takes.
     """
 
     loss: str
@@ -101,8 +104,11 @@ def settings_of(module: ModuleOp) -> Settings:
 def asked_training(training: Train | None, program: ReadProgram) -> Train | None:
     """How a program is trained: as its attribute asks for, but for the options that are given.
 
-    training: what is given; each of its options that differs from its default replaces that of the
-    attribute. Returns None if neither asks for training. Raises InputError.
+    Returns None if neither asks for training. Raises InputError.
+
+    Args:
+        training: what is given; each of its options that differs from its default replaces that of
+            the attribute.
     """
     asked = program.module.attributes.get(ASKED)
     if asked is None:

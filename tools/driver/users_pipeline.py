@@ -25,8 +25,11 @@ def checked_pipeline(
 ) -> tuple[ModulePass, ...]:
     """The passes of a pipeline from a level to the last level.
 
-    spec: "" for all of them. Raises InputError for a bad pipeline, and for one that is known to end
-    above the last level. A user's pass may lead to any level.
+    Raises InputError for a bad pipeline, and for one that is known to end above the last level. A
+    user's pass may lead to any level.
+
+    Args:
+        spec: "" for all of them.
     """
     above = {str(each) for each in LEVELS if each not in levels_below(level)}
     for each in parse_specs(spec):

@@ -17,7 +17,11 @@ from .samples import Samples
 
 @dataclass(frozen=True)
 class Figures:
-    """What was found of some samples. accuracy, auc: None where they have no meaning."""
+    """What was found of some samples.
+
+    Attributes:
+        accuracy, auc: None where they have no meaning.
+    """
 
     loss: float
     accuracy: float | None
@@ -33,9 +37,12 @@ class Figures:
 class Validation:
     """A program that is used after training, and the samples that it is judged by.
 
-    exe: compiled with Training(update=False, outputs=True, reduction="none"). Every sample is
-    counted once: the last batch is filled up with copies of its last sample, whose results are left
-    out. Raises InputError for samples that do not suit the program.
+    Raises InputError for samples that do not suit the program.
+
+    Attributes:
+        exe: compiled with Training(update=False, outputs=True, reduction="none"). Every sample is
+            counted once: the last batch is filled up with copies of its last sample, whose results
+            are left out.
     """
 
     def __init__(self, exe: Executable, samples: Samples) -> None:

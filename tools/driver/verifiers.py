@@ -22,7 +22,11 @@ DECOMPOSE = "decompose"
 
 
 def verifiers(level: Level | None) -> tuple[Instrument, ...]:
-    """Instruments that verify a module after each pass. level: where it begins; None if unknown."""
+    """Instruments that verify a module after each pass.
+
+    Args:
+        level: where it begins; None if unknown.
+    """
 
     def legal_after(step: RunningPass) -> Collection[str] | None:
         found = level_after_all(step.pipeline[: step.index + 1], level)

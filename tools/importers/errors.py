@@ -13,7 +13,8 @@ class UnsupportedError(InputError, NotImplementedError):
 class NotConstantError(UnsupportedError):
     """A parameter of a node, such as a shape, depends on inputs of the model.
 
-    inputs: their names. With their values given to import_onnx, the parameter is known.
+    Attributes:
+        inputs: their names. With their values given to import_onnx, the parameter is known.
     """
 
     def __init__(self, message: str, inputs: tuple[str, ...]) -> None:

@@ -10,8 +10,11 @@ from ...ir.support.errors import InputError
 def file_inside(folder: Path, where: str, what: str) -> Path:
     """The file of external data. It must lie below the folder, with all links followed.
 
-    where: the path as the model names it. what: begins messages. Raises InputError, also if there
-    is no such file.
+    Raises InputError, also if there is no such file.
+
+    Args:
+        where: the path as the model names it.
+        what: begins messages.
     """
     if not where or "\0" in where or Path(where).is_absolute() or ".." in Path(where).parts:
         raise InputError(

@@ -31,11 +31,16 @@ def _refused(message: str) -> Mapping[str, str]:
 class Reading:
     """How a model is read.
 
-    context: for its operations and blobs. place: the model's name in messages. dims: sizes of free
-    dimensions, by name or by "INPUT:AXIS". values: inputs that are known now. batch: the number of
-    samples. lenient: also read a model that breaks rules of its kind. training: whether the program
-    is to be trained, so that what only acts in training acts. check: called with the sizes of all
-    weights in bytes, by name, before any is read; it raises DoesNotFit.
+    Attributes:
+        context: for its operations and blobs.
+        place: the model's name in messages.
+        dims: sizes of free dimensions, by name or by "INPUT:AXIS".
+        values: inputs that are known now.
+        batch: the number of samples.
+        lenient: also read a model that breaks rules of its kind.
+        training: whether the program is to be trained, so that what only acts in training acts.
+        check: called with the sizes of all weights in bytes, by name, before any is read; it raises
+            DoesNotFit.
     """
 
     context: AbeleContext
@@ -69,24 +74,26 @@ REFUSED: Mapping[str, str] = {
 class FrontEnd:
     """What reads the models of one kind.
 
-    name: of the kind, such as "ONNX". suffixes: how the names of its files end. read: returns the
-    module of a path or of a model in memory, of nn or of a dialect that passes lower; it raises
-    InputError. understands: the fields of Reading that it reads, among those of REFUSED; abele
-    refuses the others. is_text: whether errors of passes are to blame on the file, because it can
-    hold any program.
-
-    takes: whether an object is a model in memory of this kind. in_memory: what such an object is
-    called. serialized: the bytes of one, which stand for it in the key of the cache.
-
-    files: the names of the files that a model's file names, such as those of weights. They must lie
-    below its folder, and are part of the key. marker: bytes that are in each file that names
-    others, so that no other file is read for them; `read` then checks where they lie itself. b"" if
-    there are no such bytes.
-
-    optional_inputs: the shapes and element types of the inputs that have a value in the model,
-    which `values` may replace. layer_names: names that say more than the nodes' own, by node, for
-    tables and pictures. uses: the operators of a model, and which of them cannot be read; and why
-    not every node could be checked, "" if all were.
+    Attributes:
+        name: of the kind, such as "ONNX".
+        suffixes: how the names of its files end.
+        read: returns the module of a path or of a model in memory, of nn or of a dialect that
+            passes lower; it raises InputError.
+        understands: the fields of Reading that it reads, among those of REFUSED; abele refuses the
+            others.
+        is_text: whether errors of passes are to blame on the file, because it can hold any program.
+        takes: whether an object is a model in memory of this kind.
+        in_memory: what such an object is called.
+        serialized: the bytes of one, which stand for it in the key of the cache.
+        files: the names of the files that a model's file names, such as those of weights. They must
+            lie below its folder, and are part of the key.
+        marker: bytes that are in each file that names others, so that no other file is read for
+            them; `read` then checks where they lie itself. b"" if there are no such bytes.
+        optional_inputs: the shapes and element types of the inputs that have a value in the model,
+            which `values` may replace.
+        layer_names: names that say more than the nodes' own, by node, for tables and pictures.
+        uses: the operators of a model, and which of them cannot be read; and why not every node
+            could be checked, "" if all were.
     """
 
     name: str

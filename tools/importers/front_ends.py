@@ -40,9 +40,12 @@ USERS_FRONT_ENDS: dict[str, FrontEnd] = {}
 
 
 def register_front_end(front_end: FrontEnd, owner: str, reserved: Collection[str]) -> None:
-    """Register a user's front end. reserved: suffixes that stand for something else.
+    """Register a user's front end.
 
     Raises InputError for a suffix that is taken.
+
+    Args:
+        reserved: suffixes that stand for something else.
     """
     taken = {*reserved, *(suffix for each in FRONT_ENDS for suffix in each.suffixes)}
     for suffix in front_end.suffixes:
@@ -60,7 +63,11 @@ def front_ends() -> Iterator[FrontEnd]:
 
 
 def suffixes(among: Iterable[FrontEnd] | None = None) -> tuple[str, ...]:
-    """How the names of models end. among: the front ends that count; None for all."""
+    """How the names of models end.
+
+    Args:
+        among: the front ends that count; None for all.
+    """
     return tuple(s for each in (front_ends() if among is None else among) for s in each.suffixes)
 
 

@@ -25,7 +25,8 @@ SHOWN = 3
 def refusing_huge_weights(target: str | Target | None) -> WeightCheck:
     """A check that raises DoesNotFit for weights far larger than a target.
 
-    target: as for compile_model.
+    Args:
+        target: as for compile_model.
     """
     return partial(_refuse, target)
 

@@ -110,7 +110,11 @@ def _input_name(model: onnx.ModelProto) -> str:
 
 
 def _images(name: str, seed: int, count: int, stream: int = 0) -> Array:
-    """Normal images. stream: 0 for inputs, 1 for calibration, so that the two never coincide."""
+    """Normal images.
+
+    Args:
+        stream: 0 for inputs, 1 for calibration, so that the two never coincide.
+    """
     random = _random(f"{name}/images", seed, stream)
     return random.standard_normal((count, 3, 224, 224), dtype=np.float32)
 
@@ -128,9 +132,10 @@ def _random(label: str, seed: int, stream: int = 0) -> np.random.Generator:
 class _LightGraph:
     """One light network: its nodes without constants, and the uses of its weights.
 
-    calibrated: the names of the tensors that calibration computes, with their shapes. The weights
-    of a Conv or Gemm appear as one factor per output channel. roles: the tensors that calibration
-    does not compute: "scale" or "shift".
+    Attributes:
+        calibrated: the names of the tensors that calibration computes, with their shapes. The
+            weights of a Conv or Gemm appear as one factor per output channel.
+        roles: the tensors that calibration does not compute: "scale" or "shift".
     """
 
     source: onnx.ModelProto

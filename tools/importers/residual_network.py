@@ -44,7 +44,11 @@ class _Net:
     def convolution(
         self, name: str, reads: str, sizes: tuple[int, int, int], stride: int, relu: bool
     ) -> str:
-        """A convolution with a normalisation, and relu if asked. sizes: channels, kernel."""
+        """A convolution with a normalisation, and relu if asked.
+
+        Args:
+            sizes: channels, kernel.
+        """
         taken, made, kernel = sizes
         weight = self.drawn(f"{name}.weight", (made, taken, kernel, kernel))
         last = self.node(

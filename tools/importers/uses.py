@@ -17,9 +17,11 @@ LISTED = 12
 class Use:
     """What a model uses of one operator.
 
-    operator: its name in tables. how: where its meaning comes from; "" if it has none. nodes: their
-    names; those in functions and in graphs of nodes count once. reasons: why nodes cannot be
-    imported, with their number.
+    Attributes:
+        operator: its name in tables.
+        how: where its meaning comes from; "" if it has none.
+        nodes: their names; those in functions and in graphs of nodes count once.
+        reasons: why nodes cannot be imported, with their number.
     """
 
     operator: str
@@ -35,7 +37,11 @@ class Use:
 
 
 class Used(NamedTuple):
-    """A node and its operator. reason: why it cannot be read; "" if it can."""
+    """A node and its operator.
+
+    Attributes:
+        reason: why it cannot be read; "" if it can.
+    """
 
     operator: str
     how: str
@@ -59,8 +65,10 @@ def several_refused(
 ) -> UnsupportedError | None:
     """An error that lists the operators that nobody reads; None if it is only one.
 
-    place: the model's name. refused: the operator and the name of each such node. advice: what to
-    do about it.
+    Args:
+        place: the model's name.
+        refused: the operator and the name of each such node.
+        advice: what to do about it.
     """
     count = Counter(operator for operator, _ in refused)
     if len(count) < 2:

@@ -94,7 +94,9 @@ NOUNS: Mapping[type[Attribute], tuple[str, str]] = {
 class Field:
     """A field of an operation.
 
-    role: operand, result, property or region. holds: its contents, in Markdown.
+    Attributes:
+        role: operand, result, property or region.
+        holds: its contents, in Markdown.
     """
 
     name: str
@@ -144,7 +146,8 @@ def _value(attribute: Attribute | None) -> str:
 def holds(constraint: object, several: bool, is_value: bool) -> str:
     """The attributes or types that satisfy a constraint, in words.
 
-    is_value: the constraint is on the type of a value.
+    Args:
+        is_value: the constraint is on the type of a value.
     """
     for kind, words in _CONSTRAINTS.items():
         if isinstance(constraint, kind):
@@ -237,7 +240,11 @@ def _spelled_out(match: re.Match[str]) -> str:
 
 @dataclass(frozen=True)
 class Directive:
-    """A part of a syntax that stands for several fields. says: its meaning."""
+    """A part of a syntax that stands for several fields.
+
+    Attributes:
+        says: its meaning.
+    """
 
     name: str
     fields: tuple[str, ...]

@@ -25,7 +25,11 @@ FAMILY = 2
 
 
 def dialect_pages(rules: Mapping[str, Sequence[BoundRule]]) -> dict[str, str]:
-    """The pages by path. rules: rules by file."""
+    """The pages by path.
+
+    Args:
+        rules: rules by file.
+    """
     by_root: dict[type[Operation], list[tuple[str, str]]] = {}
     for file, laws in rules.items():
         for law in laws:

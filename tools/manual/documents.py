@@ -8,14 +8,17 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 
 _EXAMPLE = re.compile(r"(?:^|(?<=[\s.]))Example: ?")
+_SECTION = re.compile(r"(?:Args|Attributes):\n(?=[ \t])")
 
 
 @dataclass(frozen=True)
 class Document:
     """A docstring in parts.
 
-    text: the remaining paragraphs. example: the text after "Example:", or "". fields: the text
-    after "name: ", up to the next name or the end of the paragraph.
+    Attributes:
+        text: the remaining paragraphs.
+        example: the text after "Example:", or "".
+        fields: the text after "name: ", up to the next name or the end of the paragraph.
     """
 
     text: str = ""
@@ -32,7 +35,8 @@ class Document:
 def document(obj: object, names: Collection[str] = ()) -> Document:
     """The docstring of an object in parts. A class without a meaning of its own has its base's.
 
-    names: the fields whose meanings are wanted.
+    Args:
+        names: the fields whose meanings are wanted.
     """
     own = parsed(_docstring(obj), names)
     if own.text or not isinstance(obj, type):
@@ -75,17 +79,24 @@ def _example(text: str) -> str:
 
 
 def _fields(paragraph: str, names: Collection[str]) -> tuple[str, dict[str, str]]:
-    """A paragraph without the meanings of fields, and these meanings."""
-    if not names or paragraph.startswith(" "):
+    """A paragraph without the meanings of fields, and these meanings.
+
+    They are lines of a section, or end a paragraph. Several names may share a meaning.
+    """
+    header = _SECTION.match(paragraph)
+    paragraph = paragraph[header.end() if header else 0 :]
+    if not names or (paragraph.startswith(" ") and header is None):
         return paragraph, {}
-    start = re.compile(rf"(?:^|(?<=\s))({'|'.join(map(re.escape, names))}):\s")
+    one = "|".join(map(re.escape, names))
+    start = re.compile(rf"(?:^|(?<=\s))((?:{one})(?:, (?:{one}))*):\s")
     matches = list(start.finditer(paragraph))
     if not matches:
         return paragraph, {}
     ends = [*(m.start() for m in matches[1:]), len(paragraph)]
     found = {
-        m[1]: " ".join(paragraph[m.end() : end].split()).rstrip(".;")
+        name: " ".join(paragraph[m.end() : end].split()).rstrip(".;")
         for m, end in zip(matches, ends)
+        for name in m[1].split(", ")
     }
     return paragraph[: matches[0].start()].rstrip(), found
 

@@ -31,7 +31,9 @@ Definition = ast.FunctionDef | ast.Lambda
 class Guards:
     """The cases that an importer refuses.
 
-    unsupported: messages. known: operands whose values it reads when a model is compiled.
+    Attributes:
+        unsupported: messages.
+        known: operands whose values it reads when a model is compiled.
     """
 
     unsupported: tuple[str, ...]

@@ -23,7 +23,11 @@ _RULES_SENTENCE = re.compile(r"\s*Rules: rules/\w+\.rw\.")
 
 
 def passes_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
-    """The text of the page. rules: rules by file."""
+    """The text of the page.
+
+    Args:
+        rules: rules by file.
+    """
     ways = "\n".join(
         f"- {code(str(level))}: {', '.join(map(_entry, names))}" for level, names in DOWN.items()
     )

@@ -99,20 +99,13 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return re.sub(r'href="([^"#]+)" title="L(\d+)"', r'href="\1#__codelineno-0-\2"', html)
 
 
-class ListParameters(griffe.Extension):
-    """Shows what a docstring says of each parameter, `name: text`, as a list."""
+class FieldsAsParameters(griffe.Extension):
+    """Shows the parameters of a function that a decorator makes of the fields of a dataclass."""
 
     def on_function(self, *, func: griffe.Function, **_: object) -> None:
-        """Rewrite the docstring of a function. Its parameters may be the fields of a dataclass."""
+        """Give a decorated function its parameters."""
         if any(str(each.value).startswith(WITH_FIELDS) for each in func.decorators):
             _take_parameters(func)
-        _list_names(func, [each.name for each in func.parameters])
-
-    def on_class(self, *, cls: griffe.Class, **_: object) -> None:
-        """Rewrite the docstring of a class, whose fields are its parameters."""
-        made = cls.members.get("__init__")
-        names = [each.name for each in made.parameters] if isinstance(made, griffe.Function) else []
-        _list_names(cls, [*cls.attributes, *names])
 
 
 def _take_parameters(func: griffe.Function) -> None:
@@ -130,15 +123,6 @@ def _take_parameters(func: griffe.Function) -> None:
         )
     )
     func.docstring = griffe.Docstring(made.__doc__ or "", parent=func)
-
-
-def _list_names(described: griffe.Object, names: list[str]) -> None:
-    if described.docstring is None or not names:
-        return
-    begins = re.compile(rf"(?:^|(?<=[.;]))\s*({'|'.join(map(re.escape, names))}): ", re.MULTILINE)
-    text = begins.sub(r"\n\n- `\1`: ", described.docstring.value)
-    # The text after a list is a paragraph of its own.
-    described.docstring.value = re.sub(r"\s(Raises |Returns )", r"\n\n\1", text)
 
 
 def _public() -> dict[str, list[str]]:

@@ -30,7 +30,12 @@ bytes_per_tile = 327_680
 
 @dataclass(frozen=True)
 class Fact:
-    """A number of a machine. key: dotted, as in --target. source: the text after its mark."""
+    """A number of a machine.
+
+    Attributes:
+        key: dotted, as in --target.
+        source: the text after its mark.
+    """
 
     key: str
     value: str
@@ -92,7 +97,11 @@ def _differences(name: str, target: Target, base: Target) -> Iterator[tuple[str,
 
 
 def facts(target: Target, sources: Mapping[str, str]) -> dict[str, Fact]:
-    """Every fact of a target by key. sources: "mark: source", in place of the source of a field."""
+    """Every fact of a target by key.
+
+    Args:
+        sources: "mark: source", in place of the source of a field.
+    """
     return {fact.key: fact for fact in _facts(target, "", sources)}
 
 

@@ -73,7 +73,9 @@ def _tried(python: str, wheel: Path, version: str) -> str:
 def verdict(version: str, missing: Sequence[str], tried: Sequence[str]) -> str:
     """The last line: whether a version can be released, and the Python versions it was tried with.
 
-    missing: what stands against it. tried: what became of the wheel with each Python.
+    Args:
+        missing: what stands against it.
+        tried: what became of the wheel with each Python.
     """
     pythons = f" (Python {'; '.join(tried)})" if tried else ""
     if missing:

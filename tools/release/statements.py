@@ -22,7 +22,11 @@ UNRELEASED = "Unreleased"
 
 @dataclass(frozen=True)
 class Statements:
-    """What a checkout says. pythons: the versions of Python that it promises."""
+    """What a checkout says.
+
+    Attributes:
+        pythons: the versions of Python that it promises.
+    """
 
     version: str
     pythons: tuple[str, ...]

@@ -38,7 +38,8 @@ BLOCK = 1 << 20
 def wrong(name: str, x: Floats, y: Floats) -> Floats:
     """The operands whose result is too far from the float64 result: [wrong results, operands].
 
-    y: the second operands, for a function that has two.
+    Args:
+        y: the second operands, for a function that has two.
     """
     function = SCALAR_FUNCTIONS[name]
     operands = (x, y)[: SEQUENCES[name].operands]

@@ -35,7 +35,8 @@ class TooLong(BaseException):
 class _OuterTooLong(BaseException):
     """Raised when the time limit of an enclosing block is over. Inner handlers must not catch it.
 
-    limit: the limit of the enclosing block.
+    Attributes:
+        limit: the limit of the enclosing block.
     """
 
     def __init__(self, limit: _Limit) -> None:
@@ -52,8 +53,10 @@ swallowed the exception. After so many seconds the exception is raised wherever 
 class _Timer:
     """A timer of the process.
 
-    signal: its signal number. clock: returns the seconds that it counts. patience: the factor by
-    which its limit is longer than the block's.
+    Attributes:
+        signal: its signal number.
+        clock: returns the seconds that it counts.
+        patience: the factor by which its limit is longer than the block's.
     """
 
     timer: int
@@ -188,7 +191,11 @@ so."""
 
 
 class _Guarded:
-    """A block that the guard thread watches. late: whether the latest check found it late."""
+    """A block that the guard thread watches.
+
+    Attributes:
+        late: whether the latest check found it late.
+    """
 
     def __init__(self, seconds: float, message: Callable[[], str]) -> None:
         self._seconds = seconds
@@ -220,10 +227,13 @@ _guarded: set[int] = set()
 def guarded(seconds: float, message: Callable[[], str]) -> AbstractContextManager[None]:
     """A context manager that ends the process if its block takes too long, even in C code.
 
-    For the main thread. seconds: as for `at_most`, which cannot interrupt C code. If C code never
-    returns but has released the interpreter lock, as NumPy's loops do, another thread writes the
-    message to standard error and ends the process with status 1. Code that keeps the lock cannot be
-    ended from within the process; pytest's faulthandler_timeout shows its place.
+    For the main thread.
+
+    Args:
+        seconds: as for `at_most`, which cannot interrupt C code. If C code never returns but has
+            released the interpreter lock, as NumPy's loops do, another thread writes the message to
+            standard error and ends the process with status 1. Code that keeps the lock cannot be
+            ended from within the process; pytest's faulthandler_timeout shows its place.
     """
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()

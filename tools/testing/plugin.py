@@ -117,7 +117,8 @@ def _checker(
 ) -> Callable[..., R]:
     """A check function with the budget of the command line. The summary shows its report.
 
-    report: makes an empty report for a check that is given none.
+    Args:
+        report: makes an empty report for a check that is given none.
     """
     config = request.config
     command = f"pytest {shlex.quote(request.node.nodeid)} --abele-replay FOLDER"

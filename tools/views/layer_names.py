@@ -21,8 +21,10 @@ def names_in(model: object) -> Mapping[str, str]:
 def layer_name(nodes: Sequence[str], names: Mapping[str, str]) -> str:
     """The name that is shown for an operation made from these nodes.
 
-    A step of a node's lowering, "conv1/product", is left out beside the node itself. names: other
-    names for some nodes.
+    A step of a node's lowering, "conv1/product", is left out beside the node itself.
+
+    Args:
+        names: other names for some nodes.
     """
     whole = [each for each in nodes if not any(_is_step(each, other) for other in nodes)]
     return "+".join(_renamed(each, names) for each in whole)

@@ -34,8 +34,12 @@ def listing(passes: Mapping[str, PassEntry]) -> str:
     return "\n".join(lines) + "\n"
 
 
+ATTRIBUTES = re.compile(r"^Attributes:\n(?:[ \t]+.*\n?)+", re.MULTILINE)
+"""The section of a docstring that describes the options, which are listed with their types."""
+
+
 def description(name: str, passes: Mapping[str, PassEntry]) -> str:
-    """The whole docstring of a pass, and its options. Raises InputError for an unknown pass."""
+    """The docstring of a pass, and its options. Raises InputError for an unknown pass."""
     each = load_pass(name, passes)
     options = [f"  {option}" for option in pass_options(each)]
     text = [name, "", _document(each), "", "options:", *(options or ["  none"])]
@@ -52,6 +56,9 @@ def first_sentence(each: type[ModulePass]) -> str:
 
 
 def _document(each: type[ModulePass]) -> str:
-    """The docstring of a pass, or "". A dataclass without a docstring has its signature instead."""
+    """The docstring of a pass without its section of attributes, or "".
+
+    Without a docstring, a dataclass has its signature as one.
+    """
     text = inspect.cleandoc(vars(each).get("__doc__") or "")
-    return "" if text.startswith(f"{each.__name__}(") else text
+    return "" if text.startswith(f"{each.__name__}(") else ATTRIBUTES.sub("", text).rstrip()

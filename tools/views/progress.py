@@ -30,8 +30,11 @@ def progress(
 ) -> Generator[OnStep]:
     """A function that shows a step of the work on standard error.
 
-    It shows one changing line on a terminal, and nothing elsewhere. verbose: one line for each step
-    instead, with its seconds, and the summary of a pass. passes: the passes that steps may name.
+    It shows one changing line on a terminal, and nothing elsewhere.
+
+    Args:
+        verbose: one line for each step instead, with its seconds, and the summary of a pass.
+        passes: the passes that steps may name.
     """
     if verbose:
         steps = _Steps(passes)

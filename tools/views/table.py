@@ -11,7 +11,11 @@ from ..driver.figures import rows
 
 
 def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()) -> Table:
-    """The figures of a program and of its last run. checked: the rows of a check."""
+    """The figures of a program and of its last run.
+
+    Args:
+        checked: the rows of a check.
+    """
     table = Table(title=title, show_header=False, title_justify="left")
     table.add_column(style="bold")
     table.add_column(justify="right")
@@ -23,7 +27,8 @@ def summary(exe: Executable, title: str, checked: Iterable[tuple[str, str]] = ()
 def figure_table(title: str, columns: Iterable[str], text: Collection[str] = ()) -> Table:
     """An empty table of figures, aligned to the right.
 
-    text: the columns of words, which are aligned to the left and not broken.
+    Args:
+        text: the columns of words, which are aligned to the left and not broken.
     """
     table = Table(title=title, title_justify="left")
     for name in columns:

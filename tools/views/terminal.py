@@ -83,7 +83,9 @@ def changing_line() -> Generator[Callable[[str], None]]:
 class Bar:
     """A bar that shows the progress of some work.
 
-    advance: takes the number of finished parts, and a few words. line: prints a line that stays.
+    Attributes:
+        advance: takes the number of finished parts, and a few words.
+        line: prints a line that stays.
     """
 
     advance: Callable[[int, str], None]

@@ -129,8 +129,9 @@ class _Trace:
     ) -> Iterator[Event]:
         """The slices of an operation on its busiest tile.
 
-        exchange, compute: the start of each phase on the superstep's busiest tile. end: of the
-        superstep.
+        Args:
+            exchange, compute: the start of each phase on the superstep's busiest tile.
+            end: of the superstep.
         """
         # A tile may compute while the busiest tile still exchanges, and vice versa.
         compute = max(exchange + each.exchange_cycles, min(compute, end - each.compute_cycles))

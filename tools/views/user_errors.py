@@ -47,8 +47,9 @@ TRACEBACK = "ABELE_TRACEBACK"
 class ErrorContext:
     """The context that messages need.
 
-    text: the path of the IR file or program file that is read; "" if there is none. model: the file
-    that is compiled or run, for commands that messages suggest.
+    Attributes:
+        text: the path of the IR file or program file that is read; "" if there is none.
+        model: the file that is compiled or run, for commands that messages suggest.
     """
 
     text: str = ""
@@ -77,9 +78,10 @@ def text_in(model: str) -> str:
 def user_errors(text: str = "", model: str = "MODEL") -> Generator[ErrorContext]:
     """Turn users' errors into one message and an exit code; let abele's own bugs through.
 
-    text: the path of the IR file or program file that is read, if any. Such a file can hold any
-    verified program. If a pass or the machine raises an error for it, the file is to blame.
-    model: the file that is compiled or run.
+    Args:
+        text: the path of the IR file or program file that is read, if any. Such a file can hold any
+            verified program. If a pass or the machine raises an error for it, the file is to blame.
+        model: the file that is compiled or run.
     """
     context = ErrorContext(text, model)
     with _reporting(context):

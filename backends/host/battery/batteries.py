@@ -18,7 +18,10 @@ def battery_of(task: str) -> Battery:
 def proved(task: str, begin: Callable[[str], object] = lambda name: None) -> Proof:
     """The proof of a task: the result of its battery, up to the first case that fails.
 
-    begin: called with the name of each group before its cases are computed. Raises MemoryError.
+    Raises MemoryError.
+
+    Args:
+        begin: called with the name of each group before its cases are computed.
     """
     cases, start = 0, process_time()
     for name, group in battery_of(task).items():

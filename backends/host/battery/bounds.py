@@ -60,7 +60,11 @@ def _structure(
 
 
 def _numbers(random: np.random.Generator, shape: tuple[int, ...], dtype: Any, rare: float) -> Array:
-    """Numbers of several magnitudes. rare: the share of rare numbers among them."""
+    """Numbers of several magnitudes.
+
+    Args:
+        rare: the share of rare numbers among them.
+    """
     found = random.normal(size=shape) * 10.0 ** random.integers(-3, 3, shape)
     found = np.where(random.random(shape) < rare, random.choice(RARE, shape), found)
     return found.astype(dtype)

@@ -96,7 +96,9 @@ def check(
 ) -> None:
     """Compute a body at points, and its chain, with kernels and with NumPy, and compare.
 
-    result: an array from `room`. in_units: whether to run the units of work one by one.
+    Args:
+        result: an array from `room`.
+        in_units: whether to run the units of work one by one.
     """
     wanted = filled(result, result.strides, address(result) % 64)
     expected_of(body, points, then, extras, wanted)

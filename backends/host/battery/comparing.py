@@ -51,8 +51,10 @@ class Differs(Exception):
 def room(shape: Sequence[int], dtype: Any, strides: Sequence[int] = (), shift: int = 0) -> Array:
     """An array in memory of its own, all of whose bytes are FILLER.
 
-    strides: in bytes; those of C order if they are left out. An axis of stride 0 repeats its only
-    element. shift: bytes from a multiple of 64 to the first element.
+    Args:
+        strides: in bytes; those of C order if they are left out. An axis of stride 0 repeats its
+            only element.
+        shift: bytes from a multiple of 64 to the first element.
     """
     kind = np.dtype(dtype)
     if len(strides) < len(shape):
@@ -80,14 +82,22 @@ def _around(array: Array) -> Array:
 
 
 def filled(values: Array, strides: Sequence[int] = (), shift: int = 0) -> Array:
-    """A copy of values in memory of its own. strides, shift: as for room."""
+    """A copy of values in memory of its own.
+
+    Args:
+        strides, shift: as for room.
+    """
     found = room(values.shape, values.dtype, strides, shift)
     np.copyto(found, values)
     return found
 
 
 def numbers(seed: int, shape: Sequence[int], dtype: Any = np.float32, rare: int = 0) -> Array:
-    """Normal numbers. rare: one in this many is a number of RARE; 0 for none."""
+    """Normal numbers.
+
+    Args:
+        rare: one in this many is a number of RARE; 0 for none.
+    """
     random = np.random.default_rng(seed)
     found = random.standard_normal(tuple(shape), np.float32)
     if rare:
@@ -109,8 +119,10 @@ def any_bits(seed: int, shape: Sequence[int], dtype: Any) -> Array:
 def compare(case: str, actual: Array, expected: Array, several_nan: bool = True) -> None:
     """Raise Differs if kernels have written other bytes than NumPy, or have changed guard bytes.
 
-    Both arrays are from `room`, with equal strides. several_nan: whether any NaN counts as equal to
-    a NaN.
+    Both arrays are from `room`, with equal strides.
+
+    Args:
+        several_nan: whether any NaN counts as equal to a NaN.
     """
     found, wanted = _around(actual), _around(expected)
     if np.array_equal(found, wanted):
@@ -150,7 +162,9 @@ def unit_count(calls: Sequence[Call]) -> int:
 def make(calls: Sequence[Call], in_units: bool = False) -> None:
     """Make calls in order.
 
-    in_units: run the units of each kernel one by one, the last unit first, as several threads may.
+    Args:
+        in_units: run the units of each kernel one by one, the last unit first, as several threads
+            may.
     """
     with np.errstate(all="ignore"):
         for function, arguments in calls:

@@ -41,8 +41,9 @@ def _check(case: str, target: Array, source: Array, in_units: bool = False) -> N
 def _apart(shape: Sequence[int], unit: int, order: Sequence[int], step: int = 1) -> list[int]:
     """Strides with which no two axes can be merged into one.
 
-    order: the axes, the one with the smallest stride first. step: the distance from one element of
-    the first axis to the next, in elements.
+    Args:
+        order: the axes, the one with the smallest stride first.
+        step: the distance from one element of the first axis to the next, in elements.
     """
     strides, size = [0] * len(shape), step * unit
     for axis in order:

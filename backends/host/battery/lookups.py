@@ -98,9 +98,10 @@ def _check(
     """Compute a vertex set with kernels and with NumPy, and compare all bytes of its result's
     tiles.
 
-    arrays: the operands, then the previous contents of the result. is_equal: whether the binder
-    knows that the replicas of indices are equal, so that a row may have a piece on each of several
-    tiles.
+    Args:
+        arrays: the operands, then the previous contents of the result.
+        is_equal: whether the binder knows that the replicas of indices are equal, so that a row may
+            have a piece on each of several tiles.
     """
     layouts = VertexSet.of(structure, plan).layouts
     actual, expected = (

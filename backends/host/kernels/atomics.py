@@ -58,7 +58,8 @@ def atomic_write(context, address, value):
 def _change(operation):
     """An intrinsic that changes the int64 at an address by a value, and returns the previous one.
 
-    operation: LLVM's name of the operation on the two.
+    Args:
+        operation: LLVM's name of the operation on the two.
     """
 
     @intrinsic

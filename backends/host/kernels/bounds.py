@@ -132,8 +132,9 @@ F64 = ir.DoubleType()
 def _reader(kind, size, numba_type):
     """The intrinsic that reads an element of an array at an address.
 
-    size: bytes of an element. LLVM vectorises a loop if each array begins at a pointer that the
-    loop does not change.
+    Args:
+        size: bytes of an element. LLVM vectorises a loop if each array begins at a pointer that the
+            loop does not change.
     """
 
     @intrinsic
@@ -150,7 +151,11 @@ def _reader(kind, size, numba_type):
 
 
 def _writer(kind, size, numba_type):
-    """The intrinsic that writes an element of an array at an address. size: bytes of an element."""
+    """The intrinsic that writes an element of an array at an address.
+
+    Args:
+        size: bytes of an element.
+    """
 
     @intrinsic
     def write(context, address, index, value):
@@ -195,8 +200,10 @@ _larger, _smaller = _extreme(">"), _extreme("<")
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def step(values, code, operand, n):
-    """Apply a step of a function to values. operand: the other operand; it must not overlap the
-    values.
+    """Apply a step of a function to values.
+
+    Args:
+        operand: the other operand; it must not overlap the values.
     """
     r, other = values, operand
     op, is_reversed = code & ~REVERSED, code & REVERSED
@@ -323,9 +330,12 @@ def begin_least(table, leasts, values, sizes, errors, n):
 
 @compiled("void(int64, int64)", **OPTIONS)
 def ends(known, n):
-    """The ends of each value's interval. known: the rows of a known value.
+    """The ends of each value's interval.
 
     An end is np.nextafter of value minus or plus error, computed by changing its bits by one.
+
+    Args:
+        known: the rows of a known value.
     """
     value, error = known + VALUE * ROW_BYTES, known + ERROR * ROW_BYTES
     least = known + LEAST * ROW_BYTES
@@ -379,8 +389,11 @@ def mark(marks, known, numbers, is_pole, is_positive, n):
 def look(made_rows, into, numbers, place, n):
     """Update a stage with the value of its function at a point.
 
-    made_rows: the rows of a stage. into: those of its known value. place: the address of the
-    stage's error in units of roundoff; negative for the first point, which is the value itself.
+    Args:
+        made_rows: the rows of a stage.
+        into: those of its known value.
+        place: the address of the stage's error in units of roundoff; negative for the first point,
+            which is the value itself.
     """
     made = made_rows + MADE * ROW_BYTES
     condition = made_rows + CONDITION * ROW_BYTES
@@ -447,8 +460,9 @@ def read_actual(table, row, begin, n):
 def compare(results, values, bounds, numbers, worst, n):
     """Store the largest ratio of error to bound at an address, if it is larger than the one there.
 
-    results: replaced by the ratios. The bits of ratios sort like the ratios, and those of a NaN are
-    the largest.
+    Args:
+        results: replaced by the ratios. The bits of ratios sort like the ratios, and those of a NaN
+            are the largest.
     """
     actual, value, bound = results, values, bounds
     bits, largest = results, get(numbers, ACTUAL_LARGEST)
@@ -549,7 +563,8 @@ CODES = (
 def largest_ratio(table, count, room):
     """The bits of the largest ratio of error to bound among `count` results.
 
-    room: the address of memory for rows, and for a number.
+    Args:
+        room: the address of memory for rows, and for a number.
     """
     stages, further = read_long(table + STAGE_COUNT * 8), read_long(table + FURTHER_COUNT * 8)
     worst = room

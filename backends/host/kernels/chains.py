@@ -150,7 +150,11 @@ then merge it.
 
 
 def _switch(builder, number, cases, otherwise=lambda: None):
-    """Branch on a number. cases: by number, a function that builds the branch's code."""
+    """Branch on a number.
+
+    Args:
+        cases: by number, a function that builds the branch's code.
+    """
     end, rest = (builder.append_basic_block(name) for name in ("switched", "otherwise"))
     switch = builder.switch(number, rest)
     for key, build in cases.items():
@@ -177,8 +181,9 @@ class _Operand(NamedTuple):
 class _Steps:
     """Builds the steps of a chain on CHAIN_VECTORS vectors.
 
-    n: the number of used lanes of each vector, or None for all. first: the number of the element in
-    its row at which each vector begins.
+    Attributes:
+        n: the number of used lanes of each vector, or None for all.
+        first: the number of the element in its row at which each vector begins.
     """
 
     def __init__(self, context, builder, n, addresses, first):
@@ -211,7 +216,11 @@ class _Steps:
             self.builder.store(ir.Constant(self.vector, ir.Undefined), each)
 
     def step(self, step):
-        """Build one step. step: the address of its row."""
+        """Build one step.
+
+        Args:
+            step: the address of its row.
+        """
         builder = self.builder
 
         def field(which):
@@ -528,7 +537,9 @@ def along_rows(head, row, rows, first, last, room):
     """Run the steps on some elements of some rows, row by row, with consecutive vectors side by
     side.
 
-    first: a multiple of LANES. last: a multiple too, or the end of the rows.
+    Args:
+        first: a multiple of LANES.
+        last: a multiple too, or the end of the rows.
     """
     rank, width = read_long(head + RANK * 8), read_long(head + MEMORIES * 8)
     steps, count = read_long(head + STEPS * 8), read_long(head + STEP_COUNT * 8)
@@ -607,7 +618,8 @@ def chain(head, begin, end, room):
     """Run all steps on some rows of an array, or on some spans of CHAIN_VECTORS vectors of every
     row.
 
-    head: the address of a chain's table.
+    Args:
+        head: the address of a chain's table.
     """
     rank, sizes = read_long(head + RANK * 8), read_long(head + SIZES * 8)
     columns, rows = read_long(sizes + (rank - 1) * 8), 1
@@ -628,7 +640,9 @@ def merge(head, begin, end, room):
     """Run all steps on rows at arbitrary addresses.
 
     The work is divided into groups of CHAIN_VECTORS rows, each in several spans of columns.
-    head: the address of a table as described in `tables`.
+
+    Args:
+        head: the address of a table as described in `tables`.
     """
     columns, span = read_long(head + MERGE_COLUMNS * 8), read_long(head + MERGE_SPAN * 8)
     steps, count = read_long(head + MERGE_STEPS * 8), read_long(head + MERGE_STEP_COUNT * 8)

@@ -37,7 +37,8 @@ from .vectors import (
 def _box(mover):
     """An intrinsic that copies runs along three dimensions.
 
-    mover: builds the copy of the run at (target, source), given a builder and the run's length.
+    Args:
+        mover: builds the copy of the run at (target, source), given a builder and the run's length.
     """
 
     @intrinsic
@@ -158,9 +159,11 @@ COPY_RUNS = code_address(copy_runs)
 
 @compiled("void(int64, int64, int64)", **OPTIONS)
 def _copy(table, copy_runs, scratch):
-    """Copy one array into another of its shape. copy_runs: the address of that kernel's code.
+    """Copy one array into another of its shape.
 
-    scratch: memory for one block.
+    Args:
+        copy_runs: the address of that kernel's code.
+        scratch: memory for one block.
     """
     rank, run = read_long(table + COPY_RANK * 8), read_long(table + COPY_RUN * 8)
     replica = read_long(table + COPY_REPLICA * 8)
@@ -214,7 +217,11 @@ def _copy(table, copy_runs, scratch):
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def copy(tables, begin, end, room):
-    """Copy some of the pieces of an array. tables: one after another, as described in `tables`."""
+    """Copy some of the pieces of an array.
+
+    Args:
+        tables: one after another, as described in `tables`.
+    """
     size = (COPY_HEAD + 4 * read_long(tables + COPY_RANK * 8)) * 8
     for i in range(begin, end):
         table = tables + i * size

@@ -148,7 +148,8 @@ def functions(number, first, second):
     """Apply a function to CHAIN_VECTORS vectors of floats at an address, and to those at another
     one.
 
-    number: the function, as in NUMBERS. The results replace the first vectors.
+    Args:
+        number: the function, as in NUMBERS. The results replace the first vectors.
     """
     _do(number, first, second)
 

@@ -54,7 +54,8 @@ def _row(head, point):
     """The row that a lookup's index names, counted from the first row in its cell; -1 if it is not
     there.
 
-    point: the address of the lookup's line.
+    Args:
+        point: the address of the lookup's line.
     """
     unit = read_long(head + INDEX_BYTES * 8)
     address = read_long(head + INDICES * 8) + read_long(point + POINT_INDEX * 8)
@@ -82,8 +83,10 @@ def _row(head, point):
 def look_up(head, begin, end, room):
     """For some of the lookups, copy pieces of the row that an index names.
 
-    Copies zeros if the cell does not hold the row. head: the address of a table as described in
-    `tables`.
+    Copies zeros if the cell does not hold the row.
+
+    Args:
+        head: the address of a table as described in `tables`.
     """
     result, table = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
     step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)
@@ -120,8 +123,10 @@ LOOK_UP = code_address(look_up)
 def replace_rows(head, begin, end, room):
     """For each update in turn, copy some of its pieces over the row that an index names.
 
-    Does nothing if the cell does not hold the row. head: as for look_up, with the updates in the
-    place of the table.
+    Does nothing if the cell does not hold the row.
+
+    Args:
+        head: as for look_up, with the updates in the place of the table.
     """
     result, updates = read_long(head + INTO * 8), read_long(head + ROW_0 * 8)
     step, length = read_long(head + ROW_STEP * 8), read_long(head + PIECE_BYTES * 8)

@@ -237,7 +237,10 @@ def multiply(left, right, depth, height, width, tile, spare, adds, terms_of_chai
     up.
 
     If adds is not 0, the sum is added to the value in the tile. Rows from the height on are
-    undefined. spare: memory for a tile.
+    undefined.
+
+    Args:
+        spare: memory for a tile.
     """
     into = spare if adds and depth > terms_of_chain else tile
     is_narrow, tail = width <= LANES, _tail(height, width)
@@ -283,7 +286,8 @@ MULTIPLY = code_address(multiply)
 def pack_rows(base, size, rows, row_count, depth, terms, packed):
     """Pack the rows of the first operand into panels, [panel][depth][ROWS]; missing rows are 0.
 
-    rows, depth: addresses of the offsets of rows and of terms.
+    Args:
+        rows, depth: addresses of the offsets of rows and of terms.
     """
     out = packed
     for first in range(0, row_count, ROWS):
@@ -309,8 +313,9 @@ def pack_columns(base, size, runs, end, columns, depth, terms, panel):
     """Pack a panel of columns of the second operand, [depth][COLUMNS]; missing columns are not
     written.
 
-    runs, end: addresses of the panel's runs of columns. columns, depth: addresses of the offsets of
-    columns and of terms.
+    Args:
+        runs, end: addresses of the panel's runs of columns.
+        columns, depth: addresses of the offsets of columns and of terms.
     """
     step = COLUMNS * 4
     while runs < end:
@@ -336,7 +341,9 @@ PACK_COLUMNS = code_address(pack_columns)
 def store_tile(tile, base, size, rows, count, runs, end, columns):
     """Store some rows of a tile of results.
 
-    rows: the address of the offsets of the rows. runs, end, columns: as for pack_columns.
+    Args:
+        rows: the address of the offsets of the rows.
+        runs, end, columns: as for pack_columns.
     """
     step = COLUMNS * 4
     while runs < end:
@@ -379,7 +386,8 @@ def pack_all_rows(head, begin, end, room):
     """Pack some panels of rows of the first operand. The panels of all products are numbered in
     turn.
 
-    head: the address of a table as described in `tables`.
+    Args:
+        head: the address of a table as described in `tables`.
     """
     base, size, packed = (
         read_long(head + LEFT * 8),
@@ -429,10 +437,11 @@ PACK_ALL_COLUMNS = code_address(pack_all_columns)
 def products(head, begin, end, room):
     """Multiply rows of one operand by columns of another: some units of a batch of products.
 
-    head: the address of a table as described in `tables`. A unit is a panel of columns of a block
-    of rows of a group of products; the units of a block come one after another. room: for a packed
-    panel of columns, a tile of results for each panel of rows and a spare one, and packed rows of a
-    block.
+    Args:
+        head: the address of a table as described in `tables`. A unit is a panel of columns of a
+            block of rows of a group of products; the units of a block come one after another.
+        room: for a packed panel of columns, a tile of results for each panel of rows and a spare
+            one, and packed rows of a block.
     """
     a, b, out = (
         read_long(head + LEFT * 8),

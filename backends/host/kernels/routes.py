@@ -113,7 +113,11 @@ COPY_IN_PIECES = code_address(copy_in_pieces)
 
 @compiled("void(int64, int64, int64, int64)", **OPTIONS)
 def route(head, begin, stop, room):
-    """Make some runs. head: the address of a table as described in `tables`."""
+    """Make some runs.
+
+    Args:
+        head: the address of a table as described in `tables`.
+    """
     source, target = read_long(head + ROUTE_SOURCE * 8), read_long(head + ROUTE_TARGET * 8)
     unit, fill = read_long(head + ROUTE_UNIT * 8), read_long(head + ROUTE_FILL * 8)
     step, code = read_long(head + ROUTE_STEP * 8), read_long(head + ROUTE_CODE * 8)

@@ -53,7 +53,8 @@ def _halves(width):
 def _by_widest(builder, n, widths, do):
     """Call `do` in the branch of the widest width that is at most n; in none if n is less than all.
 
-    widths: the widest first.
+    Args:
+        widths: the widest first.
     """
     width, *narrower = widths
     fits = builder.icmp_signed(">=", n, ir.Constant(I64, width))
@@ -73,8 +74,10 @@ def _rows(held, wanted, is_gathered=False, is_spread=False):
 
     Row i of the target begins at out + i * step, and its source at source + where[i]. If spread, it
     is the other way round. Elements are contiguous on both sides. If gathered, those of the source,
-    or of the target if spread, are at the offsets in `lanes`. held, wanted: the types of elements
-    in the source and in the target.
+    or of the target if spread, are at the offsets in `lanes`.
+
+    Args:
+        held, wanted: the types of elements in the source and in the target.
     """
 
     @intrinsic

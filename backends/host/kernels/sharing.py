@@ -111,8 +111,11 @@ def unpark(job, own):
 def share(job, code, table, cuts, units, threads, take_units):
     """Run the units of a call, together with the other threads that wait for jobs.
 
-    code: the address of a kernel's code, which does the work between two cuts. cuts: the address of
-    the beginnings of all units, and the end. Returns when all units are done.
+    Returns when all units are done.
+
+    Args:
+        code: the address of a kernel's code, which does the work between two cuts.
+        cuts: the address of the beginnings of all units, and the end.
     """
     first = job + LINE * 8 * THREAD_LINES
     write_long(job + JOB_CODE * 8, code)

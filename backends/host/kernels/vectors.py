@@ -115,7 +115,11 @@ def splat(builder, value, width=LANES):
 
 
 def _masked(builder, kind, address, mask, value):
-    """A masked load or store of a vector. value: the vector to store, or the type to load."""
+    """A masked load or store of a vector.
+
+    Args:
+        value: the vector to store, or the type to load.
+    """
     vector = value if kind == "load" else value.type
     element, masks = vector.element, ir.VectorType(I1, vector.count)
     name = {F32: "f32", F16: "f16", I16: "i16", I32: "i32"}[element]
@@ -134,7 +138,11 @@ def _masked(builder, kind, address, mask, value):
 
 
 class FirstLanes:
-    """The first n lanes of a vector. n: an i64 value, or None for all lanes."""
+    """The first n lanes of a vector.
+
+    Attributes:
+        n: an i64 value, or None for all lanes.
+    """
 
     def __init__(self, builder, n):
         self.builder = builder

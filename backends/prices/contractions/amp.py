@@ -94,7 +94,8 @@ def _amp_workers_cycles(
 ) -> Integers:
     """Supervisor cycles until the last worker has finished its share of the field.
 
-    zeroing: 1 if partials start here, 0 if they are added to.
+    Args:
+        zeroing: 1 if partials start here, 0 if they are added to.
     """
 
     def worker_cycles(elements: Integers) -> Integers:

@@ -19,11 +19,15 @@ class Contraction:
 
         output[g, o, f] = sum over i, k of weight[g, o, i, k] * input[g, i, f moved by k]
 
-    field: output elements of a channel, batch included. in_channels, out_channels: of one group.
-    kernel_elements: 1 for a matrix product. conv_groups: independent contractions.
-    dtype_name, partials_name: of the operands and of the sums, as NumPy and ml_dtypes name them.
-    field_rows: runs that the field is stored in. stride: of the window along a row, 0 if a window
-    is dilated.
+    Attributes:
+        field: output elements of a channel, batch included.
+        in_channels, out_channels: of one group.
+        kernel_elements: 1 for a matrix product.
+        conv_groups: independent contractions.
+        dtype_name, partials_name: of the operands and of the sums, as NumPy and ml_dtypes name
+            them.
+        field_rows: runs that the field is stored in.
+        stride: of the window along a row, 0 if a window is dilated.
     """
 
     field: Integers

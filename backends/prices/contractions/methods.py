@@ -26,10 +26,13 @@ FloatCycles = NDArray[np.float64]
 class Method:
     """A method of computing a contraction. A target has the methods of its units.
 
-    name: what plans call it. unit: whose facts the price reads. price: cycles on a tile,
-    (candidates,); infinite where the method does not apply. supervised: whether its codelet is one
-    vertex per tile and starts the workers itself. estimated: whether the planner's quick estimates
-    of splits include its price. They have faster formulas for abele's own.
+    Attributes:
+        name: what plans call it.
+        unit: whose facts the price reads.
+        price: cycles on a tile, (candidates,); infinite where the method does not apply.
+        supervised: whether its codelet is one vertex per tile and starts the workers itself.
+        estimated: whether the planner's quick estimates of splits include its price. They have
+            faster formulas for abele's own.
     """
 
     name: str
@@ -76,8 +79,9 @@ def contraction_cycles(
 ) -> FloatCycles:
     """Cycles of a contraction by some methods, in their order: (methods, candidates).
 
-    methods: names of methods that the target has; () for all of them. Infinite where a method does
-    not apply to the contraction.
+    Args:
+        methods: names of methods that the target has; () for all of them. Infinite where a method
+            does not apply to the contraction.
     """
     known = methods_of(target)
     return np.stack([known[each].price(contraction, target) for each in methods or known])

@@ -45,9 +45,13 @@ def divided(value: ArrayLike, by: ArrayLike) -> Cycles:
 class Candidates:
     """Plans of one product.
 
-    sizes: of the whole product. parts: of rows, depth and columns, (3, candidates). left: turns of
-    the left operand along rows and depth. right: turns along depth and columns. result: turns along
-    rows and columns. Turns are (2, candidates), or (2, 1) if all candidates have the same.
+    Attributes:
+        sizes: of the whole product.
+        parts: of rows, depth and columns, (3, candidates).
+        left: turns of the left operand along rows and depth.
+        right: turns along depth and columns.
+        result: turns along rows and columns. Turns are (2, candidates), or (2, 1) if all candidates
+            have the same.
     """
 
     sizes: Sizes
@@ -107,9 +111,11 @@ Merging = Callable[[Charges, Cycles, Cycles], Cycles]
 class Ways:
     """How plans are carried out.
 
-    order: cycles of a product of (rows, depth, columns); it decides whether rows or columns stream
-    past the units. merging: ways to add up partial results, as cycles of (elements, copies); the
-    cheapest one counts.
+    Attributes:
+        order: cycles of a product of (rows, depth, columns); it decides whether rows or columns
+            stream past the units.
+        merging: ways to add up partial results, as cycles of (elements, copies); the cheapest one
+            counts.
     """
 
     order: Order
@@ -205,7 +211,11 @@ WIDER = Ways(either_order, (merged_in_turn, merged_at_once, merged_in_stages))
 
 @dataclass(frozen=True)
 class Account:
-    """The cost of candidates; every array is (candidates,). bytes: of the fullest tile."""
+    """The cost of candidates; every array is (candidates,).
+
+    Attributes:
+        bytes: of the fullest tile.
+    """
 
     cycles: Cycles
     bytes: Integers
@@ -309,9 +319,11 @@ def bound(found: Candidates, charges: Charges) -> Account:
 def bound_of(cells: Cycles, turns: Turns, result: Cycles, charges: Charges) -> Account:
     """A lower bound for all plans with these cells and turns.
 
-    The plans may have more depth than the cells, and more turns of the result. result: the fewest
-    elements that a piece of the result has. Neither makes a plan cheaper, since a product in parts
-    costs at least as much as the whole.
+    The plans may have more depth than the cells, and more turns of the result.
+
+    Args:
+        result: the fewest elements that a piece of the result has. Neither makes a plan cheaper,
+            since a product in parts costs at least as much as the whole.
     """
     (a, b), (c, d), (e, f) = turns
     steps = np.stack(np.broadcast_arrays(np.maximum(a, e), np.maximum(b, c), np.maximum(d, f)))

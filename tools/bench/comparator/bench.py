@@ -80,11 +80,14 @@ LARGEST = 1 << 20
 class Row:
     """The best plans of one product, in cycles, and the CPU time of the searches, in milliseconds.
 
-    comparator: the best plan that the comparator's rules allow. same: the best plan of its space,
-    without the rules. wider: the best plan if partials may be added up in other ways and operands
-    may be in either order. split_ms, splits: time and number of priced plans of the wider search
-    without rotation. priced, pareto: numbers of plans in the wider search. rotates: whether its
-    best plan rotates operands.
+    Attributes:
+        comparator: the best plan that the comparator's rules allow.
+        same: the best plan of its space, without the rules.
+        wider: the best plan if partials may be added up in other ways and operands may be in either
+            order.
+        split_ms, splits: time and number of priced plans of the wider search without rotation.
+        priced, pareto: numbers of plans in the wider search.
+        rotates: whether its best plan rotates operands.
     """
 
     sizes: Sizes

@@ -33,9 +33,10 @@ from .account import (
 def splits(sizes: Sizes, tiles: int, *, fewest: bool = True) -> Candidates:
     """Every plan without rotation: all part counts whose product is at most the number of tiles.
 
-    fewest: for rows and columns, only the fewest parts for each size of the largest part; more
-    parts with that size cost the same on more tiles. All part counts of depth are kept, because
-    they are also the number of copies to merge.
+    Args:
+        fewest: for rows and columns, only the fewest parts for each size of the largest part; more
+            parts with that size cost the same on more tiles. All part counts of depth are kept,
+            because they are also the number of copies to merge.
     """
     rows, depth, columns = (np.arange(1, min(size, tiles) + 1) for size in sizes)
     if fewest:
@@ -75,8 +76,10 @@ def _turning(tiles: int) -> Integers:
 class _Choices:
     """Ways to cut one dimension, with the turns of the block that rotates around its parts.
 
-    parts: number of parts, ascending, (choices,). cells: elements of the largest part, (choices,).
-    turns: of the block, along the two dimensions that it has, (2, choices).
+    Attributes:
+        parts: number of parts, ascending, (choices,).
+        cells: elements of the largest part, (choices,).
+        turns: of the block, along the two dimensions that it has, (2, choices).
     """
 
     parts: Integers
@@ -87,8 +90,9 @@ class _Choices:
 def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
     """The ways to cut a dimension into at most as many parts as there are tiles.
 
-    fewest: of ways with the same turns and the same size of the largest part, keep only the way
-    with the fewest parts.
+    Args:
+        fewest: of ways with the same turns and the same size of the largest part, keep only the way
+            with the fewest parts.
     """
     parts, *turns = _turning(tiles)
     others = [d for d in range(3) if d != dim]
@@ -106,7 +110,8 @@ def _choices(sizes: Sizes, dim: int, tiles: int, *, fewest: bool) -> _Choices:
 class Front:
     """The plans that no other plan beats in both cycles and bytes, the smallest first.
 
-    priced: the number of plans that were priced to find them.
+    Attributes:
+        priced: the number of plans that were priced to find them.
     """
 
     plans: Candidates

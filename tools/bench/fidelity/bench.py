@@ -17,8 +17,12 @@ from .rows import CALIBRATION, read_rows
 def fidelity(csv: Path = CALIBRATION, rows: bool = False, report: Path | None = None) -> None:
     """Print the errors of predictions by family.
 
-    csv: the measurements. rows: whether to print every row. report: the file for all figures.
     Raises InputError if the measurements cannot be read or the report cannot be written.
+
+    Args:
+        csv: the measurements.
+        rows: whether to print every row.
+        report: the file for all figures.
     """
     check_files({"--csv": csv}, {"--json": report})
     measurements, skipped = read_rows(csv)

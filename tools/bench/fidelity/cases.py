@@ -32,9 +32,11 @@ class Vertex:
 class Elementwise:
     """A function of every element of a block on each tile.
 
-    function: "scaled_add", "reduce", or one that `prices.cost` has a loop for. elements: number
-    of elements of one tile. depth: number of elements that a reduction combines into one.
-    bracketed: whether the measured cycles include reading the cycle counter.
+    Attributes:
+        function: "scaled_add", "reduce", or one that `prices.cost` has a loop for.
+        elements: number of elements of one tile.
+        depth: number of elements that a reduction combines into one.
+        bracketed: whether the measured cycles include reading the cycle counter.
     """
 
     function: str
@@ -53,7 +55,11 @@ class Elementwise:
 
 @dataclass(frozen=True)
 class Triad:
-    """a = b + q * c, streamed through memory many times. elements: elements of one tile."""
+    """a = b + q * c, streamed through memory many times.
+
+    Attributes:
+        elements: elements of one tile.
+    """
 
     elements: int
     dtype: str
@@ -91,7 +97,9 @@ class Product:
 class Convolution:
     """A convolution of a network.
 
-    image, kernel: sizes along the spatial axes. pads: padding before and after, along each of them.
+    Attributes:
+        image, kernel: sizes along the spatial axes.
+        pads: padding before and after, along each of them.
     """
 
     batch: int
@@ -131,10 +139,14 @@ PHASES = ("step", "sync", "exchange", "global exchange", "pre", "post", "compute
 class Stencil:
     """One step of a stencil over a grid, in a codelet that a compiler made from a loop.
 
-    grid: sizes of the spatial axes. channels: number of values per point, stored together. taps:
-    number of values read for one value, itself included. weights: number of different weights.
-    vector: number of values per instruction. phase: the measured part, one of PHASES. more:
-    operations in addition to the weighted sum.
+    Attributes:
+        grid: sizes of the spatial axes.
+        channels: number of values per point, stored together.
+        taps: number of values read for one value, itself included.
+        weights: number of different weights.
+        vector: number of values per instruction.
+        phase: the measured part, one of PHASES.
+        more: operations in addition to the weighted sum.
     """
 
     grid: tuple[int, ...]
@@ -161,8 +173,10 @@ class Stencil:
 class SparseProduct:
     """A product of a block-sparse matrix [m, k] and a dense one [k, n].
 
-    block: height and width of a block. density: share of the blocks that are not zero. dynamic:
-    whether the positions of the blocks are known only when the program runs.
+    Attributes:
+        block: height and width of a block.
+        density: share of the blocks that are not zero.
+        dynamic: whether the positions of the blocks are known only when the program runs.
     """
 
     m: int

@@ -53,7 +53,9 @@ def predict(case: Case, target: Target) -> dict[str, float]:
 class Prediction:
     """A measurement, and its predicted cycles by phase.
 
-    phases: predicted with the fitted constants. without: predicted without them.
+    Attributes:
+        phases: predicted with the fitted constants.
+        without: predicted without them.
     """
 
     measurement: Measurement
@@ -87,7 +89,8 @@ def predictions(
 ) -> tuple[list[Prediction], list[Skipped]]:
     """The prediction of each row, and the rows that cannot be priced.
 
-    on_step: called with the name of each row.
+    Args:
+        on_step: called with the name of each row.
     """
     found: list[Prediction] = []
     skipped: list[Skipped] = []

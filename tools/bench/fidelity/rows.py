@@ -39,7 +39,12 @@ COLUMNS = ("op", "shape", "dtype", "quantity", "value", "unit")
 
 @dataclass(frozen=True)
 class Measurement:
-    """A row that can be priced. name: its id, for tables. cycles: measured for one step."""
+    """A row that can be priced.
+
+    Attributes:
+        name: its id, for tables.
+        cycles: measured for one step.
+    """
 
     name: str
     family: str
@@ -50,7 +55,11 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A row that cannot be priced. family: "" if it is unknown."""
+    """A row that cannot be priced.
+
+    Attributes:
+        family: "" if it is unknown.
+    """
 
     name: str
     family: str

@@ -163,7 +163,8 @@ def cycles(
 ) -> float:
     """A measured value, converted to cycles of one step. Raises Unclear.
 
-    operations, moved: the additions and multiplications, and the bytes, that a rate counts.
+    Args:
+        operations, moved: the additions and multiplications, and the bytes, that a rate counts.
     """
     per = re.search(r"per (\d+) (?:steps|iterations|repeats|runs)", quantity)
     steps = int(per[1]) if per else 1

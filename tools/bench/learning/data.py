@@ -23,7 +23,9 @@ from ....ir.support.errors import InputError
 class Data:
     """Training samples, and samples that are held out.
 
-    x: floats, samples along axis 0. y: labels from 0 on.
+    Attributes:
+        x: floats, samples along axis 0.
+        y: labels from 0 on.
     """
 
     x: Array

@@ -36,7 +36,11 @@ class Network:
     def convolution(
         self, channels: int, kernel: int, stride: int = 1, dilation: int = 1, pad: bool = True
     ) -> None:
-        """A convolution. pad: it keeps the size, except for the stride."""
+        """A convolution.
+
+        Args:
+            pad: it keeps the size, except for the stride.
+        """
         reach = dilation * (kernel - 1)
         before, after = (reach // 2, reach - reach // 2) if pad else (0, 0)
         rank = len(self.axes)

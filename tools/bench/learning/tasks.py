@@ -27,11 +27,13 @@ from .strain import strain, strain_within
 class Task:
     """A network, its data, and the settings of its training.
 
-    source: the real and the computed parts of the data. network: makes the model for a shape of
-    samples, a number of classes and a seed. inner: the data for choosing settings, without the
-    finally held-out samples; by default, a part of the training samples. bar: the least median of
-    accuracies, or of areas under the curve. baseline: the published result of others, and its
-    source.
+    Attributes:
+        source: the real and the computed parts of the data.
+        network: makes the model for a shape of samples, a number of classes and a seed.
+        inner: the data for choosing settings, without the finally held-out samples; by default, a
+            part of the training samples.
+        bar: the least median of accuracies, or of areas under the curve.
+        baseline: the published result of others, and its source.
     """
 
     name: str
@@ -137,7 +139,8 @@ TASKS = {
 class Learned:
     """The result of training a task with one seed.
 
-    seconds: of the steps, without compiling and judging.
+    Attributes:
+        seconds: of the steps, without compiling and judging.
     """
 
     figures: Figures

@@ -36,10 +36,13 @@ AGREES = 2e-3
 class Result:
     """The result of one model.
 
-    nodes: of its main graph. why: the message, if it did not run. error: the largest difference of
-    an output from onnxruntime's, relative to that output's largest value; of integers, the largest
-    difference. checked: the number of operations compared with their error bounds. problem: the
-    operation outside its bound. Seconds are of wall-clock time, in one thread.
+    Attributes:
+        nodes: of its main graph.
+        why: the message, if it did not run.
+        error: the largest difference of an output from onnxruntime's, relative to that output's
+            largest value; of integers, the largest difference.
+        checked: the number of operations compared with their error bounds.
+        problem: the operation outside its bound. Seconds are of wall-clock time, in one thread.
     """
 
     name: str
@@ -71,9 +74,13 @@ def models(
 ) -> None:
     """Run the published models that are installed or lie in the folder, and print a table.
 
-    networks: names, separated by commas; "" for all. folder: of wheels; packages that are missing
-    are downloaded there. Without one, only installed packages count. report: a JSON file for all
-    figures. Raises InputError.
+    Raises InputError.
+
+    Args:
+        networks: names, separated by commas; "" for all.
+        folder: of wheels; packages that are missing are downloaded there. Without one, only
+            installed packages count.
+        report: a JSON file for all figures.
     """
     wanted = chosen(networks)
     check_files({}, {"--json": report})

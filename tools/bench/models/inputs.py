@@ -75,7 +75,8 @@ def fed(
 ) -> dict[str, Array]:
     """The inputs of a model by name: those given, and standard normal numbers for the others.
 
-    dims: free sizes, by their name or as input:axis. A size that is not given is 1.
+    Args:
+        dims: free sizes, by their name or as input:axis. A size that is not given is 1.
     """
     held = {each.name for each in model.graph.initializer}
     found: dict[str, Array] = {}

@@ -24,10 +24,14 @@ from .inputs import RATE, Make, below, centred, constant, one_hot, page, tone, u
 class Published:
     """A published model.
 
-    what: the kind of network. package: name==version. file: inside the package. dims: free sizes,
-    by their name or as input:axis. values: inputs whose value is bound before the model is
-    compiled. inputs: how to make an input; the others are standard normal numbers. lenient: the
-    file declares a shape that its output does not have.
+    Attributes:
+        what: the kind of network.
+        package: name==version.
+        file: inside the package.
+        dims: free sizes, by their name or as input:axis.
+        values: inputs whose value is bound before the model is compiled.
+        inputs: how to make an input; the others are standard normal numbers.
+        lenient: the file declares a shape that its output does not have.
     """
 
     name: str

@@ -52,10 +52,12 @@ REST = "embeddings, masks"
 class Result:
     """The figures of one model.
 
-    error: the largest difference from onnxruntime, relative to the largest output; whole: of
-    decoding token by token from the whole sequence at once, or None. Seconds are of wall-clock
-    time, in one thread and in two, except compile_seconds, of CPU time. parts: cycles of copies and
-    vertices by part of the model, without syncs. macs: multiplications with weights, by part.
+    Attributes:
+        error: the largest difference from onnxruntime, relative to the largest output.
+        whole: of decoding token by token from the whole sequence at once, or None. Seconds are of
+            wall-clock time, in one thread and in two, except compile_seconds, of CPU time.
+        parts: cycles of copies and vertices by part of the model, without syncs.
+        macs: multiplications with weights, by part.
     """
 
     name: str
@@ -85,7 +87,9 @@ class Result:
 def transformers(target: str = "mk2", layers: int = 12, report: Path | None = None) -> None:
     """Compile and run an encoder and a decoder's step, and print figures by model and by part.
 
-    layers: of each. report: a JSON file for all figures.
+    Args:
+        layers: of each.
+        report: a JSON file for all figures.
     """
     check_files({}, {"--json": report})
     results: list[Result] = []
@@ -109,7 +113,11 @@ def transformers(target: str = "mk2", layers: int = 12, report: Path | None = No
 
 
 def measure(kind: str, dtype: str, layers: int, target: str, path: Path) -> Result:
-    """The figures of one model. Call it in a process of its own. path: for its .onnx file."""
+    """The figures of one model. Call it in a process of its own.
+
+    Args:
+        path: for its .onnx file.
+    """
     is_step = kind == "decoder step"
     shape = replace(GPT2_SMALL if is_step else BERT_BASE, layers=layers)
     model = decoder(shape, dtype, step=True) if is_step else encoder(shape, dtype)
@@ -194,7 +202,11 @@ def cycles_by_part(exe: Executable) -> dict[str, int]:
 
 
 def macs_by_part(shape: Shape, tokens: int, *, is_decoder: bool) -> dict[str, int]:
-    """Multiplications by part of the model. tokens: the number of tokens computed in a run."""
+    """Multiplications by part of the model.
+
+    Args:
+        tokens: the number of tokens computed in a run.
+    """
     square = shape.width * shape.width
     found = {
         "query, key, value": 3 * square,

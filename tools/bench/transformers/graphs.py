@@ -22,7 +22,12 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class Shape:
-    """The sizes of a transformer. tokens: of a sequence or a cache. words: of the vocabulary."""
+    """The sizes of a transformer.
+
+    Attributes:
+        tokens: of a sequence or a cache.
+        words: of the vocabulary.
+    """
 
     layers: int
     width: int
@@ -109,7 +114,8 @@ class _Graph:
     ) -> str:
         """Attention of queries [tokens, width] over keys and values [past, width].
 
-        mask: added to the scores, [tokens, past]; "" for none.
+        Args:
+            mask: added to the scores, [tokens, past]; "" for none.
         """
         query = self.heads(q, f"{name}.query", shape, tokens, [1, 0, 2])
         key = self.heads(k, f"{name}.key", shape, past, [1, 2, 0])
@@ -148,9 +154,10 @@ def encoder(
 ) -> onnx.ModelProto:
     """BERT: embeddings of words and positions, then blocks with the normalisation behind.
 
-    longest: rows of the table of positions, of which the first ones are used; by default, as many
-    as there are tokens. Models that differ in their tokens alone have equal weights then.
-    Input: ids, int64[tokens]. Output: hidden, [tokens, width].
+    Args:
+        longest: rows of the table of positions, of which the first ones are used; by default, as
+            many as there are tokens. Models that differ in their tokens alone have equal weights
+            then. Input: ids, int64[tokens]. Output: hidden, [tokens, width].
     """
     graph = _Graph(np.dtype(dtype), np.random.default_rng(seed))
     table = graph.weight("words", shape.words, shape.width)
@@ -182,10 +189,12 @@ def decoder(
 ) -> onnx.ModelProto:
     """GPT-2: embeddings, blocks with the normalisation in front, and logits over the vocabulary.
 
-    step: for one token at a time. The model then takes the position of the token, int64[1], and for
-    each layer the keys and values of all positions, [tokens, width]; it returns these with the row
-    of the position written. Otherwise all positions are computed at once, each from those before.
-    Both have the same weights. Input: ids, int64[tokens] or int64[1]. Output: logits.
+    Args:
+        step: for one token at a time. The model then takes the position of the token, int64[1], and
+            for each layer the keys and values of all positions, [tokens, width]; it returns these
+            with the row of the position written. Otherwise all positions are computed at once, each
+            from those before. Both have the same weights. Input: ids, int64[tokens] or int64[1].
+            Output: logits.
     """
     graph = _Graph(np.dtype(dtype), np.random.default_rng(seed))
     tokens = 1 if step else shape.tokens

@@ -27,9 +27,12 @@ def bisect(
 ) -> Verdict:
     """Read a model and run it after every pass, until it is wrong.
 
-    request: for a model that is not compiled yet. inputs: arrays by name, or an .npz file; missing
-    inputs get seeded values. passes: replace the request's passes.
     Raises InputError, and DoesNotFit.
+
+    Args:
+        request: for a model that is not compiled yet.
+        inputs: arrays by name, or an .npz file; missing inputs get seeded values.
+        passes: replace the request's passes.
     """
     if request.file.endswith(PROGRAM_FILE):
         raise InputError(

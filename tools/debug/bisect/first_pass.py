@@ -48,7 +48,11 @@ def bisect_module(
 
 @dataclass(frozen=True)
 class _Start:
-    """The module that defines the right results. index: the number of passes before it."""
+    """The module that defines the right results.
+
+    Attributes:
+        index: the number of passes before it.
+    """
 
     module: ModuleOp
     index: int = 0
@@ -128,8 +132,11 @@ def _first_wrong(
 class _WrongPass:
     """The first pass after which the program is wrong.
 
-    right: the last module known to be right. wrong: the module after the pass. alone: whether right
-    is the module just before the pass. log: the rewrites from right to wrong.
+    Attributes:
+        right: the last module known to be right.
+        wrong: the module after the pass.
+        alone: whether right is the module just before the pass.
+        log: the rewrites from right to wrong.
     """
 
     context: Context

@@ -17,8 +17,11 @@ def first_wrong_rewrite(
 ) -> tuple[BlamedRewrite, ModuleOp, ModuleOp] | None:
     """The first wrong rewrite, the module just before it, and the module just after it.
 
-    made: the number of rewrites of the whole pass. Returns None if no search is possible: the
-    module is on two levels in between, or the pass goes wrong outside of its rewrites.
+    Returns None if no search is possible: the module is on two levels in between, or the pass goes
+    wrong outside of its rewrites.
+
+    Args:
+        made: the number of rewrites of the whole pass.
     """
     modules: dict[int, ModuleOp] = {}
     logs: dict[int, RewriteLog] = {}
@@ -43,8 +46,9 @@ def first_wrong_rewrite(
 def fewest_wrong(count: int, is_wrong: Callable[[int], bool]) -> int:
     """The number of the first wrong rewrite, by bisection.
 
-    is_wrong: whether the program is wrong after this many rewrites. It has to be right after none
-    and wrong after count.
+    Args:
+        is_wrong: whether the program is wrong after this many rewrites. It has to be right after
+            none and wrong after count.
     """
     low, high = 0, count
     while high - low > 1:

@@ -44,7 +44,9 @@ class _FirstWrong(Exception):
 class _Expected:
     """The values of a right run by the nodes they come from, and how other runs differ from them.
 
-    allowed: the largest error for an output. worst: the largest allowed difference so far.
+    Attributes:
+        allowed: the largest error for an output.
+        worst: the largest allowed difference so far.
     """
 
     def __init__(self, allowed: float) -> None:

@@ -34,7 +34,11 @@ WORTH_COLLECTING = 1 << 26
 
 @dataclass(frozen=True)
 class Problem:
-    """A problem, in words. value: the wrong value, if known without a comparison."""
+    """A problem, in words.
+
+    Attributes:
+        value: the wrong value, if known without a comparison.
+    """
 
     kind: Kind
     text: str
@@ -49,8 +53,11 @@ class CannotRun(Exception):
 class Judge:
     """Finds the problem of a module by comparison with a run of the module before all passes.
 
-    module: the module before all passes. reference: its run. allowed: the largest error for an
-    output, relative to its largest value. worst: the largest error of any output so far.
+    Attributes:
+        module: the module before all passes.
+        reference: its run.
+        allowed: the largest error for an output, relative to its largest value.
+        worst: the largest error of any output so far.
     """
 
     inputs: Mapping[str, Array]
@@ -70,7 +77,11 @@ class Judge:
         return judge
 
     def run(self, module: ModuleOp, watch: Callable[[ComputedValue], None] | None = None) -> Run:
-        """Run a module on its level. watch: called with each value, in program order."""
+        """Run a module on its level.
+
+        Args:
+            watch: called with each value, in program order.
+        """
         level = level_of(module)
         target = target_of(module, None, "<module>") if level != NN else self.target
         try:

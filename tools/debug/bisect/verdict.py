@@ -22,9 +22,11 @@ UNSEEN = (
 class BlamedRewrite:
     """The rewrite that made a program wrong.
 
-    number: counts the rewrites of the pass from 1. root, node: the matched operation, and the
-    framework's node that it came from. searched: whether the program is right without this rewrite
-    and wrong with it; otherwise, this rewrite made the operation whose value is wrong.
+    Attributes:
+        number: counts the rewrites of the pass from 1.
+        root, node: the matched operation, and the framework's node that it came from.
+        searched: whether the program is right without this rewrite and wrong with it; otherwise,
+            this rewrite made the operation whose value is wrong.
     """
 
     number: int
@@ -44,10 +46,14 @@ class BlamedRewrite:
 class WrongValue:
     """The first value, in program order, that differs from its value before the pass.
 
-    node: the framework's node. variable: the variable that holds the value, "" above tile.
-    index: of the worst element, in the tensor's shape. tile: the first tile that holds it; None at
-    nn. addresses: the bytes on that tile in the machine's fault, end exclusive; a fault has no
-    index and no numbers. error: relative to the largest expected value.
+    Attributes:
+        node: the framework's node.
+        variable: the variable that holds the value, "" above tile.
+        index: of the worst element, in the tensor's shape.
+        tile: the first tile that holds it; None at nn.
+        addresses: the bytes on that tile in the machine's fault, end exclusive; a fault has no
+            index and no numbers.
+        error: relative to the largest expected value.
     """
 
     op: str
@@ -76,13 +82,15 @@ class WrongValue:
 class Verdict:
     """The result of bisection.
 
-    passes: names, in order. index: the first pass after which the program is wrong; None if there
-    is none. since: the first pass that may be to blame, if the program could not run in between.
-    worst: the largest error of any output before that, relative to its largest value.
-    not_run: passes that left the program on several levels at once, so that it could not run.
-    started: the number of passes before the program that defines the right results. These passes
-    lower operations without a meaning of their own. kernel: a wrong compiled kernel, in words, if
-    all passes are right; else "".
+    Attributes:
+        passes: names, in order.
+        index: the first pass after which the program is wrong; None if there is none.
+        since: the first pass that may be to blame, if the program could not run in between.
+        worst: the largest error of any output before that, relative to its largest value.
+        not_run: passes that left the program on several levels at once, so that it could not run.
+        started: the number of passes before the program that defines the right results. These
+            passes lower operations without a meaning of their own.
+        kernel: a wrong compiled kernel, in words, if all passes are right; else "".
     """
 
     passes: tuple[str, ...]

@@ -36,11 +36,16 @@ def cached(
 ) -> Executable:
     """A program from the cache; if it is not there, it is compiled and kept.
 
-    parts: returns the parts of the program's key. It is called again after compiling, because a
-    program is not kept if a file has changed meanwhile. first: compiles the program. anew: compiles
-    it again for an executable that needs more than the cache has. path: the model's name in
-    messages. context: as for load_executable. on_step: called with the name of each slow step.
     Raises what first raises, and InputError for settings of the cache that make no sense.
+
+    Args:
+        parts: returns the parts of the program's key. It is called again after compiling, because a
+            program is not kept if a file has changed meanwhile.
+        first: compiles the program.
+        anew: compiles it again for an executable that needs more than the cache has.
+        path: the model's name in messages.
+        context: as for load_executable.
+        on_step: called with the name of each slow step.
     """
     store = usable_store()
     before = None if store is None else parts()
@@ -99,8 +104,9 @@ def _found(
 ) -> Executable | None:
     """The program of a key, if the store has it. A damaged one is removed.
 
-    keep: keeps a program that was compiled again. If a part of the program is damaged that is not
-    looked at here, the program is compiled again once that part is needed.
+    Args:
+        keep: keeps a program that was compiled again. If a part of the program is damaged that is
+            not looked at here, the program is compiled again once that part is needed.
     """
     entry = store.program(key)
     if not os.path.exists(entry):

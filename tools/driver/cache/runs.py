@@ -44,7 +44,9 @@ MOST_HOSTS = 8
 class RunFile:
     """The file that keeps a program ready to run on this host.
 
-    digest: of the program. program: from the cache, if it was there.
+    Attributes:
+        digest: of the program.
+        program: from the cache, if it was there.
     """
 
     store: Store

@@ -59,8 +59,12 @@ def most_bytes() -> int:
 
 @dataclass(frozen=True)
 class Entry:
-    """A kept program. size: with what makes it ready to run. used: when it was last used, in
-    nanoseconds of the file system's clock."""
+    """A kept program.
+
+    Attributes:
+        size: with what makes it ready to run.
+        used: when it was last used, in nanoseconds of the file system's clock.
+    """
 
     key: str
     path: Path
@@ -75,7 +79,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Store:
-    """A folder of compiled programs. most: how many bytes they may have."""
+    """A folder of compiled programs.
+
+    Attributes:
+        most: how many bytes they may have.
+    """
 
     folder: Path
     most: int

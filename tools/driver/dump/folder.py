@@ -19,7 +19,8 @@ MARK = "<!-- abele: what every pass did -->"
 def check_dump(folder: Path, source: str) -> None:
     """Raise InputError unless a folder can take a dump and loses nothing but a previous dump.
 
-    source: the path that the program is read from, which the dump must not remove.
+    Args:
+        source: the path that the program is read from, which the dump must not remove.
     """
     check_whole_folder(folder, KIND)
     file = Path(source)

@@ -22,7 +22,9 @@ from .price_each import PriceEach
 class Dump:
     """The instruments of a dump.
 
-    around: run before and after the instruments that verify. within: run last, next to the pass.
+    Attributes:
+        around: run before and after the instruments that verify.
+        within: run last, next to the pass.
     """
 
     around: tuple[Instrument, ...]
@@ -35,7 +37,9 @@ NO_DUMP = Dump((), ())
 def dump_instruments(folder: Path, target: Target, title: str) -> Dump:
     """Instruments that write DIR/NN-pass-name.mlir, and DIR/index.html after the last pass.
 
-    target: for programs that name none. title: the name of the program on the page.
+    Args:
+        target: for programs that name none.
+        title: the name of the program on the page.
     """
     timing, recorded, priced = Timing(), RecordIR(), PriceEach(target)
     shown = _WritePage(folder / PAGE, recorded, priced, timing, title, target)
@@ -69,7 +73,11 @@ class _WritePage(Instrument):
             error.add_note(f"{self.file}: not written: {problem}")
 
     def _write(self, finished: ModuleOp | None) -> None:
-        """Write the page. finished: the program after the last pass; None if a pass failed."""
+        """Write the page.
+
+        Args:
+            finished: the program after the last pass; None if a pass failed.
+        """
         seconds = [each.seconds for each in self.timing.passes]
         stages = self.recorded.stages
         changed = [stage.listing is not None for stage in stages]

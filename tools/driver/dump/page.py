@@ -37,10 +37,14 @@ def page(
     target: str,
     costs: Mapping[Priced, OperationPrice],
 ) -> str:
-    """The page of a run. stages: the input's, then one per pass; figures: one per stage, or none.
+    """The page of a run.
 
-    title: the path of the program, of which the page names only the file. seconds: one for each
-    pass that finished. costs: of the operations of the finished program.
+    Args:
+        stages: the input's, then one per pass.
+        figures: one per stage, or none.
+        title: the path of the program, of which the page names only the file.
+        seconds: one for each pass that finished.
+        costs: of the operations of the finished program.
     """
     title = os.path.basename(title)
     data = _Data().of(stages, figures, seconds, costs) | {"title": shown(title), "target": target}

@@ -46,7 +46,12 @@ TOO_LONG = "not priced: that would take too long beside the compilation"
 
 @dataclass(frozen=True)
 class Figures:
-    """The cost of a program. bytes_per_tile: of the fullest tile. cycles: of one run."""
+    """The cost of a program.
+
+    Attributes:
+        bytes_per_tile: of the fullest tile.
+        cycles: of one run.
+    """
 
     supersteps: int
     bytes_per_tile: int
@@ -55,7 +60,11 @@ class Figures:
 
 @dataclass
 class _Point:
-    """A point in the pipeline. module: None if its price is that of the next point."""
+    """A point in the pipeline.
+
+    Attributes:
+        module: None if its price is that of the next point.
+    """
 
     module: ModuleOp | None
     rest: tuple[ModulePass, ...] = ()
@@ -69,7 +78,8 @@ class PriceEach(Instrument):
     change no price, and the effect of every other pass shows. Copies are priced at the end, the
     last one first, while that takes no more than a share of the time of the passes.
 
-    target: for programs that name none.
+    Attributes:
+        target: for programs that name none.
     """
 
     target: Target
@@ -115,8 +125,9 @@ class PriceEach(Instrument):
     def figures(self, changed: Sequence[bool], seconds: float) -> list[Figures | str]:
         """The figures of the input and after each pass, or why there are none.
 
-        changed: whether each point has a different program from the one before. seconds: the time
-        of the passes.
+        Args:
+            changed: whether each point has a different program from the one before.
+            seconds: the time of the passes.
         """
         limit = process_time() + max(SHARE * seconds, LEAST_SECONDS)
         found: list[Figures | str] = []

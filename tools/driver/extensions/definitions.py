@@ -28,8 +28,11 @@ SOUGHT = (
 def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
     """The definitions of a module.
 
-    text: the module's source; names that it only imports are not its definitions. Raises InputError
-    for a module without definitions, and for an operation that belongs to no dialect.
+    Raises InputError for a module without definitions, and for an operation that belongs to no
+    dialect.
+
+    Args:
+        text: the module's source; names that it only imports are not its definitions.
     """
     names = _assigned(text)
     here = [value for name, value in vars(module).items() if name in names or not text]

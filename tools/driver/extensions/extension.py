@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 class OnnxOperator:
     """The importer of an ONNX operator.
 
-    importer: takes an abele.tools.importers.onnx.node.Node and returns its results.
+    Attributes:
+        importer: takes an abele.tools.importers.onnx.node.Node and returns its results.
     """
 
     name: str
@@ -53,7 +54,10 @@ class Extension:
 
     A module that defines it all itself needs no value of this type: abele finds the definitions. A
     module that collects definitions from elsewhere, such as the `__init__.py` of a package, lists
-    them in one. rules: become one pass, named after the file or the entry point.
+    them in one.
+
+    Attributes:
+        rules: become one pass, named after the file or the entry point.
     """
 
     passes: Sequence[type[ModulePass]] = ()

@@ -44,8 +44,10 @@ def _own_passes() -> Mapping[str, PassEntry]:
 class Extensions:
     """All extensions that were loaded, and abele's own passes.
 
-    load: the paths that were given. folders: where users' code lies. warnings: from checking users'
-    rules.
+    Attributes:
+        load: the paths that were given.
+        folders: where users' code lies.
+        warnings: from checking users' rules.
     """
 
     passes: Mapping[str, PassEntry] = field(default_factory=_own_passes)
@@ -67,9 +69,11 @@ class Extensions:
     def pipeline(self, spec: str, target: str) -> tuple[ModulePass, ...]:
         """The passes of a pipeline: abele's, users' and xDSL's.
 
-        A level stands for the passes that lead there. target: a spelling of a target, for the
-        passes that need one. Raises InputError. If the spec names a rule instead of a pass, the
-        message says which pass runs the rule.
+        A level stands for the passes that lead there. Raises InputError. If the spec names a rule
+        instead of a pass, the message says which pass runs the rule.
+
+        Args:
+            target: a spelling of a target, for the passes that need one.
         """
         known = pipeline_passes(self.passes)
         try:

@@ -10,7 +10,11 @@ from .extension import Extension
 
 @dataclass(frozen=True)
 class Part:
-    """The extension of one file or package. owner: its name in messages."""
+    """The extension of one file or package.
+
+    Attributes:
+        owner: its name in messages.
+    """
 
     owner: str
     folder: Path

@@ -25,7 +25,10 @@ _LOADED: dict[Path, tuple[object, Part]] = {}
 def load_rules_file(path: Path, so_far: Extensions) -> Part:
     """The pass of a .rw file; the earlier one if nothing that it depends on has changed.
 
-    so_far: the extensions loaded before this file. Raises InputError.
+    Raises InputError.
+
+    Args:
+        so_far: the extensions loaded before this file.
     """
     text = read_source(path)
     calls = (*library.FUNCTIONS.items(), *library.CLASSES.items())
@@ -53,7 +56,10 @@ def _checked_rules(path: Path, so_far: Extensions) -> Part:
 def with_rules_pass(part: Part, name: str, so_far: Extensions) -> Part:
     """The part with a pass for its Python rules; the part itself if it has none.
 
-    name: the pass's. The rules may refer to all operations known by now. Raises InputError.
+    Raises InputError.
+
+    Args:
+        name: the pass's. The rules may refer to all operations known by now.
     """
     if not part.extension.rules:
         return part

@@ -23,9 +23,12 @@ BESIDE = "data: 'self' file:"
 class Assets:
     """The files of a kind of page, which open without a network.
 
-    package: where the files are. mark: a comment at the beginning of each page. body, style: their
-    names. scripts: in the order in which they run. images: where images may come from, as a
-    Content-Security-Policy says it.
+    Attributes:
+        package: where the files are.
+        mark: a comment at the beginning of each page.
+        body, style: their names.
+        scripts: in the order in which they run.
+        images: where images may come from, as a Content-Security-Policy says it.
     """
 
     package: str
@@ -36,8 +39,13 @@ class Assets:
     images: str = INLINE
 
     def page(self, title: str, data: Any, inserted: dict[str, str] | None = None) -> str:
-        """The text of a page. title: text. data: plain values, which `unpacked` of core.js reads.
-        inserted: files for the places that the body has, by the names of the places."""
+        """The text of a page.
+
+        Args:
+            title: text.
+            data: plain values, which `unpacked` of core.js reads.
+            inserted: files for the places that the body has, by the names of the places.
+        """
         body = {place: Html(self._own(name)) for place, name in (inserted or {}).items()}
         return filled(
             _shared("page.html"),

@@ -31,8 +31,12 @@ Mask = SSAValue | Array
 class Attended:
     """The tensors that attention computes for each head: [batch, heads, queries, ...].
 
-    output: weighted values. raw: scores. capped: after the soft cap. masked: with the masks.
-    weights: probabilities, 0 for a query without keys.
+    Attributes:
+        output: weighted values.
+        raw: scores.
+        capped: after the soft cap.
+        masked: with the masks.
+        weights: probabilities, 0 for a query without keys.
     """
 
     output: SSAValue
@@ -78,11 +82,14 @@ def attend(
 ) -> Attended:
     """Attention of [B, H, Q, D] over keys [B, K, S, D] and values [B, K, S, E].
 
-    Each head of keys serves H / K heads of queries. masks: they broadcast to [B, H, Q, S].
-    cap: scores become cap * tanh(score / cap); 0 for no cap.
-    precision: the element type of the softmax. finite: whether masks are finite, so that every
-    query attends some key.
-    Raises InputError for shapes that contradict each other.
+    Each head of keys serves H / K heads of queries. Raises InputError for shapes that contradict
+    each other.
+
+    Args:
+        masks: they broadcast to [B, H, Q, S].
+        cap: scores become cap * tanh(score / cap); 0 for no cap.
+        precision: the element type of the softmax.
+        finite: whether masks are finite, so that every query attends some key.
     """
     batch, heads, queries, size = nn.shape_of(query)
     _check(node, nn.shape_of(query), nn.shape_of(key), nn.shape_of(value))
@@ -210,9 +217,11 @@ def distances(node: Node, queries: int, keys: int) -> Array:
 def within(distance: Array, offset: int, *, causal: bool, left: int, right: int) -> Array:
     """Whether a query attends a key.
 
-    distance: as `distances` returns it. offset: the number of keys before the first query.
-    causal: whether later keys are excluded. left, right: the number of attended keys before and
-    after the query; BOTH_SIDES for all.
+    Args:
+        distance: as `distances` returns it.
+        offset: the number of keys before the first query.
+        causal: whether later keys are excluded.
+        left, right: the number of attended keys before and after the query; BOTH_SIDES for all.
     """
     allowed = np.ones(distance.shape, np.bool_)
     for most in ([0] if causal else []) + ([right] if right != BOTH_SIDES else []):
@@ -244,7 +253,8 @@ def within_offsets(
 def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
     """Whether each key is among the first keys of its batch: [batch, 1, 1, keys].
 
-    lengths: the number of keys of each batch, [batch] of integers.
+    Args:
+        lengths: the number of keys of each batch, [batch] of integers.
     """
     dtype = numpy_dtype(nn.element_of(lengths))
     place = node.emitted(node.counted(keys, dtype))
@@ -256,9 +266,10 @@ def rotated(
 ) -> SSAValue:
     """Pairs of elements of the last axis as complex numbers, each turned by an angle.
 
-    value: [..., size]. cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay
-    unchanged. is_interleaved: whether the elements of a pair are neighbours, instead of `half`
-    apart.
+    Args:
+        value: [..., size].
+        cosine, sine: [..., half]; they broadcast. Elements after 2 * half stay unchanged.
+        is_interleaved: whether the elements of a pair are neighbours, instead of `half` apart.
     """
     shape, half = nn.shape_of(value), nn.shape_of(cosine)[-1]
     front, rank = list(shape[:-1]), len(shape)

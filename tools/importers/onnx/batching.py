@@ -32,8 +32,9 @@ MIXES = "the node mixes the samples of a batch"
 class Shapes:
     """The shapes of a model's values, recorded by an import with the file's own sizes.
 
-    operands, results: by the name of the node; None for an operand that is left out or a result
-    without a value.
+    Attributes:
+        operands, results: by the name of the node; None for an operand that is left out or a result
+            without a value.
     """
 
     operands: dict[str, list[Shape | None]] = field(default_factory=dict[str, list[Shape | None]])
@@ -57,8 +58,10 @@ def operand_shapes(node: Node) -> list[Shape | None]:
 class Batch:
     """An import with another number of samples.
 
-    old, new: the sizes of the inputs' first axis. own: the shapes of values for the old size.
-    axes: the axis of the samples, for values that have one.
+    Attributes:
+        old, new: the sizes of the inputs' first axis.
+        own: the shapes of values for the old size.
+        axes: the axis of the samples, for values that have one.
     """
 
     old: int
@@ -127,9 +130,11 @@ class Batch:
     def _moved(self, node: Node, before: Shape, axis: int, after: Shape) -> Shape:
         """The new result shape of a reshape whose operand has a sample axis.
 
-        before, after: the shapes for the old number of samples. axis: of the samples in the
-        operand. The samples are the slowest part of that axis, so they are the slowest part of the
-        result's axis that has equally many elements before it.
+        Args:
+            before, after: the shapes for the old number of samples.
+            axis: of the samples in the operand. The samples are the slowest part of that axis, so
+                they are the slowest part of the result's axis that has equally many elements before
+                it.
         """
         outer = prod(before[:axis])
         places = [

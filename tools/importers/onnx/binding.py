@@ -32,10 +32,12 @@ def fixed_size(dimension: onnx.TensorShapeProto.Dimension) -> int | None:
 class Sizes:
     """The sizes of inputs' axes.
 
-    inputs: the model's inputs that are not weights. place: the model's name in messages.
-    symbols: sizes by the names of free axes. axes: sizes of single axes, by input and axis; they
-    take precedence over symbols. samples: sizes of the first axis, by input; they take precedence
-    over all others.
+    Attributes:
+        inputs: the model's inputs that are not weights.
+        place: the model's name in messages.
+        symbols: sizes by the names of free axes.
+        axes: sizes of single axes, by input and axis; they take precedence over symbols.
+        samples: sizes of the first axis, by input; they take precedence over all others.
     """
 
     inputs: Sequence[onnx.ValueInfoProto]

@@ -17,9 +17,10 @@ ANY = "?"
 class Declared:
     """The types that a model declares for its values, by name.
 
-    values: the declarations. A name may have several. dims: sizes of symbolic dimensions, which
-    replace the symbols of every declared shape. Symbols without a size, and sizes below 0, allow
-    any size.
+    Attributes:
+        values: the declarations. A name may have several.
+        dims: sizes of symbolic dimensions, which replace the symbols of every declared shape.
+            Symbols without a size, and sizes below 0, allow any size.
     """
 
     def __init__(self, values: Iterable[onnx.ValueInfoProto], dims: Mapping[str, int]) -> None:
@@ -31,8 +32,9 @@ class Declared:
     def problem(self, name: str, value: Held, open_axis: int | None = None) -> str:
         """The difference between a value's type and its declared type; "" if there is none.
 
-        open_axis: an axis whose size depends on values; any declared size is right for it.
-        Declarations of sequences and optionals are ignored.
+        Args:
+            open_axis: an axis whose size depends on values; any declared size is right for it.
+                Declarations of sequences and optionals are ignored.
         """
         if isinstance(value, Listed | Maybe):
             return ""

@@ -157,8 +157,10 @@ def body_of(
 ) -> onnx.FunctionProto:
     """The function body of an operator, with the defaults of its attributes; empty if it has none.
 
-    node, types: a node of the operator, and the types of its operands; None for one that is left
-    out. opset: None for the newest.
+    Args:
+        node, types: a node of the operator, and the types of its operands; None for one that is
+            left out.
+        opset: None for the newest.
     """
     full: Any = schema
     opset = schema.since_version if opset is None else opset
@@ -202,7 +204,9 @@ def _type(value: Value) -> onnx.TypeProto:
 class _Binding:
     """The meanings of names in a function body.
 
-    missing: parameters that the node leaves out. attributes: of the node, or default ones.
+    Attributes:
+        missing: parameters that the node leaves out.
+        attributes: of the node, or default ones.
     """
 
     missing: frozenset[str]
@@ -300,9 +304,10 @@ def check_calls(
 ) -> None:
     """Raise InputError for a function that calls itself, and for bodies of too many nodes.
 
-    nodes: of the model's graph. A function that calls itself is refused even if no node calls it.
-    All nodes are counted, so that nothing is inlined before functions that grow exponentially are
-    refused.
+    Args:
+        nodes: of the model's graph. A function that calls itself is refused even if no node calls
+            it. All nodes are counted, so that nothing is inlined before functions that grow
+            exponentially are refused.
     """
     calls = {
         name: Counter(identity(node) for node in _nodes_in(function.node))
@@ -328,7 +333,11 @@ def _altogether(nodes: int) -> str:
 
 
 def _inlined(calls: Counter[Function], total: Mapping[Function, int]) -> int:
-    """The nodes that take the place of calls. total: the nodes of each function."""
+    """The nodes that take the place of calls.
+
+    Args:
+        total: the nodes of each function.
+    """
     return sum(n * total.get(name, 0) for name, n in calls.items())
 
 

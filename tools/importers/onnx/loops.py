@@ -77,8 +77,9 @@ def numbered_loop(
 ) -> list[SSAValue]:
     """The values carried by a loop with a known number of iterations, after the last one.
 
-    body: builds an iteration, from the carried values and its number, an i32; returns the new
-    carried values, of the same types.
+    Args:
+        body: builds an iteration, from the carried values and its number, an i32; returns the new
+            carried values, of the same types.
     """
     return collecting_loop(node, turns, initial, lambda given, number: (body(given, number), ()))[0]
 
@@ -89,7 +90,11 @@ def _zeros(node: Node, like: SSAValue) -> SSAValue:
 
 
 def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
-    """A row of a table, without its first axis. at: its number, an integer without axes."""
+    """A row of a table, without its first axis.
+
+    Args:
+        at: its number, an integer without axes.
+    """
     shape = nn.shape_of(table)
     if isinstance(at, int):
         starts, extent = [at, *[0] * (len(shape) - 1)], [1, *shape[1:]]
@@ -100,7 +105,11 @@ def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
 
 
 def placed_at(node: Node, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
-    """A table in which one row is replaced. at: its number, an integer without axes."""
+    """A table in which one row is replaced.
+
+    Args:
+        at: its number, an integer without axes.
+    """
     shape = nn.shape_of(table)
     update = node.reshape(row, (1, *shape[1:]))
     index = node.reshape(at, (1,) * len(shape))

@@ -52,8 +52,9 @@ RAW_DATA = onnx.TensorProto.DESCRIPTOR.fields_by_name["raw_data"].number
 class ModelFile(NamedTuple):
     """A model that was read.
 
-    weights: the arrays of large initialisers of the model's graph, by their index among the
-    initialisers. The message has all their fields except their bytes.
+    Attributes:
+        weights: the arrays of large initialisers of the model's graph, by their index among the
+            initialisers. The message has all their fields except their bytes.
     """
 
     model: onnx.ModelProto
@@ -88,8 +89,10 @@ class _UnusualError(Exception):
 
 
 class _Field(NamedTuple):
-    """A field of a message. start, data, end: positions in the file, of the field, its contents,
-    its end.
+    """A field of a message.
+
+    Attributes:
+        start, data, end: positions in the file, of the field, its contents, its end.
     """
 
     number: int
@@ -100,8 +103,11 @@ class _Field(NamedTuple):
 
 
 class _Reader:
-    """Splits a model's file into fields. size: of the file, in bytes. Methods raise
-    _UnusualError."""
+    """Splits a model's file into fields.
+
+    Attributes:
+        size: of the file, in bytes. Methods raise _UnusualError.
+    """
 
     def __init__(self, stream: BufferedReader, size: int) -> None:
         self.stream, self.size = stream, size
@@ -197,7 +203,11 @@ def _number(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _as_field(number: int, data: bytearray) -> bytearray:
-    """A message as a field of another message. number: the field's number."""
+    """A message as a field of another message.
+
+    Args:
+        number: the field's number.
+    """
     return bytearray().join((_as_number(number << 3 | MESSAGE), _as_number(len(data)), data))
 
 

@@ -53,7 +53,9 @@ empty."""
 class Known:
     """A value known at import. It becomes an operation when one is needed.
 
-    make: returns the array; called at most once. state: the name of a weight, None for a constant.
+    Attributes:
+        make: returns the array; called at most once.
+        state: the name of a weight, None for a constant.
     """
 
     name: str
@@ -68,7 +70,11 @@ Value = SSAValue | Known
 
 @dataclass(frozen=True, eq=False)
 class Listed:
-    """A sequence, whose length is known at import. items: its elements, in order."""
+    """A sequence, whose length is known at import.
+
+    Attributes:
+        items: its elements, in order.
+    """
 
     items: tuple[Value, ...]
 
@@ -111,8 +117,9 @@ class Names:
 class Size:
     """The number of elements along an axis of a value that exist; padding follows.
 
-    axis: counted from 0; its size in the value's type is the largest possible number. count: the
-    actual number, an i32 without axes.
+    Attributes:
+        axis: counted from 0; its size in the value's type is the largest possible number.
+        count: the actual number, an i32 without axes.
     """
 
     axis: int
@@ -123,8 +130,9 @@ class Size:
 class Counts:
     """Running totals of an import.
 
-    inlined: the number of nodes of function bodies so far. draws: the number of operations that
-    draw random bits.
+    Attributes:
+        inlined: the number of nodes of function bodies so far.
+        draws: the number of operations that draw random bits.
     """
 
     inlined: int = 0
@@ -142,15 +150,23 @@ def given_by(inputs: Sequence[str]) -> str:
 class GraphScope:
     """The program so far: values by name, states, and operations.
 
-    values, lists: the meanings of names. absent: for a name without a meaning, the reason.
-    place: the model's name in messages. folder: the folder of external data. read: imports a node
-    of this graph or of one inside it, and returns its operations; the reader sets it. functions: of
-    the model, by domain, name and overload. path: the functions that this graph is the body of,
-    from the outermost. inputs: the names of the model's inputs. body: the block to which nodes add
-    operations: main, the body of @main, or a region of control flow. sizes: the values of which an
-    axis has a size that depends on values. shapes: records the shapes of all values, or None.
-    batch: the number of samples, if it differs from the file's. training: whether the program is to
-    be trained, so that weights stay separate states, and dropout is active.
+    Attributes:
+        values, lists: the meanings of names.
+        absent: for a name without a meaning, the reason.
+        place: the model's name in messages.
+        folder: the folder of external data.
+        read: imports a node of this graph or of one inside it, and returns its operations; the
+            reader sets it.
+        functions: of the model, by domain, name and overload.
+        path: the functions that this graph is the body of, from the outermost.
+        inputs: the names of the model's inputs.
+        body: the block to which nodes add operations: main, the body of @main, or a region of
+            control flow.
+        sizes: the values of which an axis has a size that depends on values.
+        shapes: records the shapes of all values, or None.
+        batch: the number of samples, if it differs from the file's.
+        training: whether the program is to be trained, so that weights stay separate states, and
+            dropout is active.
     """
 
     context: AbeleContext
@@ -188,7 +204,9 @@ class GraphScope:
     ) -> GraphScope:
         """A graph within this one, such as a function's body: other names, the same program.
 
-        values: the values that its nodes may read by name. opsets, path: of the graph.
+        Args:
+            values: the values that its nodes may read by name.
+            opsets, path: of the graph.
         """
         inner = replace(self, opsets=opsets, values={}, lists={}, absent={}, path=path)
         for name, value in values.items():
@@ -198,7 +216,8 @@ class GraphScope:
     def nested(self, values: Mapping[str, Held]) -> GraphScope:
         """The graph in an attribute of a node, whose nodes may also read the names of this graph.
 
-        values: the values that the node gives it by name.
+        Args:
+            values: the values that the node gives it by name.
         """
         inner = replace(
             self, values=dict(self.values), lists=dict(self.lists), absent=dict(self.absent)
@@ -220,7 +239,8 @@ class GraphScope:
         """Make a weight the meaning of its name. Raises InputError for a tensor that cannot be a
         weight.
 
-        read: its array, if the tensor does not hold its bytes.
+        Args:
+            read: its array, if the tensor does not hold its bytes.
         """
         what = f"{self.place}: weight {tensor.name!r}"
         # The function must not refer to the graph: a reference cycle would keep the bytes of all
@@ -241,7 +261,11 @@ class GraphScope:
         return InputError(f"{self.place}: {message}")
 
     def unknown(self, name: str, user: str) -> InputError:
-        """An error about an undefined name. user: reads it."""
+        """An error about an undefined name.
+
+        Args:
+            user: reads it.
+        """
         return self.bad(f"{user} reads {name!r}, which is not an input, weight or earlier result")
 
     def value(self, name: str, user: str) -> Value:
@@ -380,11 +404,15 @@ class Node:
             scaled = node.add(nn.ScaleOp(node[0], node.number("factor", 1.0)))
             return node.add(nn.AddOp(scaled, node[1]))
 
-    name: of the node, or of its first result if it has none. operator, domain, opset: what the node
-    applies, and the version of the domain that the model imports, 0 if it imports none. attributes:
-    by name, as ONNX stores them. read: the attributes that were asked for. ops: the operations that
-    `add` has appended so far. proto, graph: the node as ONNX stores it, and the program so far.
-    outer: the node in whose function body this node is, if it is in one.
+    Attributes:
+        name: of the node, or of its first result if it has none.
+        operator, domain, opset: what the node applies, and the version of the domain that the model
+            imports, 0 if it imports none.
+        attributes: by name, as ONNX stores them.
+        read: the attributes that were asked for.
+        ops: the operations that `add` has appended so far.
+        proto, graph: the node as ONNX stores it, and the program so far.
+        outer: the node in whose function body this node is, if it is in one.
     """
 
     def __init__(
@@ -421,7 +449,9 @@ class Node:
     def unsupported(self, what: str, supported: str) -> UnsupportedError:
         """Return an error for a valid node that cannot be compiled, for the importer to raise.
 
-        what: what the node uses, such as "axis -1". supported: what is supported instead.
+        Args:
+            what: what the node uses, such as "axis -1".
+            supported: what is supported instead.
         """
         return UnsupportedError(
             f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} is not "
@@ -488,8 +518,11 @@ class Node:
     def array(self, index: int, what: str) -> Array:
         """The array of the operand at an index, which must be known at import.
 
-        what: the name of the operand in messages. Raises NotConstantError if the operand depends on
-        inputs of the model, and otherwise as `value`.
+        Raises NotConstantError if the operand depends on inputs of the model, and otherwise as
+        `value`.
+
+        Args:
+            what: the name of the operand in messages.
         """
         array = self.graph.known(self.value(index))
         if array is None:
@@ -617,8 +650,12 @@ class Node:
     def parameter(self, name: str, index: int, since: int) -> list[int] | None:
         """A list of integers that is an attribute before an opset, and an operand from then on.
 
-        name: of the attribute. index: of the operand. since: the first opset with the operand.
         Returns None if it is not given. Raises as `integers` and `array_integers`.
+
+        Args:
+            name: of the attribute.
+            index: of the operand.
+            since: the first opset with the operand.
         """
         if self.opset < since:
             return self.integers(name) if self.has_attribute(name) else None
@@ -649,7 +686,11 @@ class Node:
         return op.results
 
     def constant(self, value: float, like: SSAValue) -> SSAValue:
-        """Append a constant without axes, and return it. like: a value of the same element type."""
+        """Append a constant without axes, and return it.
+
+        Args:
+            like: a value of the same element type.
+        """
         dtype = numpy_dtype(nn.element_of(like))
         return self.add(nn.ConstantOp(self.graph.context.blobs.add(np.array(value, dtype))))
 
@@ -673,7 +714,8 @@ class Node:
     def emitted(self, array: Array, like: SSAValue | None = None) -> SSAValue:
         """An array that is known at import, as a constant of the program.
 
-        like: a value to whose element type the array is converted.
+        Args:
+            like: a value to whose element type the array is converted.
         """
         dtype = array.dtype if like is None else numpy_dtype(nn.element_of(like))
         return self.graph.emitted(self.known(np.asarray(array, dtype, order="C")))
@@ -697,10 +739,13 @@ class Node:
         return np.arange(size, dtype=dtype)
 
     def filled(self, value: Array, shape: Sequence[int]) -> Value:
-        """A tensor that repeats one number. value: an array without axes.
+        """A tensor that repeats one number.
 
         Returns a Known if the tensor is small. If not, appends an expand, so that the host never
         stores the tensor whole.
+
+        Args:
+            value: an array without axes.
         """
         if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
             return self.known(np.broadcast_to(value, tuple(shape)))
@@ -710,8 +755,11 @@ class Node:
     def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
         """An axis counted from the front, for one that may be negative.
 
-        rank: the number of axes. end: allow the position after the last axis. Raises InputError for
-        an axis out of range.
+        Raises InputError for an axis out of range.
+
+        Args:
+            rank: the number of axes.
+            end: allow the position after the last axis.
         """
         if not -rank <= axis <= rank - (not end):
             raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
@@ -721,8 +769,11 @@ class Node:
         """Give the operation that makes the result the name of this node, and the others names
         below it.
 
-        The importer's caller calls this. result: None if the first result is absent. The operations
-        of a function body have locations already.
+        The importer's caller calls this.
+
+        Args:
+            result: None if the first result is absent. The operations of a function body have
+                locations already.
         """
         steps = Names()
         for op in self.ops:

@@ -76,7 +76,11 @@ def _heads(node: Node) -> tuple[SSAValue, SSAValue, SSAValue]:
 
 
 def _masks(node: Node, queries: int, key: SSAValue, old: int) -> list[attention.Mask]:
-    """All masks of a node. old: the number of past keys."""
+    """All masks of a node.
+
+    Args:
+        old: the number of past keys.
+    """
     keys, element = nn.shape_of(key)[2], nn.element_of(key)
     causal = node.flag("is_causal")
     left, right = (

@@ -21,7 +21,11 @@ def _with_bias(node: Node, value: SSAValue) -> SSAValue:
 
 
 def _kernel(node: Node, weights: int = 1) -> tuple[int, ...]:
-    """The spatial shape of the weights. weights: the index of this operand."""
+    """The spatial shape of the weights.
+
+    Args:
+        weights: the index of this operand.
+    """
     kernel = node.shape(weights)[2:]
     given = tuple(node.integers("kernel_shape", kernel))
     if given != kernel:
@@ -37,8 +41,10 @@ def _kernel(node: Node, weights: int = 1) -> tuple[int, ...]:
 def convolution(
     node: Node, image: SSAValue, weight: SSAValue, weights: int = 1, *, into_i32: bool = False
 ) -> SSAValue:
-    """The convolution that a node's attributes describe. weights: the index of the weights'
-    operand.
+    """The convolution that a node's attributes describe.
+
+    Args:
+        weights: the index of the weights' operand.
     """
     window = window_attributes(node, _kernel(node, weights))
     return node.add(

@@ -46,7 +46,11 @@ def _quick_gelu(node: Node) -> Results:
 
 
 def _gelu_of_sum(kind: str) -> Importer:
-    """The Gelu of the operand plus a bias, if there is one. kind: as for gelu."""
+    """The Gelu of the operand plus a bias, if there is one.
+
+    Args:
+        kind: as for gelu.
+    """
 
     def importer(node: Node) -> Results:
         value = node.add(nn.AddOp(node[0], node[1])) if node.has(1) else node[0]
@@ -81,7 +85,11 @@ ACTIVATIONS: dict[str, tuple[Activation, list[float]]] = {
 
 
 def _activated(node: Node, value: SSAValue, name: str, given: list[float]) -> SSAValue:
-    """The activation of a value. given: its parameters, all of them or none."""
+    """The activation of a value.
+
+    Args:
+        given: its parameters, all of them or none.
+    """
     if name not in ACTIVATIONS:
         known = ", ".join(filter(None, ACTIVATIONS))
         raise node.unsupported(f"activation {name}", f"{known} are")
@@ -172,7 +180,11 @@ def _skip_rms_norm(node: Node) -> Results:
 
 
 def _sum_of(node: Node, bias: int) -> SSAValue:
-    """The first two operands and the bias, added. bias: its index."""
+    """The first two operands and the bias, added.
+
+    Args:
+        bias: its index.
+    """
     total = node.add(nn.AddOp(node[0], node[1]))
     return node.add(nn.AddOp(total, node[bias])) if node.has(bias) else total
 
@@ -364,8 +376,12 @@ def _attended(
     padding: int,
     bias: int,
 ) -> SSAValue:
-    """The output of attention. old: the number of past keys. padding, bias: the operands of
-    masks."""
+    """The output of attention.
+
+    Args:
+        old: the number of past keys.
+        padding, bias: the operands of masks.
+    """
     element, queries, size = nn.element_of(query), *nn.shape_of(query)[2:]
     keys = nn.shape_of(key)[2]
     excluded = node.number("mask_filter_value", EXCLUDED)

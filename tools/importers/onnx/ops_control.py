@@ -110,7 +110,11 @@ def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
 
 
 def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value]) -> list[Value]:
-    """The scan outputs of unrolled iterations. like: one row of each output."""
+    """The scan outputs of unrolled iterations.
+
+    Args:
+        like: one row of each output.
+    """
     found: list[Value] = []
     for i, first in enumerate(like):
         parts = [each[i] for each in rows]
@@ -130,7 +134,12 @@ def _stacked(node: Node, rows: Sequence[Sequence[Value]], like: Sequence[Value])
 
 @dataclass
 class _Loop:
-    """A Loop node. turns: the most iterations, if known. bound: the operand with that number."""
+    """A Loop node.
+
+    Attributes:
+        turns: the most iterations, if known.
+        bound: the operand with that number.
+    """
 
     node: Node
     body: onnx.GraphProto
@@ -264,8 +273,9 @@ def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
 def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
     """The iterations of a loop one after another.
 
-    problem: the reason why it cannot be a loop on the device; raised if the number of iterations is
-    not known.
+    Args:
+        problem: the reason why it cannot be a loop on the device; raised if the number of
+            iterations is not known.
     """
     node = loop.node
     why = "" if problem is None else f", because {problem}" * isinstance(problem, NotInvariant)

@@ -211,7 +211,11 @@ GELU_CURVES = {"none": _normal_curve, "tanh": _normal_curve_by_tanh}
 
 
 def gelu(node: Node, operand: SSAValue, kind: str = "none") -> SSAValue:
-    """A value times the probability that a normal variable is below it. kind: of GELU_CURVES."""
+    """A value times the probability that a normal variable is below it.
+
+    Args:
+        kind: of GELU_CURVES.
+    """
     value = node.wide(operand)
     curve = GELU_CURVES[kind](node, value)
     half = node.add(nn.ScaleOp(node.add(nn.ShiftOp(curve, 1.0)), 0.5))

@@ -91,8 +91,9 @@ def _flat(
 ) -> SSAValue:
     """Row-major positions in a shape, from the coordinates along the last axis of an operand.
 
-    from_front: whether positions have to be counted from the front. If a coordinate is out of
-    range, so is the position, so that the lookup raises a fault.
+    Args:
+        from_front: whether positions have to be counted from the front. If a coordinate is out of
+            range, so is the position, so that the lookup raises a fault.
     """
     given = node.shape(operand)
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
@@ -148,8 +149,9 @@ def _scattered(
 ) -> SSAValue:
     """Data with some rows replaced by updates, or merged with them.
 
-    along: the axis of ScatterElements; -1 if indices name rows of the first axis. combiner: "" to
-    replace.
+    Args:
+        along: the axis of ScatterElements; -1 if indices name rows of the first axis.
+        combiner: "" to replace.
     """
     axis, shape = max(along, 0), nn.shape_of(data)
     if along < 0:
@@ -304,8 +306,9 @@ def _eye_like(node: Node) -> Results:
 def _above(node: Node, shape: Sequence[int], offset: int) -> SSAValue | None:
     """Numbers that are positive on the diagonal and on the side of it that Trilu keeps.
 
-    offset: the distance of the diagonal towards the other side. None if the element type cannot
-    hold the numbers.
+    Args:
+        offset: the distance of the diagonal towards the other side. None if the element type cannot
+            hold the numbers.
     """
     step = 1 if node.flag("upper", True) else -1
     steps = [*(0 for _ in shape[:-2]), -step, step]

@@ -24,8 +24,10 @@ def _listed(node: Node, index: int) -> Listed:
 
 
 def _position(node: Node, index: int, size: int, end: bool) -> int:
-    """A position in a sequence, which must be known. end: allow the position after the last
-    element.
+    """A position in a sequence, which must be known.
+
+    Args:
+        end: allow the position after the last element.
     """
     array = node.array(index, "the position")
     if array.size != 1 or array.dtype.kind not in "iu":

@@ -37,9 +37,11 @@ EXACT_BITS = 16
 class _Blocks:
     """The shapes in which a node's scales broadcast with its operand.
 
-    tensor: of the operand. scales: of scales and zero points. repeat: elements per scale along the
-    axis; 1 if the scales broadcast. last: the operand's size along the axis, if repeated scales
-    cover more.
+    Attributes:
+        tensor: of the operand.
+        scales: of scales and zero points.
+        repeat: elements per scale along the axis; 1 if the scales broadcast.
+        last: the operand's size along the axis, if repeated scales cover more.
     """
 
     tensor: tuple[int, ...]
@@ -107,8 +109,10 @@ def quantised(
 ) -> SSAValue:
     """A value over its scale, rounded half to even, plus the zero point, within the type's range.
 
-    scale, zero: None for 1 and 0. element: the element type of the result; the cast rounds to a
-    float type. saturate: whether 8-bit floats that overflow become the largest number.
+    Args:
+        scale, zero: None for 1 and 0.
+        element: the element type of the result; the cast rounds to a float type.
+        saturate: whether 8-bit floats that overflow become the largest number.
     """
     if scale is not None:
         value = node.add(nn.DivOp(value, scale))
@@ -178,7 +182,8 @@ def _dequantize_linear(node: Node) -> Results:
 def _along(node: Node, index: int, rank: int, axis: int) -> SSAValue:
     """A scale or zero point for a whole tensor, or one per index along an axis of it.
 
-    rank: of the tensor. An operand with the tensor's rank broadcasts already.
+    Args:
+        rank: of the tensor. An operand with the tensor's rank broadcasts already.
     """
     shape = node.shape(index)
     if shape in ((), (1,)):
@@ -191,7 +196,9 @@ def _along(node: Node, index: int, rank: int, axis: int) -> SSAValue:
 def _from_zero(node: Node, index: int, zero: int, axis: int) -> SSAValue:
     """The operand at an index minus its zero point, as i16 unless the zero point is 0.
 
-    zero: the index of the zero point. axis: the axis along which there may be several.
+    Args:
+        zero: the index of the zero point.
+        axis: the axis along which there may be several.
     """
     value = node[index]
     if _is_zero(node, zero):
@@ -222,9 +229,11 @@ def _matmul_integer(node: Node) -> Results:
 def _requantised(
     node: Node, total: SSAValue, first: SSAValue, second: SSAValue, scale: int
 ) -> Results:
-    """A sum of products as a quantised tensor. first, second: the scales of the factors.
+    """A sum of products as a quantised tensor.
 
-    scale: the index of the result's scale; its zero point is the next operand.
+    Args:
+        first, second: the scales of the factors.
+        scale: the index of the result's scale; its zero point is the next operand.
     """
     element = nn.element_of(node[scale + 1])
     factor = node.add(nn.MulOp(node.cast(first, f32), node.cast(second, f32)))
@@ -285,10 +294,11 @@ def _numbers(node: Node, index: int) -> SSAValue:
 
 
 def _stored(node: Node, value: SSAValue, scale: int, like: int = 0) -> SSAValue:
-    """A value as a quantised tensor. scale: the index of its scale; its zero point is the next
-    operand.
+    """A value as a quantised tensor.
 
-    like: the index of an operand with the result's element type.
+    Args:
+        scale: the index of its scale; its zero point is the next operand.
+        like: the index of an operand with the result's element type.
     """
     zero = None if _is_zero(node, scale + 1) else _along(node, scale + 1, 0, 0)
     element = nn.element_of(node[like])
@@ -370,8 +380,11 @@ def _qgemm(node: Node) -> Results:
 def _product_in_floats(
     node: Node, left: SSAValue, scale: SSAValue, right: SSAValue, at: int, bias: int
 ) -> Results:
-    """A product of integers as floats. at: the index of the second scale. bias: the index of the
-    bias.
+    """A product of integers as floats.
+
+    Args:
+        at: the index of the second scale.
+        bias: the index of the bias.
     """
     total = matrix_product(node, left, right, into_i32=True)
     columns = _along(node, at, len(nn.shape_of(right)), len(nn.shape_of(right)) - 1)

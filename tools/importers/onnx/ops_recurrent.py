@@ -38,7 +38,12 @@ Constants = tuple[float, ...]
 
 @dataclass(frozen=True)
 class Function:
-    """An activation function. make: builds it on a value. defaults: of its constants."""
+    """An activation function.
+
+    Attributes:
+        make: builds it on a value.
+        defaults: of its constants.
+    """
 
     make: Callable[[Node, SSAValue, Constants], SSAValue]
     defaults: Constants = ()
@@ -105,10 +110,14 @@ Rounding = Callable[[Node, SSAValue], SSAValue]
 class Layer:
     """A recurrent layer that is being imported.
 
-    states: the number of states of each step; the first is the result. directions: see DIRECTIONS.
-    functions: the activations of each direction. recurrence: weights of the state, [D, G, H, H].
-    held: further weights and biases that steps read, by name. rounded: applied to a state before it
-    is multiplied by weights; None for nothing.
+    states: the number of states of each step; the first is the result.
+
+    Attributes:
+        directions: see DIRECTIONS.
+        functions: the activations of each direction.
+        recurrence: weights of the state, [D, G, H, H].
+        held: further weights and biases that steps read, by name.
+        rounded: applied to a state before it is multiplied by weights; None for nothing.
     """
 
     node: Node
@@ -120,8 +129,10 @@ class Layer:
     rounded: Rounding | None = None
 
     def activate(self, which: int, value: SSAValue) -> SSAValue:
-        """An activation of a value, [D, B, H], after clipping. which: the activation's index in
-        functions.
+        """An activation of a value, [D, B, H], after clipping.
+
+        Args:
+            which: the activation's index in functions.
         """
         node = self.node
         if node.has_attribute("clip"):
@@ -241,8 +252,11 @@ def _rnn_step(layer: Layer, row: SSAValue, states: States) -> States:
 class Kind:
     """A kind of recurrent layer.
 
-    gates: of each step. functions: the default activations of a direction. states: the number of
-    states that a step passes on. step: see above.
+    Attributes:
+        gates: of each step.
+        functions: the default activations of a direction.
+        states: the number of states that a step passes on.
+        step: see above.
     """
 
     gates: int
@@ -311,7 +325,11 @@ def _check(node: Node, operand: int, wanted: tuple[int, ...], what: str) -> None
 
 
 def _pieces(node: Node, operand: int, shape: tuple[int, ...]) -> list[SSAValue]:
-    """The parts of an operand [D, n * H] as values of [D, 1, H]. shape: [D, n, H]."""
+    """The parts of an operand [D, n * H] as values of [D, 1, H].
+
+    Args:
+        shape: [D, n, H].
+    """
     d, n, h = shape
     known = None if node.graph.training else node.graph.known(node.value(operand))
     if known is not None:
@@ -342,7 +360,11 @@ def _biases(node: Node, kind: Kind, layer: Layer) -> SSAValue | None:
 
 
 def recurrent(kind: Kind, node: Node, rounded: Rounding | None = None) -> Results:
-    """The results of a layer. rounded: see Layer."""
+    """The results of a layer.
+
+    Args:
+        rounded: see Layer.
+    """
     layout = node.integer("layout", 0)
     if layout not in (0, 1):
         raise node.bad(f"layout {layout}; need 0 or 1")

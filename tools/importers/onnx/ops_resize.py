@@ -37,9 +37,11 @@ three cycles per element.
 class _Axis:
     """An axis that is resized.
 
-    index: of the axis. size, made: its elements before and after. scale: the ratio of the new
-    length to the old one, for computing coordinates. first, last: the region of interest, as
-    fractions of the axis.
+    Attributes:
+        index: of the axis.
+        size, made: its elements before and after.
+        scale: the ratio of the new length to the old one, for computing coordinates.
+        first, last: the region of interest, as fractions of the axis.
     """
 
     index: int
@@ -59,8 +61,9 @@ class _Axis:
 class _Weights:
     """The operand elements, with factors, that each result element sums: two arrays [made, taps].
 
-    places: indices, which may lie outside the axis: the nearest element stands for them.
-    factors: the factors of these elements.
+    Attributes:
+        places: indices, which may lie outside the axis: the nearest element stands for them.
+        factors: the factors of these elements.
     """
 
     places: Indices

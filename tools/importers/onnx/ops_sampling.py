@@ -27,7 +27,9 @@ from .window import explicit_pads
 class _Taps:
     """The rows that each place reads along one axis, [..., taps].
 
-    index: whole numbers, as floats. factor: the weights; None if there is one tap of weight 1.
+    Attributes:
+        index: whole numbers, as floats.
+        factor: the weights; None if there is one tap of weight 1.
     """
 
     index: SSAValue
@@ -51,7 +53,11 @@ def _linear(node: Node, distance: SSAValue) -> SSAValue:
 
 
 def _polynomial(node: Node, x: SSAValue, *factors: float) -> SSAValue:
-    """A polynomial, by Horner's rule. factors: from the highest power on."""
+    """A polynomial, by Horner's rule.
+
+    Args:
+        factors: from the highest power on.
+    """
     value = node.add(nn.ScaleOp(x, factors[0]))
     for factor in factors[1:-1]:
         value = node.add(nn.ShiftOp(value, factor)) if factor else value
@@ -76,7 +82,11 @@ CURVES: dict[str, tuple[Callable[[Node, SSAValue], SSAValue], range]] = {
 
 
 def _taps(node: Node, at: SSAValue, mode: str) -> _Taps:
-    """The taps of places along an axis. at: coordinates of any shape."""
+    """The taps of places along an axis.
+
+    Args:
+        at: coordinates of any shape.
+    """
     column = node.reshape(at, (*nn.shape_of(at), 1))
     if mode == "nearest":
         return _Taps(node.add(nn.RoundOp(column)), None)
@@ -140,7 +150,11 @@ def _outer(node: Node, values: Sequence[SSAValue], join: Callable[..., nn.PureTe
 def _indices(
     node: Node, taps: Sequence[_Taps], sizes: Sequence[int], begin: SSAValue | None
 ) -> SSAValue:
-    """The rows of the table that taps read, [..., taps]. begin: the first row of each image."""
+    """The rows of the table that taps read, [..., taps].
+
+    Args:
+        begin: the first row of each image.
+    """
     weights = [*accumulate(reversed(sizes[1:]), mul, initial=1)][::-1]
     whole = [node.cast(each.index, i32) for each in taps]
     scaled = [
@@ -154,7 +168,11 @@ def _indices(
 def _merged(
     node: Node, table: SSAValue, index: SSAValue, factors: Sequence[SSAValue | None]
 ) -> SSAValue:
-    """The rows of each place, merged to [places, c]. index: [..., taps]."""
+    """The rows of each place, merged to [places, c].
+
+    Args:
+        index: [..., taps].
+    """
     *places, taps = nn.shape_of(index)
     count, channels = prod(places), nn.shape_of(table)[1]
     rows = node.add(nn.GatherOp(table, node.reshape(index, (count, taps)), 0))
@@ -226,8 +244,9 @@ def _grid_taps(
 ) -> _Taps:
     """The taps of coordinates between -1 and 1, which are the ends of an axis.
 
-    corners: whether the ends are the centres of the first and the last element, not their outer
-    borders.
+    Args:
+        corners: whether the ends are the centres of the first and the last element, not their outer
+            borders.
     """
     shifted = node.add(nn.ShiftOp(at, 1.0))
     if corners:

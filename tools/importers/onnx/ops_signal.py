@@ -41,7 +41,8 @@ def _transform_matrix(
 ) -> Numbers:
     """The matrix of a transform, [length * parts, size of the result * its parts].
 
-    length: of the signals, which are cropped or padded with zeros to the size of the transform.
+    Args:
+        length: of the signals, which are cropped or padded with zeros to the size of the transform.
     """
     node.check_table(length * parts, size * 2)
     signals = _signals(node, length, parts)
@@ -159,7 +160,11 @@ def _stft(node: Node) -> Results:
 
 
 def _cosines(*factors: float) -> Importer:
-    """A window that is a sum of cosines. factors: of the cosines of 0, 1, ... periods."""
+    """A window that is a sum of cosines.
+
+    Args:
+        factors: of the cosines of 0, 1, ... periods.
+    """
 
     def importer(node: Node) -> Results:
         size = int(node.array_scalar(0, "size"))

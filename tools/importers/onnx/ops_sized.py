@@ -87,7 +87,11 @@ def _kept_axis(axis: int, axes: list[int], *, keep: bool) -> int:
 
 
 def _reduction(identity: float, since: int = 18) -> Consumer:
-    """A reduction. identity: the element that does not change the result."""
+    """A reduction.
+
+    Args:
+        identity: the element that does not change the result.
+    """
 
     def consumer(node: Node, importer: Importer) -> Results:
         size, axes = _first_only(node), _axes(node, since)

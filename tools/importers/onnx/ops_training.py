@@ -14,7 +14,11 @@ UpdateRule = Callable[[Node, Sequence[SSAValue]], tuple[SSAValue, ...]]
 
 
 def _optimiser(states: int, step: UpdateRule) -> Importer:
-    """An importer for any number of weights. states: the number of states of each weight."""
+    """An importer for any number of weights.
+
+    Args:
+        states: the number of states of each weight.
+    """
 
     def importer(node: Node) -> Results:
         groups = states + 2

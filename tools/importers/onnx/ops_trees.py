@@ -38,7 +38,9 @@ TRANSFORM_NAMES = {0: "NONE", 1: "SOFTMAX", 2: "LOGISTIC", 3: "SOFTMAX_ZERO", 4:
 class _Test:
     """A node of a tree. If its feature passes the test, `yes` is the next node, else `no`.
 
-    missing: whether NaN passes. yes_leaf, no_leaf: whether the next node is a leaf.
+    Attributes:
+        missing: whether NaN passes.
+        yes_leaf, no_leaf: whether the next node is a leaf.
     """
 
     feature: int
@@ -158,7 +160,11 @@ def _next(
     yes: NDArray[np.int64],
     no: NDArray[np.int64],
 ) -> SSAValue:
-    """The next node or leaf of each row of features, in each tree. at: the present ones."""
+    """The next node or leaf of each row of features, in each tree.
+
+    Args:
+        at: the present ones.
+    """
     rest = len(yes) - len(tests)
 
     def looked_up(numbers: Sequence[float], dtype: np.dtype[np.generic]) -> SSAValue:
@@ -257,7 +263,11 @@ AGGREGATES = {"SUM": 1, "AVERAGE": 0, "MIN": 2, "MAX": 3}
 
 @dataclass
 class _Forest:
-    """Trees whose leaves are numbered. numbers: of each leaf, by tree and node."""
+    """Trees whose leaves are numbered.
+
+    Attributes:
+        numbers: of each leaf, by tree and node.
+    """
 
     tests: list[_Test]
     roots: list[int]
@@ -326,7 +336,9 @@ def _totals(
 ) -> tuple[SSAValue, list[int], NDArray[np.floating]]:
     """Merged weights [rows, count] of the leaves that rows reach, with the columns and the weights.
 
-    prefix: of the attributes that list weights, target or class. aggregate: as in TreeEnsemble.
+    Args:
+        prefix: of the attributes that list weights, target or class.
+        aggregate: as in TreeEnsemble.
     """
     value = rows_of_features(node)
     if not is_float(value):

@@ -33,7 +33,10 @@ def optional_inputs(
 ) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """The shapes and dtypes of the inputs that have a default value in a model, by name.
 
-    model: a path, or a model in memory. Raises InputError for a damaged model.
+    Raises InputError for a damaged model.
+
+    Args:
+        model: a path, or a model in memory.
     """
     in_memory = isinstance(model, onnx.ModelProto)
     found = model if in_memory else read_model_file(Path(model)).model

@@ -168,18 +168,22 @@ def import_onnx(
 ) -> ModuleOp:
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
-    model: a path, or a model in memory, which has no folder for external data. dims: sizes of the
-    inputs' free dimensions, by symbol or by "INPUT:AXIS". values: inputs that are known at import,
-    such as shapes; they are not arguments of @main, and sizes of symbols follow from their shapes.
-    The value of an input that is a weight as well replaces the weight.
-    check: rejects weights before they are read. batch: the number of samples, which is the size of
-    the inputs' first axis; constant shapes with the file's own number are adapted. lenient: whether
-    to import a model that breaks rules of ONNX, as long as its nodes make sense to abele.
-    training: whether the program is to be trained; then Dropout is active even if the model was
-    written for inference. Blobs go to the context's store. Weights become states, loaded at the
-    head of @main. Every operation has its node as location.
-
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
+
+    Args:
+        model: a path, or a model in memory, which has no folder for external data.
+        dims: sizes of the inputs' free dimensions, by symbol or by "INPUT:AXIS".
+        values: inputs that are known at import, such as shapes; they are not arguments of @main,
+            and sizes of symbols follow from their shapes. The value of an input that is a weight as
+            well replaces the weight.
+        check: rejects weights before they are read.
+        batch: the number of samples, which is the size of the inputs' first axis; constant shapes
+            with the file's own number are adapted.
+        lenient: whether to import a model that breaks rules of ONNX, as long as its nodes make
+            sense to abele.
+        training: whether the program is to be trained; then Dropout is active even if the model was
+            written for inference. Blobs go to the context's store. Weights become states, loaded at
+            the head of @main. Every operation has its node as location.
     """
     place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
     more = {} if check is None else {"check": check}

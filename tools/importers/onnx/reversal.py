@@ -13,8 +13,9 @@ from .node import Importer, Node, Results, Value
 def reversed_in_time(node: Node, value: SSAValue, lengths: Value | None) -> SSAValue:
     """The sequences in a value of [steps, batch, ...] in reverse.
 
-    lengths: the number of steps of each sequence that are reversed, (batch,) integers; later steps
-    stay in place. None for all steps.
+    Args:
+        lengths: the number of steps of each sequence that are reversed, (batch,) integers; later
+            steps stay in place. None for all steps.
     """
     shape = nn.shape_of(value)
     steps, batch, *rest = shape

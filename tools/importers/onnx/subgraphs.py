@@ -19,8 +19,10 @@ MOST_NODES = 1 << 18
 def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> list[Held]:
     """Import a nested graph in place of its node, and return the graph's outputs.
 
-    given: its inputs. Operations go to the block to which the node adds operations.
     Raises InputError for another number of inputs, and the errors of importing its nodes.
+
+    Args:
+        given: its inputs. Operations go to the block to which the node adds operations.
     """
     if len(given) != len(graph.input):
         raise node.bad(f"graph {graph.name!r} has {len(graph.input)} inputs; need {len(given)}")

@@ -36,7 +36,11 @@ SHOWN_LETTERS = 40
 
 
 def tensor_dtype(code: int, what: str) -> np.dtype[Any]:
-    """The dtype of an ONNX element type, if tiles support it. what: for the message."""
+    """The dtype of an ONNX element type, if tiles support it.
+
+    Args:
+        what: for the message.
+    """
     dtype = _DTYPES.get(code)
     if dtype is not None:
         return dtype
@@ -65,14 +69,21 @@ def dtype_or_none(code: int) -> np.dtype[Any] | None:
 
 
 def tensor_element(code: int, what: str) -> Attribute:
-    """The IR's element type for an ONNX element type. what: for the message."""
+    """The IR's element type for an ONNX element type.
+
+    Args:
+        what: for the message.
+    """
     return element_type(tensor_dtype(code, what))
 
 
 def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Array:
-    """The array of a tensor. folder: the model's folder for external data; None if it has none.
+    """The array of a tensor.
 
     Raises InputError if the bytes are missing, too few, or outside the folder.
+
+    Args:
+        folder: the model's folder for external data; None if it has none.
     """
     dtype, shape = tensor_kind(tensor, what)
     if is_external(tensor):
@@ -93,9 +104,12 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
 
 
 def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
-    """The dtype and shape of a tensor. what: for the message.
+    """The dtype and shape of a tensor.
 
     Raises InputError for a shape that no array can have.
+
+    Args:
+        what: for the message.
     """
     dtype, shape = tensor_dtype(tensor.data_type, what), tuple(tensor.dims)
     if any(n < 0 for n in shape):
@@ -110,10 +124,12 @@ def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tup
 def kind_of_bytes(
     tensor: onnx.TensorProto, given: int
 ) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
-    """The dtype and shape of the array whose raw bytes were cut out of a tensor. given: their
-    number.
+    """The dtype and shape of the array whose raw bytes were cut out of a tensor.
 
     None if the tensor is damaged, or its raw bytes differ from its array's bytes.
+
+    Args:
+        given: their number.
     """
     try:
         dtype, shape = tensor_kind(tensor, "")
@@ -137,8 +153,11 @@ def _is_stored_plainly(dtype: np.dtype[Any]) -> bool:
 
 
 def check_length(given: int, dtype: np.dtype[Any], shape: tuple[int, ...], what: str) -> None:
-    """Raise InputError if the number of stored bytes does not match the shape. what: for
-    messages."""
+    """Raise InputError if the number of stored bytes does not match the shape.
+
+    Args:
+        what: for messages.
+    """
     wanted = packed_bytes(prod(shape), dtype)
     if given != wanted:
         kind = f"{dtype.name}{list(shape)}"
@@ -165,7 +184,8 @@ LISTS = (
 def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> None:
     """Raise InputError if a tensor's data is missing, or does not match its shape.
 
-    folder, what: as for tensor_array. Reads no external data.
+    Args:
+        folder, what: as for tensor_array. Reads no external data.
     """
     dtype, shape = tensor_kind(tensor, what)
     wanted = packed_bytes(prod(shape), dtype)
@@ -187,7 +207,10 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
 def stored_bytes(tensor: onnx.TensorProto, folder: Path | None, what: str) -> int:
     """The size of a tensor's data in bytes, without reading external data.
 
-    folder, what: as for tensor_array. Raises InputError if external data is missing.
+    Raises InputError if external data is missing.
+
+    Args:
+        folder, what: as for tensor_array.
     """
     dtype = tensor_dtype(tensor.data_type, what)
     if is_external(tensor):
@@ -207,8 +230,11 @@ class _Located(NamedTuple):
 
 
 def _located(tensor: onnx.TensorProto, wanted: int, folder: Path | None, what: str) -> _Located:
-    """The place of a tensor's external data. wanted: its bytes. Raises InputError if it is
-    missing."""
+    """The place of a tensor's external data. Raises InputError if it is missing.
+
+    Args:
+        wanted: its bytes.
+    """
     entries = {entry.key: entry.value for entry in tensor.external_data}
     where = entries.get("location", "")
     if folder is None:

@@ -22,10 +22,12 @@ MOST_BYTES = 2**31 - 1
 class TrainedModel:
     """A model that was read, to be written with trained weights.
 
-    path: of the .onnx file. first: the states that a step changes, by name, with their values
-    before training. Each must be an unchanged initialiser of the model's graph, because these are
-    replaced.
     Raises InputError for a state that is not.
+
+    Attributes:
+        path: of the .onnx file.
+        first: the states that a step changes, by name, with their values before training. Each must
+            be an unchanged initialiser of the model's graph, because these are replaced.
     """
 
     def __init__(self, path: str | os.PathLike[str], first: Mapping[str, Array]) -> None:

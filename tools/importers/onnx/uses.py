@@ -78,8 +78,11 @@ def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: GraphScope) -> l
 class Tolerant:
     """An import that continues after a node that cannot be imported.
 
-    read: imports a node. types: the known types of values, by name. stand_in: gives a name a value
-    of a type, and returns whether it could. reasons: the reasons why nodes were refused, by id().
+    Attributes:
+        read: imports a node.
+        types: the known types of values, by name.
+        stand_in: gives a name a value of a type, and returns whether it could.
+        reasons: the reasons why nodes were refused, by id().
     """
 
     read: Callable[[Node], None]
@@ -88,8 +91,10 @@ class Tolerant:
     reasons: dict[int, str] = field(default_factory=dict[int, str])
 
     def go_on(self, nodes: Iterable[Node], refused: Mapping[int, str]) -> None:
-        """Import nodes one by one. refused: the reasons for nodes that are already known to be
-        refused.
+        """Import nodes one by one.
+
+        Args:
+            refused: the reasons for nodes that are already known to be refused.
         """
         for node in nodes:
             names = [name for name in node.proto.output if name]

@@ -46,11 +46,12 @@ def check_valid(
 ) -> None:
     """Raise InputError if a model breaks a rule of ONNX.
 
-    nodes: those of the model's graph, in order. own: the operators of ai.onnx that abele imports.
-    The rules are those of onnx.checker: the number of a node's operands and results, the names and
-    kinds of its attributes, the order of nodes, and the fields of graphs and tensors. Two things
-    are exempt: operators that only users' importers know, and missing types of outputs, which abele
-    infers.
+    Args:
+        nodes: those of the model's graph, in order.
+        own: the operators of ai.onnx that abele imports. The rules are those of onnx.checker: the
+            number of a node's operands and results, the names and kinds of its attributes, the
+            order of nodes, and the fields of graphs and tensors. Two things are exempt: operators
+            that only users' importers know, and missing types of outputs, which abele infers.
     """
     for node in nodes:
         check_node(node, own)
@@ -78,7 +79,8 @@ def _schema(node: Node) -> defs.OpSchema | None:
 def check_node(node: Node, own: Collection[str]) -> None:
     """Raise InputError for a node with wrong operands, results or attributes.
 
-    own: as for check_valid. Unlike the checker's own messages, these say what is allowed.
+    Args:
+        own: as for check_valid. Unlike the checker's own messages, these say what is allowed.
     """
     schema = _schema(node)
     if schema is None:
@@ -184,9 +186,12 @@ def _check_weights(proto: onnx.ModelProto, graph: GraphScope) -> None:
 
 
 def light_copy(proto: onnx.ModelProto, nodes: Sequence[Node]) -> onnx.ModelProto:
-    """The model without its large weights, and without external data. nodes: those of its graph.
+    """The model without its large weights, and without external data.
 
     The checker gets the model as bytes, so each weight would otherwise be copied twice.
+
+    Args:
+        nodes: those of its graph.
     """
     copy = onnx.ModelProto(ir_version=proto.ir_version)
     copy.opset_import.extend(proto.opset_import)
@@ -271,7 +276,8 @@ def _large_constant(node: Node) -> onnx.TensorProto | None:
 def _named(text: str, graph: GraphScope, nodes: Sequence[Node], outside: set[str]) -> InputError:
     """The checker's error, turned into an error about the node that breaks the rule.
 
-    outside: the values of the model's graph, which nested graphs may read.
+    Args:
+        outside: the values of the model's graph, which nested graphs may read.
     """
     problem, *contexts = text.split("\n\n==> Context")
     problem = " ".join(problem.split()).rstrip(".")

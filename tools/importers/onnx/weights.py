@@ -16,8 +16,11 @@ from .tensors import stored_bytes, tensor_dtype
 def check_weights(file: ModelFile, folder: Path | None, place: str, check: WeightCheck) -> None:
     """Check the weights that are used.
 
-    folder, place: as for tensor_array. Raises DoesNotFit, and InputError for weights that would be
-    too large but have damaged external data.
+    Raises DoesNotFit, and InputError for weights that would be too large but have damaged external
+    data.
+
+    Args:
+        folder, place: as for tensor_array.
     """
     model = file.model.graph
     used = {name for node in model.node for name in node.input} | {o.name for o in model.output}

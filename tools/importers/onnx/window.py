@@ -66,6 +66,10 @@ def explicit_pads(node: Node, rank: int) -> tuple[list[int], list[int]]:
 
 
 def same_pads(total: Sequence[int], *, upper: bool) -> tuple[list[int], list[int]]:
-    """Padding split between both ends. upper: whether the odd element goes to the end."""
+    """Padding split between both ends.
+
+    Args:
+        upper: whether the odd element goes to the end.
+    """
     small, large = [n // 2 for n in total], [n - n // 2 for n in total]
     return (small, large) if upper else (large, small)

@@ -128,9 +128,11 @@ def is_users(name: str) -> bool:
 class Operators:
     """The operators that programs of nn are built from: all runnable operators of a context.
 
-    only: restrict them to these classes or names. An operator of a user's dialect that is named
-    here need not be runnable, because a pass may lower it. Raises ValueError if no operator is
-    left.
+    Raises ValueError if no operator is left.
+
+    Attributes:
+        only: restrict them to these classes or names. An operator of a user's dialect that is named
+            here need not be runnable, because a pass may lower it.
     """
 
     def __init__(
@@ -159,7 +161,11 @@ class Operators:
 
 @lru_cache(maxsize=8)
 def default_operators(only: tuple[str, ...] | None = None) -> Operators:
-    """Abele's own operators. only: restrict them to these names."""
+    """Abele's own operators.
+
+    Args:
+        only: restrict them to these names.
+    """
     return Operators(new_context(), only)
 
 
@@ -564,7 +570,8 @@ class _Builder:
     def _connect(self, op: Operation, first: SSAValue | None, random: Random) -> None:
         """Give an operation existing values or new leaves as operands, of its operands' types.
 
-        first: becomes one of the operands if its type fits.
+        Args:
+            first: becomes one of the operands if its type fits.
         """
         places = [i for i, v in enumerate(op.operands) if first and v.type == first.type]
         at = random.choice(places) if places else -1
@@ -612,9 +619,11 @@ class _Builder:
     ) -> tuple[Block, list[SSAValue]]:
         """A block of a few operations on the carried values, and the values that it is to yield.
 
-        wanted: the type of the yielded values. count: number of yielded values. numbered: the block
-        has the iteration number as a further argument and computes with it. The block has no
-        terminator.
+        Args:
+            wanted: the type of the yielded values.
+            count: number of yielded values.
+            numbered: the block has the iteration number as a further argument and computes with it.
+                The block has no terminator.
         """
         turn = [control.TURN] if numbered else []
         block = Block(arg_types=[*(v.type for v in carried), *turn])

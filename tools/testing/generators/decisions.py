@@ -135,8 +135,10 @@ def random_plan(
 ) -> Plan:
     """A random legal plan of a structure.
 
-    operand: the dtype of the computation. element: the dtype of the result. in_one_step: whether
-    the plan, and each plan that combines its partials, has a single step.
+    Args:
+        operand: the dtype of the computation.
+        element: the dtype of the result.
+        in_one_step: whether the plan, and each plan that combines its partials, has a single step.
     """
     dims = structure.space.dims
     if not in_one_step and random.random() < RINGED:
@@ -436,9 +438,11 @@ def decide_some_addresses(module: ModuleOp, target: Target, random: Random) -> N
 def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     """Lower a module of nn to a level, in place, by random decisions.
 
-    level: a level, or a stage in which only some of its decisions are made. "tile" picks a random
-    stage of tile. Raises DoesNotFit if a program of tile or exchange does not fit the target's
-    memory.
+    Raises DoesNotFit if a program of tile or exchange does not fit the target's memory.
+
+    Args:
+        level: a level, or a stage in which only some of its decisions are made. "tile" picks a
+            random stage of tile.
     """
     Decompose().apply(AbeleContext(), module)
     decide_plans(module, target, random)
@@ -471,8 +475,12 @@ def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> No
 class PlanAtRandom(ModulePass):
     """Write random groups, and a random legal plan on every operation that computes or moves data.
 
-    nn -> nn, in place of plan-splits. target: a spelling of the target. seed: determines the plan
-    of an operation together with the name of its node, so other operations do not affect the plan.
+    nn -> nn, in place of plan-splits.
+
+    Attributes:
+        target: a spelling of the target.
+        seed: determines the plan of an operation together with the name of its node, so other
+            operations do not affect the plan.
     """
 
     name = "plan-at-random"
@@ -495,7 +503,9 @@ class PlanAtRandom(ModulePass):
 class LowerAtRandom(ModulePass):
     """Lower a planned module of nn by random decisions.
 
-    to: the level, in the form that `lower` takes. The same module and seed give the same decisions.
+    Attributes:
+        to: the level, in the form that `lower` takes. The same module and seed give the same
+            decisions.
     """
 
     name = "lower-at-random"

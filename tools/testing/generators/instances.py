@@ -123,8 +123,10 @@ _WAYS_OF_LISTS = tuple(name for name in _EVERY_LIST if name != "asked")
 class _Draws(Choices):
     """The choices for one operation.
 
-    sizes: candidate sizes of axes; primes if empty. rare: element types without recipes of their
-    own; each replaces the type whose recipes it uses.
+    Attributes:
+        sizes: candidate sizes of axes; primes if empty.
+        rare: element types without recipes of their own; each replaces the type whose recipes it
+            uses.
     """
 
     sizes: Sequence[int] = ()
@@ -193,9 +195,12 @@ class Instances:
         """A random operation that verifies and is in no block; None if TRIES tries find none.
 
         Its operands are arguments of a detached block; replace them by values of the same types.
-        sizes: candidate sizes of axes. first: the type of one of the operands. elements: the
-        element types that operands may have, besides i1; any if empty. accepts: whether the caller
-        can use an operation that verifies.
+
+        Args:
+            sizes: candidate sizes of axes.
+            first: the type of one of the operands.
+            elements: the element types that operands may have, besides i1; any if empty.
+            accepts: whether the caller can use an operation that verifies.
         """
         sample = _samples(cls)
         if sample is not None:
@@ -239,7 +244,10 @@ class Instances:
     ) -> Operation:
         """An operation returned by `make`, with one attribute replaced by a literal.
 
-        Returns the operation unchanged if no literal fits. elements, accepts: as for `make`.
+        Returns the operation unchanged if no literal fits.
+
+        Args:
+            elements, accepts: as for `make`.
         """
         known = [
             each
@@ -322,7 +330,8 @@ class Instances:
     ) -> bool:
         """Try one operation and learn from the outcome. Returns whether it verified.
 
-        kind: the rank and element type of the first operand to be chosen; random if None.
+        Args:
+            kind: the rank and element type of the first operand to be chosen; random if None.
         """
         uniform = random.choice(_WAYS_OF_LISTS) if random.random() < 0.5 else ""
         draws = _Draws(random, Hints(), dict(ways), uniform=uniform)
@@ -355,7 +364,8 @@ def _has_literal(
 ) -> bool:
     """Set an attribute to a literal, or put a literal into its list. Returns False if none fits.
 
-    known: all attributes of the operation that hold numbers.
+    Args:
+        known: all attributes of the operation that hold numbers.
     """
     if changed.kind == "ints":
         old = _list_of(op, changed)
@@ -474,7 +484,9 @@ def _attempt(
 ) -> Operation | Failure:
     """Build and verify one operation. Returns a Failure if it does not verify.
 
-    begin: the type of the first operand to be chosen. texts: candidates for string attributes.
+    Args:
+        begin: the type of the first operand to be chosen.
+        texts: candidates for string attributes.
     """
     counts = [str(n) for n in range(1, MOST_OPERANDS + 1) if info.takes(n)]
     if not counts:

@@ -34,12 +34,15 @@ ABOUT = "replay.json"
 class Program:
     """A module of any level, its context, and inputs by name.
 
-    target: the machine that it is or will be planned for. source: for a program of a lower level,
-    the module of nn that it was lowered from, which defines what it has to compute. sketch: the
-    sketch that it was generated from, or None. key: identifies a program that was generated without
-    a sketch; "" otherwise. plans: the seed of its plans if check_pipeline plans it at random; None
-    if the planner plans it.
-    Its repr is its text, because the repr of an operation walks the whole program many times.
+    Attributes:
+        target: the machine that it is or will be planned for.
+        source: for a program of a lower level, the module of nn that it was lowered from, which
+            defines what it has to compute.
+        sketch: the sketch that it was generated from, or None.
+        key: identifies a program that was generated without a sketch; "" otherwise.
+        plans: the seed of its plans if check_pipeline plans it at random; None if the planner plans
+            it. Its repr is its text, because the repr of an operation walks the whole program many
+            times.
     """
 
     def __init__(
@@ -122,8 +125,11 @@ class Program:
     def save(self, folder: Path, about: Mapping[str, object] | None = None) -> None:
         """Write the module, blobs, inputs and target to a folder.
 
-        about: more entries for the record, replay.json. An existing folder is replaced only if it
-        holds a saved program that nobody has changed. Raises InputError.
+        Raises InputError.
+
+        Args:
+            about: more entries for the record, replay.json. An existing folder is replaced only if
+                it holds a saved program that nobody has changed.
         """
         record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
         with whole_folder(folder, KIND) as made:

@@ -44,8 +44,9 @@ _NAMES = {element: name for name, element in ELEMENTS.items()}
 class Recipes:
     """The result of exploring a class.
 
-    by_kind: its recipes, by the kind of the first operand. texts: the strings that its verifier has
-    listed as allowed.
+    Attributes:
+        by_kind: its recipes, by the kind of the first operand.
+        texts: the strings that its verifier has listed as allowed.
     """
 
     by_kind: dict[Kind, list[Ways]] = field(default_factory=dict[Kind, "list[Ways]"])
@@ -66,7 +67,9 @@ class Recipes:
 class _Kept:
     """A file of recipes.
 
-    read: the number of bytes read so far. found: the recipes read, by class name.
+    Attributes:
+        read: the number of bytes read so far.
+        found: the recipes read, by class name.
     """
 
     path: Path

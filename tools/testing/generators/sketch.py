@@ -40,9 +40,11 @@ PRIMES = (3, 5, 7)
 class Step:
     """One operation of a sketch.
 
-    kind: number of its class, modulo the number of classes. operand: its first operand, counted
-    back from the latest value, modulo the number of values. seed: decides everything else about the
-    operation. within: the control flow around it.
+    Attributes:
+        kind: number of its class, modulo the number of classes.
+        operand: its first operand, counted back from the latest value, modulo the number of values.
+        seed: decides everything else about the operation.
+        within: the control flow around it.
     """
 
     kind: int
@@ -66,13 +68,17 @@ ASKED = 0.25
 class Sketch:
     """A generated program, determined by these fields and the list of operators.
 
-    sizes: candidate sizes of axes. element: number of the first value's element type; numbers from
-    4 on are rare types. seed: seed of inputs, states and constants, and of the decisions that lower
-    the program. target: the spelling of its machine. kinds: numbers of the operator classes of
-    further operations in bodies of control flow; any classes if empty. training: the seed of the
-    options of the training step that the program becomes, if it has a gradient; 0 for none. loops:
-    whether a program that stores values may be put into a loop of runs. literals: numbers in the
-    code of the passes under test, for some attributes and constants.
+    Attributes:
+        sizes: candidate sizes of axes.
+        element: number of the first value's element type; numbers from 4 on are rare types.
+        seed: seed of inputs, states and constants, and of the decisions that lower the program.
+        target: the spelling of its machine.
+        kinds: numbers of the operator classes of further operations in bodies of control flow; any
+            classes if empty.
+        training: the seed of the options of the training step that the program becomes, if it has a
+            gradient; 0 for none.
+        loops: whether a program that stores values may be put into a loop of runs.
+        literals: numbers in the code of the passes under test, for some attributes and constants.
     """
 
     steps: tuple[Step, ...]
@@ -187,7 +193,8 @@ def is_long(sketch: Sketch) -> bool:
 def about_literals(sketch: Sketch, literals: Hints, random: Random) -> Sketch:
     """The sketch, changed to use some numbers from the code of the passes under test.
 
-    literals: these numbers.
+    Args:
+        literals: these numbers.
     """
     if literals in (NO_LITERALS, sketch.literals):
         return sketch

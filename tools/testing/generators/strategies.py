@@ -69,7 +69,11 @@ def _sizes(tiles: int) -> SearchStrategy[list[int]]:
 
 @lru_cache
 def _steps(controlled: float, most: int) -> SearchStrategy[list[Step]]:
-    """Lists of at most `most` steps. controlled: the share of steps inside a loop or a branch."""
+    """Lists of at most `most` steps.
+
+    Args:
+        controlled: the share of steps inside a loop or a branch.
+    """
     plain = [st.just("")] * (round(1 / controlled) - 1 if controlled else 1)
     within = st.one_of(*plain, st.sampled_from(WITHIN)) if controlled else plain[0]
     numbers = st.integers(0, MOST_KINDS - 1)
@@ -98,7 +102,11 @@ def sketches(
     control_flow: bool = True,
     training: bool = False,
 ) -> Sketch:
-    """Sketches of programs of up to max_ops operations. training: of training steps instead."""
+    """Sketches of programs of up to max_ops operations.
+
+    Args:
+        training: of training steps instead.
+    """
     if target is None:
         spelling = draw(_spellings())
     else:
@@ -132,14 +140,20 @@ def programs(
 ) -> SearchStrategy[Program]:
     """Well-typed programs of a level, with inputs. Every value is a result.
 
-    level: nn; partition, tile or exchange, reached from nn by random legal decisions; planned,
-    which is nn with a plan on each operation; or one of levels.TILE_DECISIONS, which says how far
-    the supersteps and addresses of a program of tile are decided ("tile" picks one at random).
-    target: the machine; any small one if None. dtypes: element types; some operations add booleans.
-    operators: classes or names; all operators of the dialects of nn if None. data: the kinds of
-    values of inputs. control_flow: whether to generate loops and branches. training: whether every
-    program is a step of training, whose results are its loss and perhaps the outputs.
     Raises ValueError for an unknown level or if none of the operators is known.
+
+    Args:
+        level: nn; partition, tile or exchange, reached from nn by random legal decisions; planned,
+            which is nn with a plan on each operation; or one of levels.TILE_DECISIONS, which says
+            how far the supersteps and addresses of a program of tile are decided ("tile" picks one
+            at random).
+        target: the machine; any small one if None.
+        dtypes: element types; some operations add booleans.
+        operators: classes or names; all operators of the dialects of nn if None.
+        data: the kinds of values of inputs.
+        control_flow: whether to generate loops and branches.
+        training: whether every program is a step of training, whose results are its loss and
+            perhaps the outputs.
     """
     if level not in KNOWN:
         raise ValueError(f"level {level!r}; need one of {', '.join(KNOWN)}")

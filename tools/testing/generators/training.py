@@ -64,8 +64,10 @@ def is_step(module: ModuleOp) -> bool:
 def as_step(program: Program, seed: int, data: Data) -> Program:
     """A training step made from a program of nn; the program itself if it has no gradient.
 
-    seed: decides the output that the loss reads, the options of `train`, and the inputs that become
-    weights. data: the kind of values of new inputs.
+    Args:
+        seed: decides the output that the loss reads, the options of `train`, and the inputs that
+            become weights.
+        data: the kind of values of new inputs.
     """
     random = Random(f"{seed} training")
     plain = seed == PLAINEST

@@ -23,14 +23,19 @@ class Damaged(NamedTuple):
 class Case:
     """One hostile input and the command that reads it.
 
-    description: the damage, in words. arguments: the command line without the word abele. Bytes
-    that are not UTF-8 are surrogates, as in sys.argv. files: contents by path, relative to the
-    folder in which the command runs. links: targets of symbolic links by path. damaged: the path of
-    the file that shrinking makes smaller, or "" to shrink the arguments. compare: the path of a
-    model. If the command accepts it, all levels and the strict machine have to compute the same
-    results. target: the target of the model, or None for the model's own. is_source: whether the
-    model is above the levels that abele compiles to. Then a failed --check is a fault of abele's;
-    below, it is a fault of the edited program, which the check has found.
+    Attributes:
+        description: the damage, in words.
+        arguments: the command line without the word abele. Bytes that are not UTF-8 are surrogates,
+            as in sys.argv.
+        files: contents by path, relative to the folder in which the command runs.
+        links: targets of symbolic links by path.
+        damaged: the path of the file that shrinking makes smaller, or "" to shrink the arguments.
+        compare: the path of a model. If the command accepts it, all levels and the strict machine
+            have to compute the same results.
+        target: the target of the model, or None for the model's own.
+        is_source: whether the model is above the levels that abele compiles to. Then a failed
+            --check is a fault of abele's; below, it is a fault of the edited program, which the
+            check has found.
     """
 
     description: str

@@ -68,7 +68,11 @@ TOO_LITTLE_MEMORY = "this host has not enough memory for"
 
 @dataclass
 class Running:
-    """A case that runs in a child process. end: the time at which the child is killed."""
+    """A case that runs in a child process.
+
+    Attributes:
+        end: the time at which the child is killed.
+    """
 
     case: Case
     scratch: Path

@@ -73,10 +73,13 @@ func.func @main(%x: tensor<8x6xf32>) -> tensor<8x6xf32> {
 class Writer:
     """A command that writes files.
 
-    outputs: its files and folders. arguments: the command line, with TARGET for the target and
-    TILES for its number of tiles; or a function of the target that writes the outputs. needs:
-    libraries without which the command cannot run. sound: whether an output is acceptable after an
-    interruption; None if it must be the old or the new one.
+    Attributes:
+        outputs: its files and folders.
+        arguments: the command line, with TARGET for the target and TILES for its number of tiles;
+            or a function of the target that writes the outputs.
+        needs: libraries without which the command cannot run.
+        sound: whether an output is acceptable after an interruption; None if it must be the old or
+            the new one.
     """
 
     outputs: tuple[str, ...]
@@ -159,10 +162,13 @@ WRITERS: dict[str, Writer] = {
 
 @dataclass(frozen=True)
 class Interruption:
-    """One interrupted run. at: the number of the event, or the size of a file in bytes.
+    """One interrupted run.
 
-    had_old: whether the folder had outputs of an earlier run. at_once: whether the system can
-    exchange two folders at once; if not, the folders are renamed one after the other.
+    Attributes:
+        at: the number of the event, or the size of a file in bytes.
+        had_old: whether the folder had outputs of an earlier run.
+        at_once: whether the system can exchange two folders at once; if not, the folders are
+            renamed one after the other.
     """
 
     writer: str
@@ -179,7 +185,12 @@ class Interruption:
 
 @dataclass
 class Interrupted:
-    """The result of all interruptions. counts: by writer and by way. problems: what was lost."""
+    """The result of all interruptions.
+
+    Attributes:
+        counts: by writer and by way.
+        problems: what was lost.
+    """
 
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     problems: list[str] = field(default_factory=list[str])
@@ -188,7 +199,9 @@ class Interrupted:
 class Harness:
     """Runs and interrupts the writers.
 
-    folder: holds all files; `close` removes it. events: the number of events of each writer.
+    Attributes:
+        folder: holds all files; `close` removes it.
+        events: the number of events of each writer.
     """
 
     def __init__(self, commands: TyperGroup, names: tuple[str, ...] = ()) -> None:
@@ -514,7 +527,11 @@ def _on_events(work: Path, act: Callable[[], None]) -> None:
 def interrupt(
     commands: TyperGroup, number: int, seed: int, names: tuple[str, ...] = ()
 ) -> Interrupted:
-    """Run and interrupt writers `number` times. names: keys of WRITERS; all if empty."""
+    """Run and interrupt writers `number` times.
+
+    Args:
+        names: keys of WRITERS; all if empty.
+    """
     harness, found = Harness(commands, names), Interrupted()
     try:
         for each in harness.interruptions(number, seed):

@@ -23,11 +23,13 @@ from .models import model_case
 class Kind:
     """A kind of hostile inputs.
 
-    home: `module:function`, in this folder. summary: the damage in words, for reports. model: the
-    file name of the model that the function makes, if the function returns Damaged; the model goes
-    to a command that reads models. Otherwise the function returns a Case. level: the function's
-    second argument, if it damages programs of any level. asks_commands: whether its second argument
-    is the group of all commands.
+    Attributes:
+        home: `module:function`, in this folder.
+        summary: the damage in words, for reports.
+        model: the file name of the model that the function makes, if the function returns Damaged;
+            the model goes to a command that reads models. Otherwise the function returns a Case.
+        level: the function's second argument, if it damages programs of any level.
+        asks_commands: whether its second argument is the group of all commands.
     """
 
     home: str

@@ -50,8 +50,11 @@ def model_case(
 ) -> Case:
     """A case that gives a model to one of the commands that read models.
 
-    name: the file name of the model. beside: further files. target: the command's --target; None
-    for the model's own. is_source: the field of the case.
+    Args:
+        name: the file name of the model.
+        beside: further files.
+        target: the command's --target; None for the model's own.
+        is_source: the field of the case.
     """
     runs = random.random() < RUNS
     readers = READERS[:1] if runs else READERS + (TEXT_READERS if name.endswith(".mlir") else ())

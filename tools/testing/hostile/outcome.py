@@ -38,9 +38,12 @@ GOOD: tuple[Verdict, ...] = ("accepted", "refused")
 class Outcome:
     """The verdict on one case.
 
-    site: where it failed, as file:line and the exception, which groups failures; "" if it did not.
-    message: what the command printed to standard error, or the traceback. seconds: CPU time.
-    peak: the most bytes of memory that the process held.
+    Attributes:
+        site: where it failed, as file:line and the exception, which groups failures; "" if it did
+            not.
+        message: what the command printed to standard error, or the traceback.
+        seconds: CPU time.
+        peak: the most bytes of memory that the process held.
     """
 
     verdict: Verdict

@@ -33,7 +33,9 @@ SAVE_EVERY = 5.0
 class Failure:
     """The failures at one place in the code.
 
-    count: how many. kind, number: those of the first example.
+    Attributes:
+        count: how many.
+        kind, number: those of the first example.
     """
 
     verdict: Verdict
@@ -49,9 +51,12 @@ class Failure:
 class Tally:
     """The counts of a run so far.
 
-    seed: the seed of all examples. counts: by kind and verdict. done: number of examples run by
-    kind, which are the examples 0, 1, ... of that kind. slowest, largest: the most CPU seconds and
-    bytes by kind. failures: by place.
+    Attributes:
+        seed: the seed of all examples.
+        counts: by kind and verdict.
+        done: number of examples run by kind, which are the examples 0, 1, ... of that kind.
+        slowest, largest: the most CPU seconds and bytes by kind.
+        failures: by place.
     """
 
     seed: int
@@ -121,10 +126,14 @@ def run_hostile(
 ) -> Iterator[Failure]:
     """Run examples of each kind in turn, count them in the tally, and yield each new failure.
 
-    Starts after the examples that the tally has. folder: where failures and the progress are saved;
-    nothing is saved if None. examples: of each kind, with those before. seconds: of wall-clock
-    time. Without both, it runs until it is interrupted. jobs: how many processes at once.
-    shrinking: seconds to make one failure small.
+    Starts after the examples that the tally has.
+
+    Args:
+        folder: where failures and the progress are saved; nothing is saved if None.
+        examples: of each kind, with those before.
+        seconds: of wall-clock time. Without both, it runs until it is interrupted.
+        jobs: how many processes at once.
+        shrinking: seconds to make one failure small.
     """
     end = None if seconds is None else monotonic() + seconds
     saved = monotonic()

@@ -25,8 +25,10 @@ def shrink(
 ) -> Case:
     """The smallest case found with the same verdict at the same place.
 
-    outcome: of the given case. seconds: the time limit of the search. Bytes of binary files are
-    removed in pieces; text is reduced by lines, then by tokens; a command line by its arguments.
+    Args:
+        outcome: of the given case.
+        seconds: the time limit of the search. Bytes of binary files are removed in pieces; text is
+            reduced by lines, then by tokens; a command line by its arguments.
     """
     end = monotonic() + seconds
 
@@ -54,8 +56,9 @@ def smallest(
 ) -> Sequence[Item]:
     """A short selection of the items for which `fails` still holds.
 
-    end: the time at which the search ends. Source: Zeller and Hildebrandt, Simplifying and
-    Isolating Failure-Inducing Input, 2002.
+    Args:
+        end: the time at which the search ends. Source: Zeller and Hildebrandt, Simplifying and
+            Isolating Failure-Inducing Input, 2002.
     """
     size = len(items) // 2
     while size and monotonic() < end:

@@ -37,9 +37,11 @@ SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "
 def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list[str]:
     """Watch this process from now on. Returns a list that grows with each forbidden access.
 
-    folder: the folder in which files may be read and written. own: the folders of abele, whose
-    files may be read and whose caches may be written. named: the arguments of the command, which
-    may name further files. A process cannot stop watching.
+    Args:
+        folder: the folder in which files may be read and written.
+        own: the folders of abele, whose files may be read and whose caches may be written.
+        named: the arguments of the command, which may name further files. A process cannot stop
+            watching.
     """
     inside = _folders([folder])
     caches = _folders(own)

@@ -22,7 +22,11 @@ SYMLINK, DEVICE = 0o120777 << 16, 0o020666 << 16
 
 @dataclass(frozen=True)
 class Member:
-    """A member of an archive. attributes: the value of ZipInfo.external_attr."""
+    """A member of an archive.
+
+    Attributes:
+        attributes: the value of ZipInfo.external_attr.
+    """
 
     name: str
     data: bytes

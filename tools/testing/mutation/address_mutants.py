@@ -34,9 +34,11 @@ TRIES = 4
 class AddressClass:
     """A class of mutations.
 
-    line: a one-line description. moves_only: whether only addresses change, so that a correct
-    mutant computes what the original computes. apply: changes a module at a random place; returns
-    whether there was one.
+    Attributes:
+        line: a one-line description.
+        moves_only: whether only addresses change, so that a correct mutant computes what the
+            original computes.
+        apply: changes a module at a random place; returns whether there was one.
     """
 
     name: str

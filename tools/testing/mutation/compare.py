@@ -34,8 +34,11 @@ MAX_DIFF_LINES = 40
 class Budget:
     """The limits of a trial.
 
-    examples: number of programs. seconds: CPU time of the search, without shrinking. seed: seed of
-    the programs. limit: CPU seconds for one program.
+    Attributes:
+        examples: number of programs.
+        seconds: CPU time of the search, without shrinking.
+        seed: seed of the programs.
+        limit: CPU seconds for one program.
     """
 
     examples: int = 2000
@@ -56,8 +59,10 @@ class OutOfTime(BaseException):
 class Case:
     """A program before and after the original pass.
 
-    given: the program before. after: the program after. outcome: the way in which the pass failed;
-    "" if it did not.
+    Attributes:
+        given: the program before.
+        after: the program after.
+        outcome: the way in which the pass failed; "" if it did not.
     """
 
     context: Context
@@ -70,8 +75,11 @@ class Case:
 class Comparison:
     """The differences between the output of a mutant and that of the original pass.
 
-    programs: number of programs with different outputs. of: number of programs compared. how: the
-    difference for the first of them. text: the first of them, and the lines that differ.
+    Attributes:
+        programs: number of programs with different outputs.
+        of: number of programs compared.
+        how: the difference for the first of them.
+        text: the first of them, and the lines that differ.
     """
 
     programs: int = 0
@@ -117,8 +125,10 @@ def compare(
     """Compare a mutant with the original pass on known programs, until the budget is used up.
 
     Two outputs count as equal if the remaining passes compile them to the same machine program:
-    names, and decisions that later passes make again, do not matter. first: stop at the first
-    program that differs.
+    names, and decisions that later passes make again, do not matter.
+
+    Args:
+        first: stop at the first program that differs.
     """
     differing, how, text = 0, "", ""
     begin, count = process_time(), 0

@@ -13,11 +13,16 @@ from ....ir.upstream import ModulePass
 class Mutant:
     """A pass with one mistake in it.
 
-    subject: the name of the pass. kind: the class of the mistake. number: counts the mutants of one
-    kind in one pass, from 1. place: where the mistake is, as file:line. before: the original text.
-    after: the text with the mistake. make: returns the mutated pass. It may change the global
-    registries of a process, so call it in a process of its own. It raises InputError if the pass
-    cannot be made with this mistake.
+    Attributes:
+        subject: the name of the pass.
+        kind: the class of the mistake.
+        number: counts the mutants of one kind in one pass, from 1.
+        place: where the mistake is, as file:line.
+        before: the original text.
+        after: the text with the mistake.
+        make: returns the mutated pass. It may change the global registries of a process, so call it
+            in a process of its own. It raises InputError if the pass cannot be made with this
+            mistake.
     """
 
     subject: str
@@ -40,7 +45,11 @@ class Mutant:
 
 @dataclass
 class Numbers:
-    """Numbers mutants by kind. given: the latest number of each kind."""
+    """Numbers mutants by kind.
+
+    Attributes:
+        given: the latest number of each kind.
+    """
 
     given: dict[str, int] = field(default_factory=dict[str, int])
 

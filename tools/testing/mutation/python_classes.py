@@ -16,7 +16,11 @@ does not apply there."""
 
 @dataclass(frozen=True)
 class PythonClass:
-    """A class of mistakes. line: a one-line description."""
+    """A class of mistakes.
+
+    Attributes:
+        line: a one-line description.
+    """
 
     name: str
     line: str

@@ -26,7 +26,9 @@ MAX_EXCERPT = 72
 class PythonMutants:
     """The mutants of a pass's Python code.
 
-    reached, not_reached: number of its lines with code that programs reach, and that none reaches.
+    Attributes:
+        reached, not_reached: number of its lines with code that programs reach, and that none
+            reaches.
     """
 
     mutants: tuple[Mutant, ...]
@@ -37,7 +39,9 @@ class PythonMutants:
 def python_mutants(tested: ModulePass, run: Callable[[], None]) -> PythonMutants:
     """All mutants of a pass's Python code, in the order of the source.
 
-    run: runs the pass on a few programs. Lines that these programs do not reach have no mutants.
+    Args:
+        run: runs the pass on a few programs. Lines that these programs do not reach have no
+            mutants.
     """
     module = _module_of(tested)
     files = files_of(module) if module else {}

@@ -20,10 +20,13 @@ OWN = "abele."
 class Slot:
     """The place of a statement or expression in a syntax tree.
 
-    node: the statement or expression. owner: its parent node. field: the field of the parent.
-    index: the position in that field; -1 if the field is not a list. function: the innermost
-    function that contains the node. statement: the innermost statement that contains the node, or
-    the node itself.
+    Attributes:
+        node: the statement or expression.
+        owner: its parent node.
+        field: the field of the parent.
+        index: the position in that field; -1 if the field is not a list.
+        function: the innermost function that contains the node.
+        statement: the innermost statement that contains the node, or the node itself.
     """
 
     node: ast.stmt | ast.expr
@@ -52,7 +55,11 @@ class Slot:
 
 @dataclass(frozen=True)
 class PythonFile:
-    """The source of a module. name: the module's full name."""
+    """The source of a module.
+
+    Attributes:
+        name: the module's full name.
+    """
 
     name: str
     path: Path

@@ -44,7 +44,11 @@ Sites = Callable[[ModuleOp], Iterator[Break]]
 
 @dataclass(frozen=True)
 class ResultClass:
-    """A class of mistakes. line: a one-line description."""
+    """A class of mistakes.
+
+    Attributes:
+        line: a one-line description.
+    """
 
     name: str
     line: str
@@ -325,7 +329,8 @@ WHICH: dict[str, Which] = {
 def result_mutants(original: ModulePass, known: Sequence[Case]) -> list[Mutant]:
     """The mutants of a pass's output.
 
-    known: outputs of the pass. A class that applies to none of them is left out.
+    Args:
+        known: outputs of the pass. A class that applies to none of them is left out.
     """
     done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
     found: list[Mutant] = []

@@ -37,7 +37,11 @@ Changes = Callable[[Rule, Vocabulary], Iterator[Rule]]
 
 @dataclass(frozen=True)
 class RuleClass:
-    """A class of mistakes. line: a one-line description."""
+    """A class of mistakes.
+
+    Attributes:
+        line: a one-line description.
+    """
 
     name: str
     line: str
@@ -47,7 +51,8 @@ class RuleClass:
 def _with(node: Any, change: Callable[[Any], Sequence[Any]]) -> Iterator[Any]:
     """Yields copies of a syntax tree, each with one node replaced.
 
-    change: returns the replacements for a node.
+    Args:
+        change: returns the replacements for a node.
     """
     if isinstance(node, tuple):
         items = cast("tuple[Any, ...]", node)

@@ -30,7 +30,8 @@ SUFFIX = ".rw"
 class RuleMutants:
     """The mutants of a pass's rules.
 
-    reached, not_reached: number of its rules that fire on a program, and that never fire.
+    Attributes:
+        reached, not_reached: number of its rules that fire on a program, and that never fire.
     """
 
     mutants: tuple[Mutant, ...] = ()
@@ -41,7 +42,8 @@ class RuleMutants:
 def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
     """All mutants of a pass's rules in .rw files, in the order of the files.
 
-    run: runs the pass on programs. Rules that do not fire on them have no mutants.
+    Args:
+        run: runs the pass on programs. Rules that do not fire on them have no mutants.
     """
     if not isinstance(tested, RulesPass):
         return RuleMutants()

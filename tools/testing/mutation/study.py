@@ -34,9 +34,11 @@ the pipeline."""
 class Planted:
     """The mutants of one pass, and the results of the original pass.
 
-    original: the pass. level: the level of the programs. cases: programs, with the results of the
-    original. lines, rules: number of the pass's lines and rules that programs reach, and do not
-    reach.
+    Attributes:
+        original: the pass.
+        level: the level of the programs.
+        cases: programs, with the results of the original.
+        lines, rules: number of the pass's lines and rules that programs reach, and do not reach.
     """
 
     original: ModulePass
@@ -54,9 +56,11 @@ KINDS = tuple(each.name for each in (*PYTHON_CLASSES, *RULE_CLASSES, *RESULT_CLA
 def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
     """Find all mutants of a pass.
 
-    level: the level of the programs; if "", the level that the pass declares, or nn. budget: the
-    limits for the programs that show which parts of the pass are reached. Raises InputError for an
-    unknown level.
+    Raises InputError for an unknown level.
+
+    Args:
+        level: the level of the programs; if "", the level that the pass declares, or nn.
+        budget: the limits for the programs that show which parts of the pass are reached.
     """
     of_programs = level or level_before(type(original))
     if of_programs not in KNOWN:
@@ -99,8 +103,10 @@ def trials_among(
 ) -> Iterator[tuple[Mutant, Trial]]:
     """Run the trials of mutants in their place in the default pipeline, among correct passes.
 
-    A few programs show whether a mutant differs from the original pass at all. inspect: returns the
-    failure of a saved reproducer on the passes without the bug, in words.
+    A few programs show whether a mutant differs from the original pass at all.
+
+    Args:
+        inspect: returns the failure of a saved reproducer on the passes without the bug, in words.
     """
     some = planted.cases[:COMPARED]
     return _trials(
@@ -113,7 +119,10 @@ def chosen_mutants(
 ) -> list[Mutant]:
     """The mutants with the given classes or names; all if none are given.
 
-    limit: choose at most this many of them at random. Raises InputError for an unknown class.
+    Raises InputError for an unknown class.
+
+    Args:
+        limit: choose at most this many of them at random.
     """
     for each in only:
         if set(KINDS).isdisjoint(each.split("/")):
@@ -159,11 +168,14 @@ def _trials(
 class Row:
     """The figures of the trials of one class, or of all trials.
 
-    planted: number of mutants that can be found, so neither the same nor refused. found: number of
-    found mutants. raised: number of found mutants that any run of the pass would have shown. same,
-    refused: number with these verdicts. examples: median number of programs. seconds, operators:
-    median and worst. small: the share with at most SMALL operators. The last four count found
-    mutants only.
+    Attributes:
+        planted: number of mutants that can be found, so neither the same nor refused.
+        found: number of found mutants.
+        raised: number of found mutants that any run of the pass would have shown.
+        same, refused: number with these verdicts.
+        examples: median number of programs.
+        seconds, operators: median and worst.
+        small: the share with at most SMALL operators. The last four count found mutants only.
     """
 
     name: str

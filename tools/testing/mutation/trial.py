@@ -67,19 +67,21 @@ CLOCK_PER_CPU = 4
 class Trial:
     """The result of a trial.
 
-    how: how the mutant was found: a kind of Wrong, or "raised", "refuses", "memory", "killed",
-    "hang", "rules" or "kit". If it was not found, how the first program differs (see compare).
-    detail: what is wrong, in words.
-    examples: number of programs until it was found, or of all programs.
-    seconds: CPU time until it was found, without shrinking.
-    total: CPU time of the whole trial.
-    operators: number of operators of the smallest failing program.
-    blamed: the pass that the kit names.
-    rewrite: the rewrite that bisection blames.
-    clean: what is wrong with the reproducer on the passes without the bug; "" if nothing is.
-    differing, compared: number of programs whose result differs from that of the original pass, and
-    number of programs compared. Only for mutants that were not found.
-    text: the failing program, or the first program that differs, with the difference.
+    Attributes:
+        how: how the mutant was found: a kind of Wrong, or "raised", "refuses", "memory", "killed",
+            "hang", "rules" or "kit". If it was not found, how the first program differs (see
+            compare).
+        detail: what is wrong, in words.
+        examples: number of programs until it was found, or of all programs.
+        seconds: CPU time until it was found, without shrinking.
+        total: CPU time of the whole trial.
+        operators: number of operators of the smallest failing program.
+        blamed: the pass that the kit names.
+        rewrite: the rewrite that bisection blames.
+        clean: what is wrong with the reproducer on the passes without the bug; "" if nothing is.
+        differing, compared: number of programs whose result differs from that of the original pass,
+            and number of programs compared. Only for mutants that were not found.
+        text: the failing program, or the first program that differs, with the difference.
     """
 
     verdict: Verdict
@@ -135,9 +137,13 @@ def _only_holds_others(op: Operation) -> bool:
 class Running:
     """A trial that runs in a process.
 
-    process: its id. pipe: the file descriptor of its result. end: the time of killing it, in
-    seconds of monotonic(). folder: the folder of its files. inspect: returns the failure of the
-    saved reproducer on the passes without the bug, or "". output: the bytes read so far.
+    Attributes:
+        process: its id.
+        pipe: the file descriptor of its result.
+        end: the time of killing it, in seconds of monotonic().
+        folder: the folder of its files.
+        inspect: returns the failure of the saved reproducer on the passes without the bug, or "".
+        output: the bytes read so far.
     """
 
     mutant: Mutant
@@ -196,9 +202,10 @@ def start(
 ) -> Running:
     """Start the trial of a mutant in a process of its own.
 
-    known: programs with the results of the original pass; if empty, nothing is compared. check: the
-    function that tests the mutant; check_mutant if None. inspect: runs in this process on the saved
-    reproducer.
+    Args:
+        known: programs with the results of the original pass; if empty, nothing is compared.
+        check: the function that tests the mutant; check_mutant if None.
+        inspect: runs in this process on the saved reproducer.
     """
     check = check or check_mutant
     reads, writes = os.pipe()

@@ -83,8 +83,9 @@ def _likely(opset: int) -> tuple[str, ...]:
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> ModelCase:
     """The model of a sketch. It depends only on the sketch and the operators.
 
-    operators: names of the operators to use, after the domain and a dot for other domains; all that
-    the reader supports if None. The sketch's target is not used.
+    Args:
+        operators: names of the operators to use, after the domain and a dot for other domains; all
+            that the reader supports if None. The sketch's target is not used.
     """
     random = Random(f"{sketch.seed} graph")
     opset = random.choice(OPSETS)
@@ -118,7 +119,11 @@ def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> Mod
 
 
 def _add_step(pool: Pool, names: Sequence[str], step: Step) -> None:
-    """Append the nodes of a step, in its control flow. names: operators to choose from."""
+    """Append the nodes of a step, in its control flow.
+
+    Args:
+        names: operators to choose from.
+    """
 
     def add(pool: Pool, step: Step) -> None:
         _add_step(pool, names, step)
@@ -219,7 +224,8 @@ def _is_bad_index(operands: Sequence[PoolValue]) -> bool:
 def _result(name: str, type_: onnx.TypeProto | None, *, is_open: bool) -> PoolValue:
     """A value for a result. Raises NotDrawn if its type or size is unsuitable.
 
-    is_open: whether its sizes may depend on values; then no node may read it.
+    Args:
+        is_open: whether its sizes may depend on values; then no node may read it.
     """
     tensor = None if type_ is None else type_.tensor_type
     if tensor is None or not tensor.HasField("shape") or tensor.elem_type not in TYPES:

@@ -75,10 +75,14 @@ branch depends on rounding; it is not valid ONNX, which is a bug of the generato
 class Report:
     """The counts and reasons of a check.
 
-    examples: number of models compared. seconds: clock time. not_compared: number of other models,
-    by reason (see NOT_COMPARED). deviations: number of nodes with a known deviation of onnxruntime,
-    by operator and explanation. exercised: number of models that contain each operator. reasons:
-    messages about models that were not compared.
+    Attributes:
+        examples: number of models compared.
+        seconds: clock time.
+        not_compared: number of other models, by reason (see NOT_COMPARED).
+        deviations: number of nodes with a known deviation of onnxruntime, by operator and
+            explanation.
+        exercised: number of models that contain each operator.
+        reasons: messages about models that were not compared.
     """
 
     examples: int = 0
@@ -99,8 +103,11 @@ class Report:
 class Misread(AssertionError):
     """Raised when abele reads or compiles a model wrongly. The message shows everything below.
 
-    graph: the smallest failing model found, with inputs. wrong: the failure. folder: where the
-    model is saved. command: the command that tests it again.
+    Attributes:
+        graph: the smallest failing model found, with inputs.
+        wrong: the failure.
+        folder: where the model is saved.
+        command: the command that tests it again.
     """
 
     def __init__(
@@ -117,9 +124,12 @@ class Misread(AssertionError):
 
 
 class NotCompared(Exception):
-    """Raised for a model that cannot be compared. why: one of NOT_COMPARED.
+    """Raised for a model that cannot be compared.
 
     The message gives details.
+
+    Attributes:
+        why: one of NOT_COMPARED.
     """
 
     def __init__(self, why: str, message: str) -> None:
@@ -139,13 +149,18 @@ def check_import(
 ) -> Report:
     """Run generated ONNX models with onnxruntime and abele, and compare all results.
 
-    examples: number of models. seconds: start no further model after this time. seed: of the
-    models; random if None, or 0 if the environment variable CI is set. target: also compile each
-    model for this machine and run it there; spelled as for resolve_target. operators: names of the
-    operators to use; all that the reader supports if None. folder: where to save a failing model; a
-    new temporary folder if None. limit: seconds for one model.
     Raises Misread if a result is further off than two correct runs can be, or if a valid model
     cannot be read, compiled or run. Raises InputError for a bad target.
+
+    Args:
+        examples: number of models.
+        seconds: start no further model after this time.
+        seed: of the models; random if None, or 0 if the environment variable CI is set.
+        target: also compile each model for this machine and run it there; spelled as for
+            resolve_target.
+        operators: names of the operators to use; all that the reader supports if None.
+        folder: where to save a failing model; a new temporary folder if None.
+        limit: seconds for one model.
     """
     if target is not None:
         resolve_target(target)
@@ -182,8 +197,10 @@ def replayed(folder: Path) -> tuple[ModelCase, Wrong | None]:
 class Check:
     """Checks one model after another.
 
-    target: the machine to compile models for; None to evaluate them only. limit: seconds for one
-    model. report: the counts so far.
+    Attributes:
+        target: the machine to compile models for; None to evaluate them only.
+        limit: seconds for one model.
+        report: the counts so far.
     """
 
     target: str | None

@@ -50,7 +50,8 @@ The graphs begin with the given step, if there is one.
 class _Body:
     """The inner graph of a node, while it is drawn.
 
-    first: the step that it begins with; any if None.
+    Attributes:
+        first: the step that it begins with; any if None.
     """
 
     def __init__(
@@ -134,7 +135,9 @@ def _condition(
 ) -> PoolValue:
     """One boolean: an existing value, an input, a constant, or a computed value.
 
-    known: the value of the constant, if it must be one. shape: () or (1,); either if None.
+    Args:
+        known: the value of the constant, if it must be one.
+        shape: () or (1,); either if None.
     """
     shapes = ((), (1,)) if shape is None else (shape,)
     shape = random.choice(shapes)
@@ -163,7 +166,8 @@ def _append(
 ) -> None:
     """Append a node whose results have the given types and shapes, which onnx may not infer.
 
-    alike: whether onnx infers the same shapes. If it may not, no node reads the results.
+    Args:
+        alike: whether onnx infers the same shapes. If it may not, no node reads the results.
     """
     values = [
         PoolValue(pool.name(random), t, shape if alike else (-1,) * len(shape), shared=alike)

@@ -23,8 +23,10 @@ from ..oracle.oracles import ratios
 class Case:
     """A node with a result that differs.
 
-    operands: the operands, computed by onnxruntime; None for absent ones. ours, theirs: the result
-    by abele and by onnxruntime from these operands. error: the error bound of ours.
+    Attributes:
+        operands: the operands, computed by onnxruntime; None for absent ones.
+        ours, theirs: the result by abele and by onnxruntime from these operands.
+        error: the error bound of ours.
     """
 
     node: onnx.NodeProto
@@ -69,8 +71,10 @@ class Case:
 class Deviation:
     """One known deviation.
 
-    operators: names of the operators that have it; empty for all. when: whether it explains a case.
-    why: the explanation in words.
+    Attributes:
+        operators: names of the operators that have it; empty for all.
+        when: whether it explains a case.
+        why: the explanation in words.
     """
 
     operators: tuple[str, ...]
@@ -252,7 +256,11 @@ def _overflowed(case: Case) -> bool:
 
 
 def _activates_with(case: Case, name: str) -> bool:
-    """Whether a recurrent layer has an activation function. name: in lower case."""
+    """Whether a recurrent layer has an activation function.
+
+    Args:
+        name: in lower case.
+    """
     return name in (each.decode().casefold() for each in case.attribute("activations", ()))
 
 

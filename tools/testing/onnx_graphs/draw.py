@@ -26,8 +26,10 @@ NEGATIVE_AXES = 11
 class Draw:
     """The state of a node while its parameters are chosen.
 
-    shape: the shape of its first operand; () if it has none. types: the types of its type variables
-    that are bound already. sizes: the sizes to choose from for new axes.
+    Attributes:
+        shape: the shape of its first operand; () if it has none.
+        types: the types of its type variables that are bound already.
+        sizes: the sizes to choose from for new axes.
     """
 
     random: Random
@@ -55,14 +57,19 @@ class Draw:
         return self.random.choice(self.sizes)
 
     def signed(self, axis: int, rank: int | None = None) -> int:
-        """The axis, or the same axis counted from the end. rank: the first operand's if None."""
+        """The axis, or the same axis counted from the end.
+
+        Args:
+            rank: the first operand's if None.
+        """
         rank = self.rank if rank is None else rank
         return axis - rank if self.opset >= NEGATIVE_AXES and self.chance(0.4) else axis
 
     def some_axes(self, rank: int | None = None, least: int = 0) -> list[int]:
         """A random selection of at least `least` different axes, in random order, not negative.
 
-        rank: the first operand's if None.
+        Args:
+            rank: the first operand's if None.
         """
         rank = self.rank if rank is None else rank
         return self.random.sample(range(rank), self.random.randint(min(least, rank), rank))
@@ -88,9 +95,12 @@ class Draw:
 class Form:
     """The shapes and parameters of one node, valid together.
 
-    others: shapes of the operands after the first; None for any shape that broadcasts with the
-    first. parameters: values by name, for attributes and for constant operands alike; None for
-    absent ones. results: number of results; chosen from the schema if None.
+    Attributes:
+        others: shapes of the operands after the first; None for any shape that broadcasts with the
+            first.
+        parameters: values by name, for attributes and for constant operands alike; None for absent
+            ones.
+        results: number of results; chosen from the schema if None.
     """
 
     others: Sequence[Shape | None] = ()

@@ -33,7 +33,8 @@ WEIGHTS_ARE_NO_INPUTS = 4
 class ModelCase:
     """A model and the values of its inputs. Its repr is the model as ONNX text.
 
-    sketch: the sketch from which it was generated.
+    Attributes:
+        sketch: the sketch from which it was generated.
     """
 
     proto: onnx.ModelProto

@@ -121,7 +121,10 @@ def _max_unpool(draw: Draw) -> Form:
 def _places(draw: Draw, sizes: Sequence[int], count: int, once: bool) -> Array:
     """Coordinates of random elements of a shape: [count, axes].
 
-    once: no two are equal, so there may be fewer. Raises ValueError for an empty shape.
+    Raises ValueError for an empty shape.
+
+    Args:
+        once: no two are equal, so there may be fewer.
     """
     total = prod(sizes)
     flat = draw.random.sample(range(total), min(count, total))

@@ -25,7 +25,11 @@ def _some(pool: Pool, random: Random) -> PoolValue:
 
 
 def _more(pool: Pool, random: Random, like: PoolValue, alike: bool) -> list[PoolValue]:
-    """Further elements of a sequence. alike: whether they have the shape of the first element."""
+    """Further elements of a sequence.
+
+    Args:
+        alike: whether they have the shape of the first element.
+    """
     found: list[PoolValue] = []
     for _ in range(random.randrange(MOST_ITEMS)):
         there = [
@@ -37,7 +41,11 @@ def _more(pool: Pool, random: Random, like: PoolValue, alike: bool) -> list[Pool
 
 
 def new_list(pool: Pool, random: Random, alike: bool = False) -> Listed:
-    """A new sequence of tensors. alike: of one shape."""
+    """A new sequence of tensors.
+
+    Args:
+        alike: of one shape.
+    """
     items = [_some(pool, random)]
     items += _more(pool, random, items[0], alike or random.random() < 0.7)
     return _append_list(

@@ -66,7 +66,8 @@ class NotDrawn(Exception):
 class NodeDraw:
     """Draws one node. New leaves and parameters go into the pool, the node itself does not.
 
-    new_operand: make a new value for the first operand, in a shape that suits the operator.
+    Attributes:
+        new_operand: make a new value for the first operand, in a shape that suits the operator.
     """
 
     def __init__(

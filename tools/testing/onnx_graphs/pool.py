@@ -49,8 +49,10 @@ INTEGERS = "tensor(int64)"
 class PoolValue:
     """A value that nodes may read.
 
-    shape: its sizes, with -1 for a size that depends on values. array: its elements, if they are
-    constant. shared: whether more than one node may read it.
+    Attributes:
+        shape: its sizes, with -1 for a size that depends on values.
+        array: its elements, if they are constant.
+        shared: whether more than one node may read it.
     """
 
     name: str
@@ -68,7 +70,11 @@ class PoolValue:
 
 @dataclass(frozen=True)
 class Listed:
-    """A sequence of tensors of one type. shapes: the shapes of its elements."""
+    """A sequence of tensors of one type.
+
+    Attributes:
+        shapes: the shapes of its elements.
+    """
 
     name: str
     type: str
@@ -77,7 +83,11 @@ class Listed:
 
 @dataclass(frozen=True)
 class Maybe:
-    """An optional value. content: its content; None if it is empty."""
+    """An optional value.
+
+    Attributes:
+        content: its content; None if it is empty.
+    """
 
     name: str
     content: PoolValue | Listed | None
@@ -95,10 +105,15 @@ class Mark:
 class Pool:
     """The inputs, weights, nodes and values of a model during its generation.
 
-    inputs: elements of each input. infos: descriptions of the inputs. results: values that may be
-    outputs of the model. lists, maybes: sequences and optional values. told: descriptions of
-    results that onnx does not infer. used: names that nodes read. made: number of names given.
-    outer: the pool of the enclosing graph, for the pool of an inner graph.
+    Attributes:
+        inputs: elements of each input.
+        infos: descriptions of the inputs.
+        results: values that may be outputs of the model.
+        lists, maybes: sequences and optional values.
+        told: descriptions of results that onnx does not infer.
+        used: names that nodes read.
+        made: number of names given.
+        outer: the pool of the enclosing graph, for the pool of an inner graph.
     """
 
     def __init__(
@@ -126,7 +141,8 @@ class Pool:
     def inner(self, parameters: Sequence[PoolValue]) -> Pool:
         """The pool of a node's inner graph, which may read all values of this pool.
 
-        parameters: the values that the node gives to the graph.
+        Args:
+            parameters: the values that the node gives to the graph.
         """
         pool = Pool(self.sketch, self.opset, self.ir_version, self)
         pool.values += [*self.values, *parameters]
@@ -170,7 +186,11 @@ class Pool:
     def append(
         self, node: onnx.NodeProto, results: Sequence[PoolValue], shown: bool = True
     ) -> None:
-        """Append a node. shown: whether its results may be outputs of the model."""
+        """Append a node.
+
+        Args:
+            shown: whether its results may be outputs of the model.
+        """
         self.used.update(node.input)
         self.nodes.append(node)
         self.values += results
@@ -184,7 +204,9 @@ class Pool:
     ) -> PoolValue:
         """A new random value: an input, an initializer or a constant.
 
-        what: "positive" for elements above 0, "divisor" for nonzero elements, "" for any elements.
+        Args:
+            what: "positive" for elements above 0, "divisor" for nonzero elements, "" for any
+                elements.
         """
         dtype, seed = DTYPES[type_], random.randrange(1 << 30)
         array = np.asarray(values_of(shape, dtype, seed, self.sketch.data))
@@ -204,7 +226,8 @@ class Pool:
     ) -> PoolValue:
         """A value with these elements: an input, an initializer or a constant.
 
-        known: never an input, because the reader needs the elements.
+        Args:
+            known: never an input, because the reader needs the elements.
         """
         chance = random.random()
         constant = type_ in self._constants

@@ -26,7 +26,11 @@ def _scales(draw: Draw, shape: Shape) -> Parameter:
 
 
 def _zeros(draw: Draw, variable: str, shape: Shape, *, only: bool = False) -> Parameter:
-    """Zero points with the bound type of a variable. only: all are 0, as for int32."""
+    """Zero points with the bound type of a variable.
+
+    Args:
+        only: all are 0, as for int32.
+    """
     dtype = DTYPES[draw.types[variable]]
     if only or dtype.itemsize > 2 or dtype.kind not in "iu":
         return np.zeros(shape, dtype)

@@ -24,7 +24,8 @@ LARGE = 8
 def smallest(graph: ModelCase, fails: Fails, seconds: float) -> ModelCase:
     """The smallest model found that fails like the given one.
 
-    seconds: CPU time limit of the search.
+    Args:
+        seconds: CPU time limit of the search.
     """
     end = process_time() + seconds
     best, changed = graph, True

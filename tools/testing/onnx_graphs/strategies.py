@@ -20,8 +20,10 @@ def onnx_models(
 ) -> SearchStrategy[ModelCase]:
     """Valid ONNX models, with values for their inputs.
 
-    max_nodes: number of nodes of a model, without the nodes that compute parameters. operators:
-    names of the operators to use; all that the reader supports if None. data: the kinds of values.
+    Args:
+        max_nodes: number of nodes of a model, without the nodes that compute parameters.
+        operators: names of the operators to use; all that the reader supports if None.
+        data: the kinds of values.
     """
     drawn = sketches("tiny:8", max_nodes, data, control_flow=False)
     return drawn.map(lambda sketch: build_graph(sketch, operators))

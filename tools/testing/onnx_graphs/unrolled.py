@@ -28,7 +28,10 @@ class NotWrittenOut(Exception):
 def written_out(graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Array]) -> ModelCase:
     """The model with a node replaced by copies of its inner graphs, one for each time they run.
 
-    values: all values of the model. Raises NotWrittenOut.
+    Raises NotWrittenOut.
+
+    Args:
+        values: all values of the model.
     """
     if node.op_type not in _WAYS:
         raise NotWrittenOut(node.op_type)
@@ -48,7 +51,8 @@ def written_out(graph: ModelCase, node: onnx.NodeProto, values: Mapping[str, Arr
 class _Copies:
     """Copies of the nodes of graphs, with unique names.
 
-    told: the types of results that onnx does not infer.
+    Attributes:
+        told: the types of results that onnx does not infer.
     """
 
     def __init__(self) -> None:
@@ -68,7 +72,8 @@ class _Copies:
     def add(self, graph: onnx.GraphProto, given: Sequence[str]) -> list[str]:
         """Add the nodes of a graph. Returns the names of its outputs.
 
-        given: names for its inputs.
+        Args:
+            given: names for its inputs.
         """
         names = dict(zip((v.name for v in graph.input), given, strict=True))
         for tensor in graph.initializer:
@@ -145,7 +150,8 @@ def _joined(
 ) -> None:
     """Give the final carried values and the stacked rows the names of a node's results.
 
-    columns: the rows of each result, in order, and the axis along which they are stacked.
+    Args:
+        columns: the rows of each result, in order, and the axis along which they are stacked.
     """
     states = len(carried)
     for source, name in zip(carried, node.output[:states], strict=True):

@@ -42,13 +42,15 @@ class NoBatch(Exception):
 class Batch:
     """The batch axis of each value of a program.
 
-    size: elements along the axis.
-    arguments: the axis of each argument that has the batch, by argument number.
-    states: the axis of each state that has the batch, by name.
-    constants: the axis of each constant that has the batch, by number in the order of the program.
-    outputs: the axis of each output; None if it does not have the batch.
-    results: the axis of each operation's first result, by the operation's number in the function;
-    None if it does not have the batch. Composites are left out.
+    Attributes:
+        size: elements along the axis.
+        arguments: the axis of each argument that has the batch, by argument number.
+        states: the axis of each state that has the batch, by name.
+        constants: the axis of each constant that has the batch, by number in the order of the
+            program.
+        outputs: the axis of each output; None if it does not have the batch.
+        results: the axis of each operation's first result, by the operation's number in the
+            function; None if it does not have the batch. Composites are left out.
     """
 
     size: int
@@ -110,9 +112,12 @@ class _LeafMustBeCut(Exception):
 class _Search:
     """Finds all leaves that must be cut along a batch, starting from one leaf.
 
-    size: elements of the batch. ops: the numbers of the operations whose axes are recorded.
-    constants: the numbers of the constants. stored: the states that the program writes. cut: the
-    axis along which each leaf is cut.
+    Attributes:
+        size: elements of the batch.
+        ops: the numbers of the operations whose axes are recorded.
+        constants: the numbers of the constants.
+        stored: the states that the program writes.
+        cut: the axis along which each leaf is cut.
     """
 
     block: Block
@@ -339,8 +344,10 @@ def _retype(result: OpResult, type_: Attribute) -> None:
 def _infer_result_type(op: Operation, old: int, new: int, wanted: Attribute | None) -> None:
     """Set the type of a result to the type inferred from its operands. Raises NoBatch.
 
-    Where inference fails, one number in an attribute is changed from old to new. wanted: the
-    required type, if it is known.
+    Where inference fails, one number in an attribute is changed from old to new.
+
+    Args:
+        wanted: the required type, if it is known.
     """
     assert isinstance(op, Infers)
     before, problem = dict(op.properties), None

@@ -107,9 +107,11 @@ def wrong_gradients(before: Program, after: Program, loss: str = "") -> str | No
 
     Checks the results `grad.NAME` of a program of nn that the program before did not have, where
     NAME is an input or a state. All inputs are moved together in a random direction, from a point
-    away from the program's own values, where it may not be smooth. loss: the output whose gradients
-    they are; "" stands for the first float output. Returns None also where the program is not
-    smooth or has infinite values or NaN.
+    away from the program's own values, where it may not be smooth. Returns None also where the
+    program is not smooth or has infinite values or NaN.
+
+    Args:
+        loss: the output whose gradients they are; "" stands for the first float output.
     """
     names = _gradients(before, after)
     outputs = _outputs(before)

@@ -130,8 +130,10 @@ def _of_vertices(op: tile.VerticesOp, variables: Sequence[exchange.VariableOp]) 
 def wrong_kernel(program: Program, found: Run) -> tuple[str, str] | None:
     """The kernels that differ from NumPy on a program of exchange, and the difference, in words.
 
-    found: the results by NumPy. Returns None if all bytes are equal. Where both results are NaN,
-    their bits may differ.
+    Returns None if all bytes are equal. Where both results are NaN, their bits may differ.
+
+    Args:
+        found: the results by NumPy.
     """
     right = Results(found.outputs, found.state)
     problem = module_kernel_problem(program.module, program.target, program.inputs, right)

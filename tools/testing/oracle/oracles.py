@@ -112,19 +112,21 @@ def _meaning(op: Operation) -> object:
 class Outcome:
     """The results of a run, and the error bound of each element.
 
-    outputs: by name.
-    state: the states that the program stores, by name.
-    errors: the error of each output and state, by name; states are called "@name".
-    decided: False if a branch depends on a value that may differ between correct runs. The results
-    then prove nothing.
-    exact: the exact results, by the names of errors. Only results of fewer than 32 bits whose last
-    operation has operands without an error.
-    fault: the fault that ends the run, for an index out of range; None if it ends with results.
-    There are no outputs after a fault. A pass may drop a fault only together with an operation
-    whose value reaches neither an output nor a state, and the fault of a run may be any of its
-    faults. dead_fault: whether the run ended with a fault of operations whose values reach no
-    output or state. The results are then those without these operations.
-    cache: the results of the operations of an nn program.
+    Attributes:
+        outputs: by name.
+        state: the states that the program stores, by name.
+        errors: the error of each output and state, by name; states are called "@name".
+        decided: False if a branch depends on a value that may differ between correct runs. The
+            results then prove nothing.
+        exact: the exact results, by the names of errors. Only results of fewer than 32 bits whose
+            last operation has operands without an error.
+        fault: the fault that ends the run, for an index out of range; None if it ends with results.
+            There are no outputs after a fault. A pass may drop a fault only together with an
+            operation whose value reaches neither an output nor a state, and the fault of a run may
+            be any of its faults.
+        dead_fault: whether the run ended with a fault of operations whose values reach no output or
+            state. The results are then those without these operations.
+        cache: the results of the operations of an nn program.
     """
 
     outputs: dict[str, Array]
@@ -145,9 +147,14 @@ class Outcome:
 class Difference:
     """The first output or state that is wrong.
 
-    value: its name. text: what is wrong, in words. index: the worst element. found, expected: the
-    values there. bound: the largest allowed distance. ratio: the distance over the bound; infinite
-    if one value is NaN or infinite and the other is not.
+    Attributes:
+        value: its name.
+        text: what is wrong, in words.
+        index: the worst element.
+        found, expected: the values there.
+        bound: the largest allowed distance.
+        ratio: the distance over the bound; infinite if one value is NaN or infinite and the other
+            is not.
     """
 
     value: str
@@ -165,7 +172,8 @@ class Difference:
 def run(program: Program, cache: ResultCache | None = None) -> Run:
     """Run a program with the evaluator of its level. Raises whatever the evaluator raises.
 
-    cache: results that need not be computed again. Used for nn programs only.
+    Args:
+        cache: results that need not be computed again. Used for nn programs only.
     """
     if cache is not None and program.level == NN:
         done = run_reference(program.module, program.inputs, evaluate=cache.get_or_compute)
@@ -340,10 +348,14 @@ class _ErrorTracker:
 
     Calls and loops pass the same objects on, so the errors stay known.
 
-    adjust: a function applied to every error. decided: as in Outcome. by_holder: each holder and
-    its error, by id. by_value: the errors by SSA value. exact: exact results by the id of their
-    holder. cache: the results of nn operations. evaluated: the value and bound of the latest nn
-    operation.
+    Attributes:
+        adjust: a function applied to every error.
+        decided: as in Outcome.
+        by_holder: each holder and its error, by id.
+        by_value: the errors by SSA value.
+        exact: exact results by the id of their holder.
+        cache: the results of nn operations.
+        evaluated: the value and bound of the latest nn operation.
     """
 
     adjust: AdjustError
@@ -359,7 +371,8 @@ class _ErrorTracker:
     def error(self, holder: object, array: Array | None = None) -> Errors:
         """The error of the elements that an object holds; 0 if none is recorded.
 
-        array: the elements, if the object is not an array itself.
+        Args:
+            array: the elements, if the object is not an array itself.
         """
         found = self.by_holder.get(id(holder))
         if found is not None:
@@ -371,7 +384,11 @@ class _ErrorTracker:
         self.record(result, array, self.adjust(array, error))
 
     def record(self, result: SSAValue, holder: object, error: Errors) -> None:
-        """Record the error of a result. holder: the object with the result's elements."""
+        """Record the error of a result.
+
+        Args:
+            holder: the object with the result's elements.
+        """
         # Keep the holder alive, so that no other object gets its id.
         self.by_holder[id(holder)] = holder, error
         self.by_value[result] = error
@@ -485,8 +502,10 @@ def _bounded_partition(program: Program, adjust: AdjustError) -> Outcome:
 class _ForwardedErrors:
     """The errors of values that come through control flow and calls.
 
-    known: the errors of the results of operations. functions: by name. open: the values that are
-    being looked up, because loops make them depend on themselves.
+    Attributes:
+        known: the errors of the results of operations.
+        functions: by name.
+        open: the values that are being looked up, because loops make them depend on themselves.
     """
 
     known: Mapping[SSAValue, Errors]

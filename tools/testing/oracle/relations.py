@@ -116,7 +116,9 @@ def _run_difference(
 ) -> str | None:
     """The difference of two runs beyond both errors, in words; None if there is none.
 
-    what: describes the other run, for the message. exactly: no difference is allowed.
+    Args:
+        what: describes the other run, for the message.
+        exactly: no difference is allowed.
     """
     for name, array in expected.outputs.items():
         if name not in one.outputs or one.outputs[name].shape != array.shape:
@@ -338,7 +340,8 @@ def scales_by_powers_of_two(before: Program, after: Program, compiled: Compiled)
 def _scales(after: Program, name: str, degrees: Mapping[str, Fraction]) -> str | None:
     """A message about a result that does not scale with an operand; None if all do.
 
-    degrees: the degree of each output in the operand.
+    Args:
+        degrees: the degree of each output in the operand.
     """
     inputs = dict(after.inputs)
     inputs[name] = (inputs[name] * inputs[name].dtype.type(2.0**EXPONENT)).astype(

@@ -72,7 +72,11 @@ def run_on_whole_tensors(program: Program, watch: Watch) -> Run:
 
 
 def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tensor) -> Array:
-    """The values of a movement's result. like: the type and layout of the result."""
+    """The values of a movement's result.
+
+    Args:
+        like: the type and layout of the result.
+    """
     shape = tuple(like.type.get_shape())
     if moves is None:
         return operands[0].values.reshape(shape)
@@ -83,7 +87,11 @@ def _moved(moves: Sequence[Space] | None, operands: Sequence[Tensor], like: Tens
 
 
 def _computed(structure: Structure, operands: Sequence[Tensor], like: Tensor, result: int) -> Array:
-    """The values of a result of a structured operation. like: the type and layout of the result."""
+    """The values of a result of a structured operation.
+
+    Args:
+        like: the type and layout of the result.
+    """
     values = [each.values for each in operands]
     dtype, shape = like.values.dtype, like.values.shape
     return converted(structure_value(structure, values, dtype, shape, result), dtype)

@@ -53,9 +53,12 @@ def check_rules(
 ) -> RuleReport:
     """Test every rule of a set, or of a file of rules, with check_rule.
 
-    load: files that define guards, functions or dialects for the rules. only: names of the rules to
-    test; all if empty. options: the fields of RuleSettings. Raises the same errors as check_rule,
-    for the first rule that is wrong.
+    Raises the same errors as check_rule, for the first rule that is wrong.
+
+    Args:
+        load: files that define guards, functions or dialects for the rules.
+        only: names of the rules to test; all if empty.
+        options: the fields of RuleSettings.
     """
     rules, operators = (
         (tested, default_operators()) if isinstance(tested, RuleSet) else rules_of(tested, load)
@@ -111,11 +114,13 @@ def rules_of(
 def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -> RuleReport:
     """Test one rule on programs made from its left side, and on near-misses of it.
 
-    tested: a rule of a set, or a function decorated with @rewrite. options: the fields of
-    RuleSettings.
     Raises RuleWrong if the rule changes the meaning of a program or fires in the wrong places;
     RuleFailed if the rule itself fails; NeverFired if it matches no generated program; InputError
     if none of the programs that it matches can be run.
+
+    Args:
+        tested: a rule of a set, or a function decorated with @rewrite.
+        options: the fields of RuleSettings.
     """
     settings = RuleSettings(**options)
     operators = settings.operators or default_operators()
@@ -146,8 +151,9 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
 class _Check:
     """A search for a program on which a rule is wrong.
 
-    end: the time at which the search ends, in seconds of monotonic(). refusal: why the last program
-    was refused.
+    Attributes:
+        end: the time at which the search ends, in seconds of monotonic().
+        refusal: why the last program was refused.
     """
 
     settings: RuleSettings

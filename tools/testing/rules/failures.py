@@ -12,8 +12,9 @@ from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 class RuleWrong(Miscompiled):
     """Raised if a rule changes the meaning of a program, or does not fire exactly where it matches.
 
-    program: the smallest failing program found, before the rule. made: the text of the program
-    after the rule.
+    Attributes:
+        program: the smallest failing program found, before the rule.
+        made: the text of the program after the rule.
     """
 
     def __init__(

@@ -35,8 +35,11 @@ from .settings import RuleReport
 class RuleJudge:
     """Applies a rule to one program after another and finds its failures.
 
-    rules: the set that the rule belongs to. limit: CPU seconds for one program. report: counts the
-    programs. lowered_by: passes that give a meaning to operations of a user's dialect.
+    Attributes:
+        rules: the set that the rule belongs to.
+        limit: CPU seconds for one program.
+        report: counts the programs.
+        lowered_by: passes that give a meaning to operations of a user's dialect.
     """
 
     law: BoundRule
@@ -73,8 +76,10 @@ class RuleJudge:
     def wrong(self, program: Program, must: bool = False) -> Wrong | None:
         """The failure of the rule on a program; None if there is none.
 
-        must: the program contains the rule's left side. Raises Refused if the program cannot be
-        compiled or run, and RuleFailed.
+        Raises Refused if the program cannot be compiled or run, and RuleFailed.
+
+        Args:
+            must: the program contains the rule's left side.
         """
         fitting = [op for op in program.module.walk() if self.fit(op, program) is not None]
         problem = self._mismatch(program, fitting)

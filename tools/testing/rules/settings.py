@@ -24,7 +24,8 @@ PROPERTIES: tuple[Property, ...] = ("keeps_the_meaning", "fires_only_where_it_fi
 class RuleReport(Report):
     """The counts of a check of rules.
 
-    misses: number of near-miss programs, by the change that makes them miss.
+    Attributes:
+        misses: number of near-miss programs, by the change that makes them miss.
     """
 
     misses: Counter[str] = field(default_factory=Counter[str])
@@ -45,15 +46,16 @@ class RuleOptions(BudgetOptions, total=False):
 class RuleSettings(Budget):
     """The budget and the subject of a check of a rule.
 
-    rules: the set that the rule belongs to. A lowering rule is applied together with all others of
-    its set, and abele's own passes lower the remaining operations.
-    operators: the operators to generate programs from; abele's own if None.
-    lowered_by: passes that give a meaning to operations of a user's dialect. If a program has such
-    operations, its expected results are those of the program after these passes and after the
-    lowering rules of its set.
-    properties: the properties to test. The budget's examples are for each of them.
-    data: the kinds of values in the programs.
-    report: the report to fill in; a new one if None.
+    Attributes:
+        rules: the set that the rule belongs to. A lowering rule is applied together with all others
+            of its set, and abele's own passes lower the remaining operations.
+        operators: the operators to generate programs from; abele's own if None.
+        lowered_by: passes that give a meaning to operations of a user's dialect. If a program has
+            such operations, its expected results are those of the program after these passes and
+            after the lowering rules of its set.
+        properties: the properties to test. The budget's examples are for each of them.
+        data: the kinds of values in the programs.
+        report: the report to fill in; a new one if None.
     """
 
     rules: RuleSet | None = None

@@ -87,9 +87,11 @@ def decisions_named_by(tested: ModulePass) -> tuple[str, ...]:
 class Aim:
     """The operators, decisions and numbers that programs should contain.
 
-    level: the level of the programs. passes: the passes whose code or rules name operators and
-    numbers. operators: the names that the caller gives. decisions: the decisions that plans should
-    make.
+    Attributes:
+        level: the level of the programs.
+        passes: the passes whose code or rules name operators and numbers.
+        operators: the names that the caller gives.
+        decisions: the decisions that plans should make.
     """
 
     level: str = NN.name
@@ -188,7 +190,9 @@ class Aim:
     def _best(self, some: Sequence[T], planned: Callable[[T], ModuleOp]) -> T:
         """The first candidate with all wanted decisions, or else the candidate with the most.
 
-        some: the candidates. planned: returns the planned module of a candidate.
+        Args:
+            some: the candidates.
+            planned: returns the planned module of a candidate.
         """
         wanted, best, most = set(self.decisions), some[0], -1
         for each in some:

@@ -27,9 +27,11 @@ from .settings import LIMIT
 class FirstWrong:
     """The first wrong pass of a pipeline.
 
-    before: the program before it, whatever its level. alone: a judge of that pass. index: its
-    position among the passes; None if only the errors of several passes together are too large.
-    Then alone judges those passes, and before is the program before all of them.
+    Attributes:
+        before: the program before it, whatever its level.
+        alone: a judge of that pass.
+        index: its position among the passes; None if only the errors of several passes together are
+            too large. Then alone judges those passes, and before is the program before all of them.
     """
 
     before: Program
@@ -37,9 +39,12 @@ class FirstWrong:
     index: int | None
 
     def reached(self, program: Program, judge: Judge) -> Program:
-        """Another program as it is before that pass. judge: judges all passes.
+        """Another program as it is before that pass.
 
         Raises Refused and PassFailed.
+
+        Args:
+            judge: judges all passes.
         """
         if not self.index:
             return program
@@ -129,8 +134,11 @@ def bisected_rewrite(
 ) -> BlamedRewrite | None:
     """The first rewrite of a pass after which a program is wrong, found by bisection.
 
-    is_wrong: whether the program is wrong after this many rewrites. None if the pass reports no
-    rewrites, or makes its mistake outside of them. Raises any error of the pass and of is_wrong.
+    Raises any error of the pass and of is_wrong.
+
+    Args:
+        is_wrong: whether the program is wrong after this many rewrites. None if the pass reports no
+            rewrites, or makes its mistake outside of them.
     """
     count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):

@@ -64,20 +64,23 @@ def check_pass(
 ) -> Report:
     """Run generated programs of a level before and after a pass, and compare the results.
 
-    tested: the pass or its name, or several. level: the level of the programs, or a stage between
-    levels (see programs); if None, the level that the first pass declares to take, or else the
-    level whose operations its code names, or else a level at which it changes programs. options:
-    the fields of CheckSettings, among them examples, seconds, seed, operators, decisions, programs,
-    relation, results, expect_changes, rounded_once, limit, folder and report. If neither examples
-    nor seconds is given, the check runs for 10 s.
-    A pass that declares `rounds = True` may change results by as much as the casts that it adds,
-    and may round intermediate values. All other passes may change results only within the error
-    bound of the program's own operations.
     Raises Miscompiled if a program means something else afterwards, does not verify, cannot be run
     or cannot be printed and read again, or if a relation does not hold; PassFailed if the pass
     raises or hangs; RelationFailed or StrategyFailed if a relation or the strategy of programs
     fails; Untested if the passes change no program or fewer than 1 % of at least 100, unless
     expect_changes is False; InputError if every program is refused, or for an unknown level.
+
+    Args:
+        tested: the pass or its name, or several.
+        level: the level of the programs, or a stage between levels (see programs); if None, the
+            level that the first pass declares to take, or else the level whose operations its code
+            names, or else a level at which it changes programs.
+        options: the fields of CheckSettings, among them examples, seconds, seed, operators,
+            decisions, programs, relation, results, expect_changes, rounded_once, limit, folder and
+            report. If neither examples nor seconds is given, the check runs for 10 s. A pass that
+            declares `rounds = True` may change results by as much as the casts that it adds, and
+            may round intermediate values. All other passes may change results only within the error
+            bound of the program's own operations.
     """
     return _Check.of(tested, level, options).run()
 
@@ -89,10 +92,12 @@ def check_pipeline(
 ) -> Report:
     """Run generated programs before and after a whole pipeline, and name the wrong pass.
 
-    tested: passes, or their names as abele opt -p takes them. A level stands for the passes that
-    end there, and each program is compiled for its own machine. Three programs in ten get random
-    legal plans in place of those of plan-splits, with splits that the planner seldom chooses; with
-    a relation, all programs are planned. Everything else as check_pass.
+    Args:
+        tested: passes, or their names as abele opt -p takes them. A level stands for the passes
+            that end there, and each program is compiled for its own machine. Three programs in ten
+            get random legal plans in place of those of plan-splits, with splits that the planner
+            seldom chooses; with a relation, all programs are planned. Everything else as
+            check_pass.
     """
     return _Check.of(tested, level, options, at_random=True).run()
 
@@ -114,9 +119,12 @@ class _Enough(BaseException):
 class _Check:
     """A search for a program on which passes fail.
 
-    found_level: the level of the programs. refusal: the message of the last refusal. _place: the
-    settings with the folder in which a failure has been saved. _counted: the number of rules and of
-    guard results seen so far. _end: when the time is over; None before the first program.
+    Attributes:
+        found_level: the level of the programs.
+        refusal: the message of the last refusal.
+        _place: the settings with the folder in which a failure has been saved.
+        _counted: the number of rules and of guard results seen so far.
+        _end: when the time is over; None before the first program.
     """
 
     found_level: FoundLevel
@@ -417,7 +425,8 @@ def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
 def _limit_for(limit: float, wrong: Wrong, seconds: float, before: float) -> float:
     """The CPU seconds for a smaller program, from the seconds that the failing program took.
 
-    before: the limit for the failing program. A change that makes a program smaller can make a loop
-    endless, so the limit is low.
+    Args:
+        before: the limit for the failing program. A change that makes a program smaller can make a
+            loop endless, so the limit is low.
     """
     return limit if wrong.kind == "hang" else min(before, HURRIED + SLOWER * seconds)

@@ -66,9 +66,11 @@ def with_methods(tested: ModulePass, methods: Mapping[str, object]) -> ModulePas
 def followed_by(passes: str) -> Relation:
     """A relation: further passes accept the output of the tested passes, and results stay right.
 
-    Results are compared with those of the program before the tested passes. passes: as `abele opt
-    -p` takes them; TARGET stands for the program's own machine. Does not apply to programs that do
-    not fit.
+    Results are compared with those of the program before the tested passes.
+
+    Args:
+        passes: as `abele opt -p` takes them; TARGET stands for the program's own machine. Does not
+            apply to programs that do not fit.
     """
     return _followed_by(passes, lambda before, after: before)
 

@@ -36,8 +36,11 @@ Fault = str
 def culprit(before: Program, compiled: Callable[[Program], Program]) -> Fault:
     """The codelet or layout to blame for the wrong results of a program after a pass.
 
-    compiled: runs the pass. Returns "" if the pass is to blame, if no operation is wrong by itself,
-    or if the program cannot be run in this way.
+    Returns "" if the pass is to blame, if no operation is wrong by itself, or if the program cannot
+    be run in this way.
+
+    Args:
+        compiled: runs the pass.
     """
     steps: list[ExecutedOp | Tensor] = []
     # This only adds to a message. Whatever is raised here, the failure itself has to be shown.

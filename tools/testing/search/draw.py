@@ -35,11 +35,13 @@ def generated(
 ) -> None:
     """Pass generated programs of a level to a function.
 
-    look: the function. aim: the operators, decisions and numbers that programs should contain. Half
-    of the programs contain the left sides of rules, or are made of the aim's operators. Others
-    resemble programs that the passes changed, or that reached new code of them. If the aim names
-    nothing, or nothing that helps, half of the programs resemble changed ones. news: whether the
-    latest program reached new code.
+    Args:
+        look: the function.
+        aim: the operators, decisions and numbers that programs should contain. Half of the programs
+            contain the left sides of rules, or are made of the aim's operators. Others resemble
+            programs that the passes changed, or that reached new code of them. If the aim names
+            nothing, or nothing that helps, half of the programs resemble changed ones.
+        news: whether the latest program reached new code.
     """
     operators = aim.vocabulary()
     named, literals = aim.numbers(operators), aim.literals()

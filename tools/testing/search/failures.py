@@ -13,14 +13,17 @@ from ..generators.program import Program
 class Wrong:
     """A failure of a program after passes.
 
-    kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
-    "text", it cannot be printed and read again; "random", two runs differ; "hang", it does not end;
-    "narrow", its results are less exact than their types allow; "relation", a relation does not
-    hold; "refused", a later pass refuses it; "kernel", compiled kernels give other bytes than NumPy
-    does; "gradient", gradients that a pass adds differ from differences; "promise", a pass does not
-    do what it declares. text: the same in words. relation: the name of the relation that does not
-    hold. error: the type of the error that was raised, for a fault. blamed: the pass or kernels to
-    blame, "" if not known.
+    Attributes:
+        kind: "value", its results differ; "invalid", it does not verify; "fault", it cannot be run;
+            "text", it cannot be printed and read again; "random", two runs differ; "hang", it does
+            not end; "narrow", its results are less exact than their types allow; "relation", a
+            relation does not hold; "refused", a later pass refuses it; "kernel", compiled kernels
+            give other bytes than NumPy does; "gradient", gradients that a pass adds differ from
+            differences; "promise", a pass does not do what it declares.
+        text: the same in words.
+        relation: the name of the relation that does not hold.
+        error: the type of the error that was raised, for a fault.
+        blamed: the pass or kernels to blame, "" if not known.
     """
 
     kind: str
@@ -49,12 +52,17 @@ def saved_lines(folder: Path | None, command: str) -> list[str]:
 class Miscompiled(AssertionError):
     """Raised if a pass changes the meaning of a program. The message shows everything below.
 
-    program: the smallest failing program found, before the pass. passes: the names of the passes
-    that ran. blamed: the name of the wrong pass. rewrite: the rewrite that makes the program wrong,
-    "" if it is not known. folder: where the program is saved. command: the command that runs it
-    again. examples: the number of programs up to this one. note: a remark that the program is not
-    fully reduced, or "". culprit: the codelet or layout that is to blame instead of the pass, "" if
-    the pass is. after: the text of the program after the passes, "" if there is none.
+    Attributes:
+        program: the smallest failing program found, before the pass.
+        passes: the names of the passes that ran.
+        blamed: the name of the wrong pass.
+        rewrite: the rewrite that makes the program wrong, "" if it is not known.
+        folder: where the program is saved.
+        command: the command that runs it again.
+        examples: the number of programs up to this one.
+        note: a remark that the program is not fully reduced, or "".
+        culprit: the codelet or layout that is to blame instead of the pass, "" if the pass is.
+        after: the text of the program after the passes, "" if there is none.
     """
 
     def __init__(
@@ -111,9 +119,12 @@ class Miscompiled(AssertionError):
 class AtFault(Exception):
     """Raised if a pass or a relation itself fails, regardless of results.
 
-    program: the program on which it failed. name: the pass or relation. problem: the kind of
-    failure. rewrite: the rewrite that a pass was making, "" if it is not known. note: a remark that
-    the program is not fully reduced, or "". Its own error is the cause.
+    Attributes:
+        program: the program on which it failed.
+        name: the pass or relation.
+        problem: the kind of failure.
+        rewrite: the rewrite that a pass was making, "" if it is not known.
+        note: a remark that the program is not fully reduced, or "". Its own error is the cause.
     """
 
     what: ClassVar[str] = ""
@@ -157,7 +168,9 @@ class RelationFailed(AtFault):
 class Untested(AssertionError):
     """Raised if passes changed hardly any program, so that the check shows nothing about them.
 
-    problem: what happened, and how the level was found. advice: what to pass to the check.
+    Attributes:
+        problem: what happened, and how the level was found.
+        advice: what to pass to the check.
     """
 
     def __init__(self, problem: str, advice: str) -> None:
@@ -169,7 +182,8 @@ class Untested(AssertionError):
 class StrategyFailed(Exception):
     """Raised if a strategy of programs raises or does not give a valid program.
 
-    program: the strategy's result, or None. The strategy's own error is the cause.
+    Attributes:
+        program: the strategy's result, or None. The strategy's own error is the cause.
     """
 
     def __init__(self, problem: str, program: Program | None = None) -> None:

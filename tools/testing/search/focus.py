@@ -47,7 +47,8 @@ def programs_of_rules(
 ) -> Iterator[Program]:
     """Programs of nn that contain the left side of a rule, for each rule in turn.
 
-    limit: CPU seconds for evaluating a rule's guards once.
+    Args:
+        limit: CPU seconds for evaluating a rule's guards once.
     """
     known = operators.instances.vocabulary
     sources = [

@@ -42,7 +42,11 @@ ADVICE = (
 
 @dataclass(frozen=True)
 class Fuzzed:
-    """The result of a job. failure: the message of its failure, or ""."""
+    """The result of a job.
+
+    Attributes:
+        failure: the message of its failure, or "".
+    """
 
     name: str
     report: Report
@@ -58,10 +62,13 @@ def jobs(
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
-    passes: pipelines, each checked by itself. A pipeline that names levels, such as "nn,partition",
-    is checked as check_pipeline does. level: the level of their programs; if None, each check finds
-    it as check_pass does. operators, decisions: names for the programs to contain, as check_pass
-    takes them. Raises InputError for an unknown pass, level, operator or decision.
+    Raises InputError for an unknown pass, level, operator or decision.
+
+    Args:
+        passes: pipelines, each checked by itself. A pipeline that names levels, such as
+            "nn,partition", is checked as check_pipeline does.
+        level: the level of their programs; if None, each check finds it as check_pass does.
+        operators, decisions: names for the programs to contain, as check_pass takes them.
     """
     if level is not None:
         level_given(level)
@@ -107,11 +114,14 @@ def fuzz(
 ) -> Iterator[Fuzzed]:
     """Run each check for a number of seconds, and yield the result of each as it ends.
 
-    seed: the seed of every check. folder: each failure is saved in a folder below it, named after
-    its job. processes: how many checks run at once, in forks of this process, so that modules are
-    loaded once. reduce_seconds: CPU seconds for shrinking each failing program. A
-    KeyboardInterrupt, which all forks get too, ends the running checks: a check that is shrinking a
-    program returns the smallest one so far.
+    Args:
+        seed: the seed of every check.
+        folder: each failure is saved in a folder below it, named after its job.
+        processes: how many checks run at once, in forks of this process, so that modules are loaded
+            once.
+        reduce_seconds: CPU seconds for shrinking each failing program. A KeyboardInterrupt, which
+            all forks get too, ends the running checks: a check that is shrinking a program returns
+            the smallest one so far.
     """
     fork = get_context("fork")
     stop = fork.Event()

@@ -74,11 +74,14 @@ READ_BACK = 12
 class Judge:
     """Runs passes on one program after another, and finds the failure of each.
 
-    doing: the current step, named in the message if it takes too long. looks_for: the kind of
-    failure to look for; any if "". Some steps that cannot show this kind are left out. watching: a
-    context manager around each pass, when it runs on a program for the first time. part: the latest
-    program after only some of the passes, and their number; None if none was wanted. met: the
-    situations in which kernels have run programs.
+    Attributes:
+        doing: the current step, named in the message if it takes too long.
+        looks_for: the kind of failure to look for; any if "". Some steps that cannot show this kind
+            are left out.
+        watching: a context manager around each pass, when it runs on a program for the first time.
+        part: the latest program after only some of the passes, and their number; None if none was
+            wanted.
+        met: the situations in which kernels have run programs.
     """
 
     passes: PassList
@@ -175,7 +178,11 @@ class Judge:
         twice: bool = False,
         kernels: bool = False,
     ) -> Wrong | None:
-        """The failure of a program after these passes. twice, kernels: as for disagreement."""
+        """The failure of a program after these passes.
+
+        Args:
+            twice, kernels: as for disagreement.
+        """
         self.doing = "running the program as it was before"
         expected = self._expected(program)
         rounds = any(map(_rounds, passes))
@@ -384,10 +391,13 @@ def disagreement(
 ) -> Wrong | None:
     """The failure of a program's results; None if they are within their bounds.
 
-    twice: run it again and require the same bits. rounded_once: require narrow results to be as
-    exact as 32-bit results that are rounded once. kernels: run a program of exchange with compiled
-    kernels too, and require the bytes that NumPy gives. Raises Refused for a program with several
-    levels.
+    Raises Refused for a program with several levels.
+
+    Args:
+        twice: run it again and require the same bits.
+        rounded_once: require narrow results to be as exact as 32-bit results that are rounded once.
+        kernels: run a program of exchange with compiled kernels too, and require the bytes that
+            NumPy gives.
     """
     try:
         verify_legal(after.module, level_of(after.module).legal)
@@ -423,7 +433,10 @@ def disagreement(
 def _is_nth(program: Program, n: int, which: int = 0) -> bool:
     """Whether a program is one of every n, a choice that depends on the program alone.
 
-    Always true for a program that was not generated. which: a number that makes another choice.
+    Always true for a program that was not generated.
+
+    Args:
+        which: a number that makes another choice.
     """
     key = program.key if program.sketch is None else repr(program.sketch)
     return not key or zlib.crc32(key.encode()) % n == which % n

@@ -20,10 +20,13 @@ LATEST = 8
 class Learned:
     """The sketches of programs that passes changed, and of those that reached new code in them.
 
-    named: whether the passes or the caller name operators. given: whether the caller names them.
-    aimed, hits: number of programs made of these operators, and number of those that the passes
-    changed. sketches: sketches of changed programs. promising: sketches of programs that reached
-    code of the passes for the first time.
+    Attributes:
+        named: whether the passes or the caller name operators.
+        given: whether the caller names them.
+        aimed, hits: number of programs made of these operators, and number of those that the passes
+            changed.
+        sketches: sketches of changed programs.
+        promising: sketches of programs that reached code of the passes for the first time.
     """
 
     named: bool = False
@@ -58,8 +61,10 @@ class Learned:
     def add(self, sketch: Sketch, aimed: bool, changed: bool, news: bool = False) -> None:
         """Record the sketch of a program.
 
-        aimed: whether the program is made of the named operators. changed: whether the passes
-        changed it. news: whether it reached code for the first time.
+        Args:
+            aimed: whether the program is made of the named operators.
+            changed: whether the passes changed it.
+            news: whether it reached code for the first time.
         """
         self.aimed += aimed
         self.hits += aimed and changed
@@ -69,7 +74,11 @@ class Learned:
             self.promising.append(sketch)
 
     def like(self, sketches: Sequence[Sketch], fresh: Sketch, random: Random) -> Sketch:
-        """A sketch that resembles a random one of some sketches. fresh: a random sketch."""
+        """A sketch that resembles a random one of some sketches.
+
+        Args:
+            fresh: a random sketch.
+        """
         if sketches is self.promising:
             latest = sketches[-LATEST:] if random.random() < 0.5 else sketches
             return _varied(random.choice(latest), fresh, random, keep=0.6)
@@ -91,8 +100,10 @@ def _mixed(fresh: Sketch, steps: Sequence[Step], random: Random) -> Sketch:
 def _varied(old: Sketch, fresh: Sketch, random: Random, keep: float) -> Sketch:
     """A sketch with most of the steps of an old sketch, and other sizes, values or machine.
 
-    A pattern that a pass matches, such as an operator on the result of another, mostly stays. keep:
-    the probability that the seed stays, so that leaves are the same.
+    A pattern that a pass matches, such as an operator on the result of another, mostly stays.
+
+    Args:
+        keep: the probability that the seed stays, so that leaves are the same.
     """
     steps = list(old.steps)
     at = random.randrange(len(steps))

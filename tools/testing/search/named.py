@@ -91,10 +91,12 @@ def literals_of(tested: ModulePass) -> Hints:
 
 
 class _Reader:
-    """Reads the values in a pass's code one after another. home: the home of the pass's class.
+    """Reads the values in a pass's code one after another.
 
-    words: the names in the functions read so far. numbers, lists: the numbers and lists read so
-    far, each once, in the order of the code.
+    Attributes:
+        home: the home of the pass's class.
+        words: the names in the functions read so far.
+        numbers, lists: the numbers and lists read so far, each once, in the order of the code.
     """
 
     def __init__(self, home: type) -> None:

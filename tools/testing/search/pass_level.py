@@ -51,8 +51,10 @@ def level_for(tested: ModulePass, settings: CheckSettings) -> FoundLevel:
 
     It is the level that the pass declares to take; or else the level whose operations its code
     names, if there is only one; or else the level at which the pass changes the most of some trial
-    programs. If it changes none, it is the highest level that its code names. settings: the seed of
-    those programs, and the limits of a check.
+    programs. If it changes none, it is the highest level that its code names.
+
+    Args:
+        settings: the seed of those programs, and the limits of a check.
     """
     declared = declared_levels(type(tested))
     if declared is not None and declared.takes is not None:

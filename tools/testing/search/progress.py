@@ -17,8 +17,10 @@ AGAIN = 5.0
 class Progress:
     """Saves and shows the smallest program so far, if shrinking takes long.
 
-    save: saves a program, and returns its place. tell: shows a text. seconds: the time limit of
-    shrinking.
+    Attributes:
+        save: saves a program, and returns its place.
+        tell: shows a text.
+        seconds: the time limit of shrinking.
     """
 
     def __init__(

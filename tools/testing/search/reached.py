@@ -37,8 +37,9 @@ _NAME = "abele"
 class Reached:
     """Watches the passes under test, and counts the lines reached for the first time.
 
-    passes: the passes under test. Nothing is watched in threads, or while a debugger or a coverage
-    tool is at work.
+    Attributes:
+        passes: the passes under test. Nothing is watched in threads, or while a debugger or a
+            coverage tool is at work.
     """
 
     def __init__(self, passes: Iterable[ModulePass]) -> None:

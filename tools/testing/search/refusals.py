@@ -17,11 +17,14 @@ def broken_before(
 ) -> Wrong | None:
     """The failure of an earlier pass that makes a later pass refuse a program; None if none is.
 
-    passes: all passes, of which one refused. limit: CPU seconds, as for `apply`. The program must
-    be accepted without the users' passes before the refusal. If it is refused without them too,
-    abele's default pipeline is tried, because a user's pass may stand in for one of abele's.
     Returns None where the refusal stands: the program does not fit the machine, no user's pass ran
     before, or the program is refused in all these ways.
+
+    Args:
+        passes: all passes, of which one refused.
+        limit: CPU seconds, as for `apply`. The program must be accepted without the users' passes
+            before the refusal. If it is refused without them too, abele's default pipeline is
+            tried, because a user's pass may stand in for one of abele's.
     """
     at = refused.at
     if at is None or not refused.fits:

@@ -20,26 +20,30 @@ from ....ir.xdsl.walk import operations
 class Report:
     """The counts of a check.
 
-    name: the name of the test or tool that ran the check, for summaries; "" if it is not known.
-    level: the level of the programs, or a stage between levels; "" if it is not known.
-    examples: programs that ran.
-    refused: programs that a pass refused.
-    unfit: programs that did not fit their machine.
-    changed: programs that the passes changed.
-    steps: programs that are training steps.
-    changed_by: number of programs that each user's pass of a pipeline changed, by its name.
-    by_kernels: programs that compiled kernels ran too. lacks_kernels: whether kernels could run
-    none, because numba is missing or kernels are turned off. kernel_problems: the kernels that were
-    not used, because they fail their self-test.
-    undecided: programs whose results could not be compared, because a branch depended on rounding.
-    seconds, cpu_seconds: time until the end or until the failure, without shrinking.
-    exercised: number of programs with each operation, by its name, level and element type.
-    fired: how often each rule fired, by its name.
-    guards: how often each guard was true or false, by the rule's name, the guard's text and its
-    result.
-    held, skipped: number of programs for which each relation held, or did not apply, by its name.
-    began_after: number of programs that could run only after a pass, by the name of the pass. Their
-    results are compared with those of the program after it.
+    Attributes:
+        name: the name of the test or tool that ran the check, for summaries; "" if it is not known.
+        level: the level of the programs, or a stage between levels; "" if it is not known.
+        examples: programs that ran.
+        refused: programs that a pass refused.
+        unfit: programs that did not fit their machine.
+        changed: programs that the passes changed.
+        steps: programs that are training steps.
+        changed_by: number of programs that each user's pass of a pipeline changed, by its name.
+        by_kernels: programs that compiled kernels ran too.
+        lacks_kernels: whether kernels could run none, because numba is missing or kernels are
+            turned off.
+        kernel_problems: the kernels that were not used, because they fail their self-test.
+        undecided: programs whose results could not be compared, because a branch depended on
+            rounding.
+        seconds, cpu_seconds: time until the end or until the failure, without shrinking.
+        exercised: number of programs with each operation, by its name, level and element type.
+        fired: how often each rule fired, by its name.
+        guards: how often each guard was true or false, by the rule's name, the guard's text and its
+            result.
+        held, skipped: number of programs for which each relation held, or did not apply, by its
+            name.
+        began_after: number of programs that could run only after a pass, by the name of the pass.
+            Their results are compared with those of the program after it.
     """
 
     name: str = ""

@@ -53,8 +53,9 @@ def unwatched(_: ModulePass) -> AbstractContextManager[None]:
 class Refused(Exception):
     """Raised if a pass refuses a program, with the pass's reason, so there is nothing to compare.
 
-    fits: False if the reason is that the program does not fit its machine. at: the position of the
-    pass among those that ran, or None.
+    Attributes:
+        fits: False if the reason is that the program does not fit its machine.
+        at: the position of the pass among those that ran, or None.
     """
 
     def __init__(self, message: str, fits: bool = True, at: int | None = None) -> None:
@@ -67,9 +68,11 @@ class Refused(Exception):
 class PassList:
     """The passes under test, as pass objects and pipeline texts.
 
-    first: run only this many of the passes; all if None. rewrites: stop each pass after this many
-    rewrites; never if None. at_random: give random plans, in place of plan-splits, to programs with
-    a seed for plans, and leave out some dispensable passes.
+    Attributes:
+        first: run only this many of the passes; all if None.
+        rewrites: stop each pass after this many rewrites; never if None.
+        at_random: give random plans, in place of plan-splits, to programs with a seed for plans,
+            and leave out some dispensable passes.
     """
 
     tested: tuple[ModulePass | str, ...]
@@ -87,7 +90,11 @@ class PassList:
         return PassList(given)
 
     def on(self, target: str = DEFAULT_TARGET) -> tuple[ModulePass, ...]:
-        """The passes for a target. target: its spelling, as abele compile takes it."""
+        """The passes for a target.
+
+        Args:
+            target: its spelling, as abele compile takes it.
+        """
         passes = ((e,) if isinstance(e, ModulePass) else _parsed(e, target) for e in self.tested)
         return tuple(chain.from_iterable(passes))[: self.first]
 
@@ -116,10 +123,15 @@ class PassList:
     ) -> Program:
         """A copy of the program after all passes.
 
-        limit: CPU seconds, as for `apply`. counts: counts the rule applications. changed_by: counts
-        the programs that each user's pass changes. watching: a context manager around each pass.
-        seen: called after each pass with the number of passes that have run, and the program, which
-        the next pass changes. Raises Refused and PassFailed.
+        Raises Refused and PassFailed.
+
+        Args:
+            limit: CPU seconds, as for `apply`.
+            counts: counts the rule applications.
+            changed_by: counts the programs that each user's pass changes.
+            watching: a context manager around each pass.
+            seen: called after each pass with the number of passes that have run, and the program,
+                which the next pass changes.
         """
         after = program.clone()
         for at, each in enumerate(self.for_program(program)):
@@ -176,9 +188,12 @@ def apply(
 ) -> None:
     """Run a pass on a program in place.
 
-    before: the program to show in an error. limit: CPU seconds for one program; the pass may take
-    half of them. counts: counts the rule applications of the pass. Raises Refused if the pass
-    refuses the program, and PassFailed.
+    Raises Refused if the pass refuses the program, and PassFailed.
+
+    Args:
+        before: the program to show in an error.
+        limit: CPU seconds for one program; the pass may take half of them.
+        counts: counts the rule applications of the pass.
     """
     try:
         with at_most(limit / 2), nullcontext() if counts is None else watching_rules(counts):

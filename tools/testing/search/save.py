@@ -34,7 +34,11 @@ class Saved(NamedTuple):
 def save_failure(
     program: Program, passes: PassList, relations: Sequence[Relation], kind: str, budget: Budget
 ) -> Saved:
-    """Save a program on which passes fail, in the folder of the budget. kind: as Wrong.kind."""
+    """Save a program on which passes fail, in the folder of the budget.
+
+    Args:
+        kind: as Wrong.kind.
+    """
     record = replay_record(passes.tested, kind, relations)
     record |= {"first": passes.first, "at_random": passes.at_random}
     return save_program(program, budget, record, lambda folder: replay_command(folder, record))
@@ -48,7 +52,8 @@ def save_program(
 ) -> Saved:
     """Save a program with a record of its failure.
 
-    command: makes the command that runs it again, unless the budget has one.
+    Args:
+        command: makes the command that runs it again, unless the budget has one.
     """
     wanted = budget.folder or Path(tempfile.mkdtemp(prefix="abele-failure-"))
     folder = free_folder(wanted, KIND)

@@ -68,17 +68,19 @@ class CheckOptions(BudgetOptions, total=False):
 class Budget:
     """The limits of a check, and the place for saving a failure.
 
-    examples: number of programs; each kind of check has its own default.
-    seconds: time after the first program is ready, after which the check starts no more programs.
-    seed: seed of the programs. None means any, or 0 where the environment sets CI.
-    limit: CPU seconds for one program.
-    reduce_seconds: CPU seconds for shrinking a failing program; 60 if None.
-    folder: where to save a failing program; a new temporary folder if None.
-    command: the command that replays the failure, with FOLDER for the folder; the check makes one
-    itself if "".
-    replay: a folder with a saved program, which the check runs instead of generated ones.
-    tell: is given the first small program that fails, as text, if shrinking takes long; None writes
-    it to standard error.
+    Attributes:
+        examples: number of programs; each kind of check has its own default.
+        seconds: time after the first program is ready, after which the check starts no more
+            programs.
+        seed: seed of the programs. None means any, or 0 where the environment sets CI.
+        limit: CPU seconds for one program.
+        reduce_seconds: CPU seconds for shrinking a failing program; 60 if None.
+        folder: where to save a failing program; a new temporary folder if None.
+        command: the command that replays the failure, with FOLDER for the folder; the check makes
+            one itself if "".
+        replay: a folder with a saved program, which the check runs instead of generated ones.
+        tell: is given the first small program that fails, as text, if shrinking takes long; None
+            writes it to standard error.
     """
 
     examples: int | None = None
@@ -108,24 +110,28 @@ class CheckSettings(Budget):
 
     If neither examples nor seconds is set, the check runs for SECONDS. The n-th program depends on
     the seed and the passes alone, so time only limits how many programs run.
-    programs: a Hypothesis strategy of programs; any programs of the level if None.
-    operators: operators of nn, as classes or by name, that half of the programs are made of. If
-    none are given, the operators in the code of the passes.
-    decisions: the decisions that most plans make, if programs are planned at random or are of a
-    lower level: some of split, order, first_tile, method, workers, combine, steps, ring and groups.
-    If none are given, the decisions in the code of a user's pass.
-    guided: whether programs that reach new lines of the passes are kept and changed a little.
-    relation: one or several relations that must hold in addition to the results.
-    results: whether to compare results. False checks the relations alone.
-    expect_changes: whether the check fails if the passes change hardly any program, because then
-    nothing was tested. False is for passes that are right to change nothing here.
-    rounded_once: whether a result of fewer than 32 bits must be as exact as a 32-bit result that is
-    rounded once. False lets passes round intermediate values.
-    report: the report to fill in, which is also complete if the check raises; a new one if None.
-    kernels: one program of exchange in this many, and at most as many again that do something new,
-    also run with compiled kernels, which must give the bytes that NumPy gives; none if 0.
-    parts: one program in this many also runs after only some of several passes, because a later
-    pass may hide the mistake of an earlier one; none if 0.
+
+    Attributes:
+        programs: a Hypothesis strategy of programs; any programs of the level if None.
+        operators: operators of nn, as classes or by name, that half of the programs are made of. If
+            none are given, the operators in the code of the passes.
+        decisions: the decisions that most plans make, if programs are planned at random or are of a
+            lower level: some of split, order, first_tile, method, workers, combine, steps, ring and
+            groups. If none are given, the decisions in the code of a user's pass.
+        guided: whether programs that reach new lines of the passes are kept and changed a little.
+        relation: one or several relations that must hold in addition to the results.
+        results: whether to compare results. False checks the relations alone.
+        expect_changes: whether the check fails if the passes change hardly any program, because
+            then nothing was tested. False is for passes that are right to change nothing here.
+        rounded_once: whether a result of fewer than 32 bits must be as exact as a 32-bit result
+            that is rounded once. False lets passes round intermediate values.
+        report: the report to fill in, which is also complete if the check raises; a new one if
+            None.
+        kernels: one program of exchange in this many, and at most as many again that do something
+            new, also run with compiled kernels, which must give the bytes that NumPy gives; none if
+            0.
+        parts: one program in this many also runs after only some of several passes, because a later
+            pass may hide the mistake of an earlier one; none if 0.
     """
 
     programs: SearchStrategy[Program] | None = None

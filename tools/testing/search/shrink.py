@@ -56,8 +56,10 @@ def _not_shown(program: Program) -> None:
 class Shrunk:
     """A shrunk program that fails.
 
-    complete: False if time ran out before every reduction was tried. stopped: whether the user
-    ended the search. seconds: the CPU time limit of the search.
+    Attributes:
+        complete: False if time ran out before every reduction was tried.
+        stopped: whether the user ended the search.
+        seconds: the CPU time limit of the search.
     """
 
     program: Program
@@ -91,11 +93,14 @@ def smallest(
 ) -> Shrunk:
     """A small program that fails like a given one.
 
-    level: the level for which the program was generated. seconds: CPU time limit; SHRINKING if
-    None. valid: whether a program is fit to be a reproducer, a slower test than `fails`. better: is
-    given each smaller program that fails, valid or not. A KeyboardInterrupt ends the search with
-    the smallest program so far. Returns the given program if it does not fail again, because it
-    fails only sometimes.
+    Returns the given program if it does not fail again, because it fails only sometimes.
+
+    Args:
+        level: the level for which the program was generated.
+        seconds: CPU time limit; SHRINKING if None.
+        valid: whether a program is fit to be a reproducer, a slower test than `fails`.
+        better: is given each smaller program that fails, valid or not. A KeyboardInterrupt ends the
+            search with the smallest program so far.
     """
     limit = SHRINKING if seconds is None else seconds
     search = _Shrinking(program, level, fails, valid, better, process_time() + limit)
@@ -112,7 +117,10 @@ def smallest(
 class _Shrinking:
     """A search for a small program.
 
-    best: the smallest program that fails. sure: the smallest failing program known to be valid.
+    best: the smallest program that fails.
+
+    Attributes:
+        sure: the smallest failing program known to be valid.
     """
 
     sure: Program

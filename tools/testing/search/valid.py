@@ -30,7 +30,10 @@ def valid_like(program: Program, limit: float) -> Callable[[Program], bool]:
     """A validity test of programs, with only the conditions that a given program meets.
 
     A smaller form of a program that abele does not compile correctly need not be compiled
-    correctly. limit: CPU seconds for one program.
+    correctly.
+
+    Args:
+        limit: CPU seconds for one program.
     """
     needed = [each for each in (_runs, _compiles) if each(program, limit)]
     return lambda candidate: all(each(candidate, limit) for each in needed)

@@ -19,7 +19,12 @@ from ..generators.rules.reading import guards_of
 
 
 class Counts(Protocol):
-    """The counters. fired: by the rule's name. guards: by rule, text and result."""
+    """The counters.
+
+    Attributes:
+        fired: by the rule's name.
+        guards: by rule, text and result.
+    """
 
     fired: Counter[str]
     guards: Counter[tuple[str, str, bool]]

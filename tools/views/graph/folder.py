@@ -39,9 +39,12 @@ WORKING_BYTES = 1 << 28
 def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = False) -> None:
     """Write the tables of a compiled program's graph, and queries on them.
 
-    loops: include edges that exist only between iterations of a loop; links.parquet marks them. The
-    folder is replaced as a whole, or stays as it was. Raises InputError if it cannot be written,
-    contains other files, or if memory or pyarrow is missing.
+    Raises InputError if it cannot be written, contains other files, or if memory or pyarrow is
+    missing.
+
+    Args:
+        loops: include edges that exist only between iterations of a loop; links.parquet marks them.
+            The folder is replaced as a whole, or stays as it was.
     """
     needs_pyarrow()
     check_graph_folder(folder)

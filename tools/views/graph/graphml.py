@@ -33,8 +33,10 @@ def as_networkx(graph: Graph, *, loops: bool = False) -> Any:
     """A networkx.MultiDiGraph with one edge per edge, and vertices with all their columns.
 
     Vertices are numbered by id and also have a layer, a codelet and an origin. The keys of edges
-    are operands. loops: include edges that exist only between iterations of a loop, and mark them.
-    Raises InputError for a graph with more than MOST vertices and edges.
+    are operands. Raises InputError for a graph with more than MOST vertices and edges.
+
+    Args:
+        loops: include edges that exist only between iterations of a loop, and mark them.
     """
     networkx = _networkx()
     check_small(graph, loops)

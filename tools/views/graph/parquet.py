@@ -22,9 +22,11 @@ LEVEL = 1
 class Column:
     """A column of a table: its name, type and packing.
 
-    kind: the name of a NumPy type, or "text" for numbers of names in a list. packing: "delta" for
-    numbers that grow, "plain" for numbers that seldom change. ranges: whether the file stores the
-    least and largest value of every row group, so that queries can skip groups.
+    Attributes:
+        kind: the name of a NumPy type, or "text" for numbers of names in a list.
+        packing: "delta" for numbers that grow, "plain" for numbers that seldom change.
+        ranges: whether the file stores the least and largest value of every row group, so that
+            queries can skip groups.
     """
 
     name: str
@@ -47,7 +49,8 @@ def write_pieces(
 ) -> None:
     """Write a table piece by piece, one row group each. Raises OSError.
 
-    pieces: the rows, and for each column of kind "text" the list that its numbers index.
+    Args:
+        pieces: the rows, and for each column of kind "text" the list that its numbers index.
     """
     arrow, parquet = _pyarrow()
     text = arrow.dictionary(arrow.int32(), arrow.string())

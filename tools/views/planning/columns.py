@@ -24,10 +24,12 @@ BORDER = 3
 class Column(Generic[Row]):
     """A column of a table.
 
-    value: a row's figure, for CSV. text: the text of a row's cell; None to show the value.
-    keep: columns with the lowest number are hidden first where a terminal is too narrow. fold: the
-    width in characters down to which the column may be folded; 0 for a number, which is never
-    folded.
+    Attributes:
+        value: a row's figure, for CSV.
+        text: the text of a row's cell; None to show the value.
+        keep: columns with the lowest number are hidden first where a terminal is too narrow.
+        fold: the width in characters down to which the column may be folded; 0 for a number, which
+            is never folded.
     """
 
     name: str
@@ -63,9 +65,12 @@ def chosen(columns: Sequence[Column[Row]], names: str) -> tuple[Column[Row], ...
 def fitting(
     columns: Sequence[Column[Row]], cells: Mapping[str, Iterable[str]], width: int
 ) -> tuple[Column[Row], ...]:
-    """The columns that fit into a width, in order. cells: all texts of each column.
+    """The columns that fit into a width, in order.
 
     The last column stays, however narrow the terminal is.
+
+    Args:
+        cells: all texts of each column.
     """
     needed = {each.name: _least(each, cells[each.name]) for each in columns}
     found = list(columns)

@@ -35,8 +35,11 @@ UNITS_ALONG = {"amp": "out_channels", "swapped": "field"}
 
 @dataclass(frozen=True)
 class RunnerUp:
-    """The best plan with another split. slower: its extra cycles, as a share of the chosen
-    plan's."""
+    """The best plan with another split.
+
+    Attributes:
+        slower: its extra cycles, as a share of the chosen plan's.
+    """
 
     plan: Plan
     cycles: float
@@ -47,13 +50,16 @@ class RunnerUp:
 class OperatorPlan:
     """The plan of one operator, in cycles per execution and bytes on the fullest tile.
 
-    node: the names of all nodes that the operator was made from. layer: what tables call it.
-    times: executions per run. The phases add up to cycles; combine_cycles are those of the compute
-    that merges partials, with its exchange and sync.
-    limit_bytes: the limit for temporary_bytes. utilisation: the share of the peak of all tiles that
-    the operator reaches; `peak` names what is compared: MACs, bytes through the vector units, or
-    bytes over the exchange. limited_by: the limit, in words.
-    phase: the phase of a step of training; forward in any other program.
+    Attributes:
+        node: the names of all nodes that the operator was made from.
+        layer: what tables call it.
+        times: executions per run. The phases add up to cycles; combine_cycles are those of the
+            compute that merges partials, with its exchange and sync.
+        limit_bytes: the limit for temporary_bytes.
+        utilisation: the share of the peak of all tiles that the operator reaches; `peak` names what
+            is compared: MACs, bytes through the vector units, or bytes over the exchange.
+        limited_by: the limit, in words.
+        phase: the phase of a step of training; forward in any other program.
     """
 
     node: str
@@ -122,10 +128,12 @@ def figures(
 ) -> OperatorPlan:
     """The figures of the choice that answers a question.
 
-    given: the plan existed already and was not searched for. others: the plans, fastest first, of
-    which the best with another split is the runner-up; `considered` prices every plan on the
-    shortlist, and `plans` only the most promising ones, which the search has priced already. phase:
-    of a step of training.
+    Args:
+        given: the plan existed already and was not searched for.
+        others: the plans, fastest first, of which the best with another split is the runner-up;
+            `considered` prices every plan on the shortlist, and `plans` only the most promising
+            ones, which the search has priced already.
+        phase: of a step of training.
     """
     problem, target = question.problem, question.target
     merge = choice.merge

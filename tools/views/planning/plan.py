@@ -46,12 +46,16 @@ DTYPES: Mapping[str, str] = {"f16": "float16", "f32": "float32"}
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The plans of a program. operators: in program order.
+    """The plans of a program.
 
-    cycles: of a run, as the planner estimates. resident_bytes: weights and constants on the fullest
-    tile. live_bytes: values and temporaries at the worst moment, as if one tile were the busiest at
-    all times. bound_bytes: what one operator may take of a tile so that all fit together.
-    utilisation: MACs of all operators, as a share of what the machine could do in that time.
+    Attributes:
+        operators: in program order.
+        cycles: of a run, as the planner estimates.
+        resident_bytes: weights and constants on the fullest tile.
+        live_bytes: values and temporaries at the worst moment, as if one tile were the busiest at
+            all times.
+        bound_bytes: what one operator may take of a tile so that all fit together.
+        utilisation: MACs of all operators, as a share of what the machine could do in that time.
     """
 
     title: str
@@ -104,7 +108,8 @@ class ProgramPlan:
 class PlannedModel:
     """A planned program, with methods that return the plans of single operators.
 
-    names: other names for some nodes, which tables show.
+    Attributes:
+        names: other names for some nodes, which tables show.
     """
 
     plan: ProgramPlan
@@ -178,8 +183,11 @@ class TradeOffs:
 def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedModel:
     """Plan a model.
 
-    request: its passes run on the program first, such as "nn". program: instead of the model's.
     Raises InputError, and DoesNotFit for a tensor that the target cannot hold.
+
+    Args:
+        request: its passes run on the program first, such as "nn".
+        program: instead of the model's.
     """
     request = request.settled()
     passes, on_step = request.passes, request.on_step

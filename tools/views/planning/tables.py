@@ -125,9 +125,13 @@ def plan_table(
 ) -> tuple[Table, str]:
     """One row per operator, and a line that names the columns that do not fit, or "".
 
-    Cycles are those of one execution; in the last row, of a run. top: as for shown_operators.
-    columns: their names, separated by commas; "" for those that fit into the width in characters,
-    or for all without a width. Raises InputError for a column that does not exist.
+    Cycles are those of one execution; in the last row, of a run. Raises InputError for a column
+    that does not exist.
+
+    Args:
+        top: as for shown_operators.
+        columns: their names, separated by commas; "" for those that fit into the width in
+            characters, or for all without a width.
     """
     shown = shown_operators(plan, top)
     last = [
@@ -200,7 +204,11 @@ def memory_lines(plan: ProgramPlan) -> Iterable[str]:
 
 
 def shown_alternatives(found: TradeOffs, *, every: bool = False) -> tuple[Alternative, ...]:
-    """The Pareto set of an operator, fastest first. every: all priced plans."""
+    """The Pareto set of an operator, fastest first.
+
+    Args:
+        every: all priced plans.
+    """
     dims = found.question.problem.structure.space.dims
     front = found.pareto
     shown = (

@@ -62,9 +62,11 @@ MOST_NODES = 20_000
 class Report:
     """The data of a report.
 
-    program: facts of the whole program by name, as report.json has them. tables: by name, with the
-    columns of the schema. absent: for each view that lacks data, the missing data and the reason.
-    nodes: the operation of each part of the program; None if the report was read from a folder.
+    Attributes:
+        program: facts of the whole program by name, as report.json has them.
+        tables: by name, with the columns of the schema.
+        absent: for each view that lacks data, the missing data and the reason.
+        nodes: the operation of each part of the program; None if the report was read from a folder.
     """
 
     program: Mapping[str, Any]
@@ -76,8 +78,10 @@ class Report:
 def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
     """The report of a compiled program, which need not fit.
 
-    names: telling names for some nodes (see layer_names). Raises InputError for a program that does
-    not reach the machine.
+    Raises InputError for a program that does not reach the machine.
+
+    Args:
+        names: telling names for some nodes (see layer_names).
     """
     if MACHINE not in exe.levels:
         raise InputError(f"{exe.path}: stops above {MACHINE}; need a complete program")
@@ -224,7 +228,11 @@ def _pass_table(exe: Executable) -> Table:
 
 
 def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
-    """The number of operations at each level that came from each node. modules: by level."""
+    """The number of operations at each level that came from each node.
+
+    Args:
+        modules: by level.
+    """
     counts = counted(nodes, modules)
     order: dict[str, None] = {}
     for level in counts.values():

@@ -39,9 +39,12 @@ SHOWN = 10
 class Comparison:
     """A program beside a baseline.
 
-    figures: name, now and before. rows: one operation of either program each, the largest
-    difference in cycles first; operation is -1 where only the baseline has it. note: a difference
-    between the programs that makes their figures hard to compare, "" if there is none.
+    Attributes:
+        figures: name, now and before.
+        rows: one operation of either program each, the largest difference in cycles first;
+            operation is -1 where only the baseline has it.
+        note: a difference between the programs that makes their figures hard to compare, "" if
+            there is none.
     """
 
     now: Mapping[str, Any]
@@ -61,9 +64,12 @@ class Comparison:
 
 
 def compared(now: Report, baseline: Report, path: str) -> Comparison:
-    """A program beside a baseline. path: of the baseline, for the message.
+    """A program beside a baseline.
 
     Raises InputError if they have hardly any node in common.
+
+    Args:
+        path: of the baseline, for the message.
     """
     _check_facts(baseline.program, path)
     mine, theirs = (rows_of(each.tables["operations"]) for each in (now, baseline))
@@ -155,7 +161,11 @@ def _note(now: Mapping[str, Any], baseline: Mapping[str, Any], *, planned_alike:
 
 
 def markdown_lines(found: Comparison, verdicts: Mapping[str, bool]) -> list[str]:
-    """A summary in Markdown. verdicts: for each condition of --fail-if, whether it holds."""
+    """A summary in Markdown.
+
+    Args:
+        verdicts: for each condition of --fail-if, whether it holds.
+    """
     lines = [
         f"### {_text(found.now['name'])} on {_text(found.now['target']['name'])}, beside "
         f"{_text(found.baseline['name'])}",

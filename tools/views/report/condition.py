@@ -42,15 +42,22 @@ Figures = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition that was read. text: as it was given."""
+    """A condition that was read.
+
+    Attributes:
+        text: as it was given.
+    """
 
     text: str
     tree: Tree[Token] | Token
 
     def holds(self, figures: Figures, baseline: Figures | None) -> bool:
-        """Whether the condition is true of a program. baseline: the baseline's figures, if any.
+        """Whether the condition is true of a program.
 
         Raises InputError for a figure that is not known, and for a division by zero.
+
+        Args:
+            baseline: the baseline's figures, if any.
         """
         return _Value(self.text, figures, baseline).truth(self.tree)
 

@@ -36,7 +36,11 @@ MOST_PAIRS = 1 << 20
 
 
 def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str, Any]) -> Table:
-    """The supersteps. live: the columns live_bytes and live_mean."""
+    """The supersteps.
+
+    Args:
+        live: the columns live_bytes and live_mean.
+    """
     compute = [each.charge.compute for each in steps]
     columns: dict[str, Sequence[Any] | NDArray[Any]] = {
         "superstep": np.arange(len(steps)),

@@ -10,5 +10,10 @@ from .page import PAGE
 
 
 def files_of(exe: Executable, report: Report, page: str) -> dict[str, str | bytes]:
-    """The contents of these files by path. report: of this program. page: the text of its page."""
+    """The contents of these files by path.
+
+    Args:
+        report: of this program.
+        page: the text of its page.
+    """
     return {PAGE: page, **explorer_files(report), **level_files(exe, report)}

@@ -56,9 +56,12 @@ def write_report(
 ) -> None:
     """Write the tables of a report, its database and its facts, all or nothing.
 
-    pages: the contents of further files by path. more: writers of further folders, each called with
-    the folder of the report. Raises InputError if the folder cannot be written or contains other
-    files, or if a library is missing.
+    Raises InputError if the folder cannot be written or contains other files, or if a library is
+    missing.
+
+    Args:
+        pages: the contents of further files by path.
+        more: writers of further folders, each called with the folder of the report.
     """
     needs_libraries()
     check_report_folder(folder)

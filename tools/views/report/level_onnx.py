@@ -60,7 +60,11 @@ LEFT_OUT = "values are left out"
 
 
 def level_files(exe: Executable, report: Report) -> dict[str, bytes]:
-    """The files of all levels that are not too large, by path. report: of this program."""
+    """The files of all levels that are not too large, by path.
+
+    Args:
+        report: of this program.
+    """
     nodes = report.nodes
     if nodes is None:
         raise ValueError("a report without nodes; need one that was collected")
@@ -106,11 +110,13 @@ def level_model(level: str, module: ModuleOp, report: Report, nodes: Nodes) -> o
 class _Scope:
     """A graph while it is built: of the program, of a loop's body, or of a function.
 
-    parent: the scope around the body of a loop. is_function: whether values outside of the graph
-    are out of reach.
-    current: the name of each variable's value. taken: the variables that come from outside, with
-    the names of their values. written: the variables that the graph writes. sums: the cycles of its
-    nodes.
+    Attributes:
+        parent: the scope around the body of a loop.
+        is_function: whether values outside of the graph are out of reach.
+        current: the name of each variable's value.
+        taken: the variables that come from outside, with the names of their values.
+        written: the variables that the graph writes.
+        sums: the cycles of its nodes.
     """
 
     parent: _Scope | None = None
@@ -313,7 +319,11 @@ class _Level:
         attributes: Iterable[onnx.AttributeProto],
         metadata: Mapping[str, str],
     ) -> None:
-        """Add a node, unless it has no edge. metadata: its metadata_props; the origin names it."""
+        """Add a node, unless it has no edge.
+
+        Args:
+            metadata: its metadata_props; the origin names it.
+        """
         if not inputs and not outputs:
             return
         node = helper.make_node(
@@ -422,7 +432,8 @@ class _Level:
     def _initializer(self, name: str, type_: Attribute, array: Any) -> bool:
         """Add an initializer, and return True; False for a type that initializers cannot have.
 
-        array: its values; None if they change.
+        Args:
+            array: its values; None if they change.
         """
         tensor = tensor_of(type_)
         shape = [] if tensor is None else list(tensor.get_shape())

@@ -29,7 +29,11 @@ BLOCK_BYTES = 1 << 26
 class Lives:
     """The lives of all variables that are not always live: arrays of shape (lives,).
 
-    variable: its number. first, last: phases. start, stop: tiles. bytes: on each tile.
+    Attributes:
+        variable: its number.
+        first, last: phases.
+        start, stop: tiles.
+        bytes: on each tile.
     """
 
     variable: Integers
@@ -41,7 +45,11 @@ class Lives:
 
     @staticmethod
     def of(report: MemoryReport, numbers: Mapping[str, int]) -> Lives:
-        """The lives in a report. numbers: of the variables, by name."""
+        """The lives in a report.
+
+        Args:
+            numbers: of the variables, by name.
+        """
         rows = [
             (
                 numbers[v.symbol],
@@ -70,7 +78,8 @@ def moment_table(
 ) -> tuple[Table, dict[str, Integers | NDArray[np.float64]]]:
     """The moments, and for each superstep the columns live_bytes and live_mean.
 
-    numbers: of the supersteps, by name.
+    Args:
+        numbers: of the supersteps, by name.
     """
     names = report.timeline.names
     tiles, always = report.tiles, report.always_live_bytes
@@ -151,9 +160,12 @@ def variable_table(
     nodes: Nodes,
     readers: Mapping[str, int],
 ) -> Table:
-    """The variables. readers: the first operation that reads each, by name.
+    """The variables.
 
     A weight has a node of its own, and belongs to the operation that reads it.
+
+    Args:
+        readers: the first operation that reads each, by name.
     """
     here = {v.name: v for v in report.variables}
     rows: list[dict[str, Any]] = []

@@ -22,10 +22,15 @@ class Nodes:
     """The operations of a program: the framework's nodes, with one number for each group of fused
     nodes.
 
-    Operations that training adds to a node are an operation of their own. known: names of the
-    framework's nodes. telling: other names for some of them. phases: of a step of training.
-    of_node: the operation of each phase and node. groups: the phase and nodes of each operation.
-    lines: the line of each node in its file.
+    Operations that training adds to a node are an operation of their own.
+
+    Attributes:
+        known: names of the framework's nodes.
+        telling: other names for some of them.
+        phases: of a step of training.
+        of_node: the operation of each phase and node.
+        groups: the phase and nodes of each operation.
+        lines: the line of each node in its file.
     """
 
     known: frozenset[str]
@@ -41,7 +46,11 @@ class Nodes:
 
     @staticmethod
     def in_modules(modules: Iterable[ModuleOp], telling: Mapping[str, str]) -> Nodes:
-        """The nodes of a program. modules: at its levels, the highest first."""
+        """The nodes of a program.
+
+        Args:
+            modules: at its levels, the highest first.
+        """
         every = list(modules)
         known = node_names(op.location for op in every[0].walk())
         nodes = Nodes(known, telling, Phases.of(every[-1]))

@@ -30,7 +30,9 @@ HEIGHT = 720
 class NotebookReport:
     """The report of a program: a notebook shows its page, and each table is a frame.
 
-    exe: the program. data: the tables as arrays. Each table is an attribute, such as `operations`.
+    Attributes:
+        exe: the program.
+        data: the tables as arrays. Each table is an attribute, such as `operations`.
     """
 
     def __init__(self, exe: Executable, data: Report) -> None:

@@ -14,7 +14,11 @@ from .onnx_attributes import attribute_text
 
 
 def named_info(type_: Attribute, name: str, told: str = "") -> onnx.ValueInfoProto:
-    """A value of a type. told: the description of the value; by default, its layout."""
+    """A value of a type.
+
+    Args:
+        told: the description of the value; by default, its layout.
+    """
     tensor = tensor_of(type_)
     if tensor is None:
         return helper.make_tensor_value_info(name, element_number(type_), [], told)

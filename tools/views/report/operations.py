@@ -30,7 +30,8 @@ from .nodes import Nodes
 class Planned:
     """A plan of an operator of nn, and the operation that it belongs to.
 
-    every: the priced plans, the chosen one first.
+    Attributes:
+        every: the priced plans, the chosen one first.
     """
 
     operation: int
@@ -98,8 +99,10 @@ def operation_table(
 ) -> Table:
     """The operations. Their cycles add up to those of the program.
 
-    vertex_plans: the vertex set with the longest compute of each operation, whose plan is shown if
-    the planner's is unknown. kinds: the kind of each operation at the highest level.
+    Args:
+        vertex_plans: the vertex set with the longest compute of each operation, whose plan is shown
+            if the planner's is unknown.
+        kinds: the kind of each operation at the highest level.
     """
     count = len(nodes.groups)
     sums = attributed(parts, supersteps, count)

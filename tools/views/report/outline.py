@@ -51,7 +51,9 @@ def unplanned(program: ReadProgram, target: Target) -> Executable:
 def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Report:
     """The report of a program that stops at nn: operations, tensors, and the links between them.
 
-    names: telling names for some nodes (see layer_names). why: the error that prevented a plan.
+    Args:
+        names: telling names for some nodes (see layer_names).
+        why: the error that prevented a plan.
     """
     module = exe.module_at(LEVELS[0].name)
     nodes = Nodes.in_modules([module], names)

@@ -50,8 +50,11 @@ def page_text(
     compared: Mapping[str, Any] | None = None,
     links: Mapping[str, str] | None = None,
 ) -> str:
-    """The text of a page. compared: the comparison with a baseline. links: other pages by name; the
-    {} in them stands for a node.
+    """The text of a page.
+
+    Args:
+        compared: the comparison with a baseline.
+        links: other pages by name; the {} in them stands for a node.
     """
     program, tables = dict(report.program), report.tables
     data = {

@@ -46,9 +46,10 @@ def needs_perfetto() -> None:
 def trace_bytes(report: Report, tiles: Sequence[int] = ()) -> bytes:
     """The trace of a run.
 
-    tiles: the tiles with a row; by default, the slowest, median and fastest.
-
     Raises InputError for a tile that the program does not have.
+
+    Args:
+        tiles: the tiles with a row; by default, the slowest, median and fastest.
     """
     wrong = [tile for tile in tiles if tile >= report.program["tiles"]]
     if wrong:
@@ -75,7 +76,11 @@ def _chosen(report: Report, tiles: Sequence[int]) -> Iterator[tuple[str, int]]:
 
 @dataclass
 class _Trace:
-    """Builds a trace. clock: cycles per second."""
+    """Builds a trace.
+
+    Attributes:
+        clock: cycles per second.
+    """
 
     report: Report
     clock: float
@@ -96,7 +101,11 @@ class _Trace:
     # Tracks, slices and counters
 
     def _track(self, name: str, parent: int = 0, *, process: int = 0, counter: bool = False) -> int:
-        """Add a track; returns its number. process: a number makes the track a process."""
+        """Add a track; returns its number.
+
+        Args:
+            process: a number makes the track a process.
+        """
         self.tracks += 1
         packet = self.builder.add_packet()
         packet.trusted_packet_sequence_id = SEQUENCE

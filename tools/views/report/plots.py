@@ -176,7 +176,11 @@ def _plot(
     line_name: str,
     unit: str = "bytes",
 ) -> Plot:
-    """A picture of bands on top of each other, and of a line. top: the value at the upper edge."""
+    """A picture of bands on top of each other, and of a line.
+
+    Args:
+        top: the value at the upper edge.
+    """
     high = HEIGHT - TOP - BOTTOM
     base = np.zeros(len(line))
     drawn: list[str] = []

@@ -18,7 +18,8 @@ SHOWN = 8
 class PlottedFrame:
     """A pandas frame with a picture. It has the columns, the methods and the length of the frame.
 
-    frame: the frame itself, for functions that need a pandas frame.
+    Attributes:
+        frame: the frame itself, for functions that need a pandas frame.
     """
 
     def __init__(self, frame: pd.DataFrame, plot: Callable[[], Plot]) -> None:

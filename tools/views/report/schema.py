@@ -15,7 +15,12 @@ meaning or goes.
 
 @dataclass(frozen=True)
 class Column:
-    """A column. kind: text, int, float or bool. meaning: a sentence for people."""
+    """A column.
+
+    Attributes:
+        kind: text, int, float or bool.
+        meaning: a sentence for people.
+    """
 
     name: str
     kind: str
@@ -24,7 +29,11 @@ class Column:
 
 @dataclass(frozen=True)
 class TableSchema:
-    """A table. meaning: of one row."""
+    """A table.
+
+    Attributes:
+        meaning: of one row.
+    """
 
     name: str
     meaning: str

@@ -17,8 +17,10 @@ FEW = 1_000_000
 def blur(values: Floats, sigma: float) -> None:
     """Blur an array in place, with zeros beyond its edges.
 
-    values: (rows, columns) or (rows, columns, channels), row by row without gaps. Channels are
-    blurred separately. sigma: the standard deviation, in rows and in columns.
+    Args:
+        values: (rows, columns) or (rows, columns, channels), row by row without gaps. Channels are
+            blurred separately.
+        sigma: the standard deviation, in rows and in columns.
     """
     assert values.flags.c_contiguous
     radius = int(WIDTHS * sigma + 0.5)

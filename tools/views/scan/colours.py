@@ -40,9 +40,13 @@ GREY = 0.55
 class Colouring:
     """The colours of edges and vertices.
 
-    ink: (vertices,), rows of the palette. palette: (inks, 3). directions: (angles, 3), colours by
-    the angle at which an edge leaves its producer, starting at -pi; empty if the palette is used.
-    key: the colours of the legend from left to right. title, low, high: the texts of the legend.
+    Attributes:
+        ink: (vertices,), rows of the palette.
+        palette: (inks, 3).
+        directions: (angles, 3), colours by the angle at which an edge leaves its producer, starting
+            at -pi; empty if the palette is used.
+        key: the colours of the legend from left to right.
+        title, low, high: the texts of the legend.
     """
 
     ink: NDArray[np.uint16]

@@ -11,7 +11,11 @@ from .scan import Subject
 
 
 def graph_of_program(exe: Executable, names: Mapping[str, str]) -> Graph:
-    """The graph of a program. names: readable names of layers, if any. Raises InputError."""
+    """The graph of a program. Raises InputError.
+
+    Args:
+        names: readable names of layers, if any.
+    """
     return renamed(graph_of(exe.module_at(MACHINE), exe.target), names)
 
 

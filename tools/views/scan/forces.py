@@ -36,11 +36,16 @@ step."""
 class Strengths:
     """The strengths of the forces.
 
-    bind: attraction by edges. charge: repulsion. gravity: attraction to the home of the layer,
-    which is the centre of the picture unless layers have homes. cohesion: attraction to the centre
-    of the layer. separation: repulsion by other layers. falloff, half_fall: an edge longer than
-    falloff pulls less, by its length to the power of half_fall / 2. With a half_fall of 2 or more,
-    a vertex moves to where most of its neighbours are, instead of to a place between all of them.
+    Attributes:
+        bind: attraction by edges.
+        charge: repulsion.
+        gravity: attraction to the home of the layer, which is the centre of the picture unless
+            layers have homes.
+        cohesion: attraction to the centre of the layer.
+        separation: repulsion by other layers.
+        falloff, half_fall: an edge longer than falloff pulls less, by its length to the power of
+            half_fall / 2. With a half_fall of 2 or more, a vertex moves to where most of its
+            neighbours are, instead of to a place between all of them.
     """
 
     bind: float = 1.0
@@ -56,8 +61,9 @@ class Strengths:
 class Bodies:
     """Bodies to move: x, y, mass and layer, (n,) each; the ends and weights of edges, (e,).
 
-    homes: (2, layers), the place to which gravity pulls each layer, from the centre of the picture,
-    as shares of its side.
+    Attributes:
+        homes: (2, layers), the place to which gravity pulls each layer, from the centre of the
+            picture, as shares of its side.
     """
 
     x: Floats
@@ -82,8 +88,9 @@ def relax(
 ) -> None:
     """Move bodies in place, step by step. The cap on a step goes from the first to the last cap.
 
-    grid: points per side of the grid for repulsion. own: points per side of the grids that separate
-    layers, which are renewed every few steps.
+    Args:
+        grid: points per side of the grid for repulsion.
+        own: points per side of the grids that separate layers, which are renewed every few steps.
     """
     field = None
     territory = _Territory.of(bodies, own)
@@ -152,7 +159,11 @@ def _move(
 
 @dataclass(frozen=True, eq=False)
 class _Field:
-    """The repulsion at the points of a grid: push (2, M, M). inv: cells per unit of length."""
+    """The repulsion at the points of a grid: push (2, M, M).
+
+    Attributes:
+        inv: cells per unit of length.
+    """
 
     push: Floats
     left: np.float32
@@ -174,7 +185,10 @@ class _Field:
 class _Territory:
     """The density of bodies near a place: about 1 in an evenly filled picture.
 
-    crowd: of all layers, (K, K). own: of each layer, (layers, K, K). masses: (layers,).
+    Attributes:
+        crowd: of all layers, (K, K).
+        own: of each layer, (layers, K, K).
+        masses: (layers,).
     """
 
     crowd: Floats

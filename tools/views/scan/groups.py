@@ -20,8 +20,9 @@ VERTICES, MOST_GROUPS = 16, 60_000
 class Groups:
     """Groups of vertices that are drawn together.
 
-    group_of, inside: (n,), the group of each vertex, and its index in the group. set_of, size:
-    (groups,), the vertex set of each group, and its number of vertices.
+    Attributes:
+        group_of, inside: (n,), the group of each vertex, and its index in the group.
+        set_of, size: (groups,), the vertex set of each group, and its number of vertices.
     """
 
     group_of: Ids

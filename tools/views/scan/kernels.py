@@ -133,11 +133,13 @@ def step(
 ):
     """Move vertices [first, last) by the forces on them, by at most cap.
 
-    sums: (slices, n, 3), of attraction, which is multiplied by bind. push: (2, M, M), the
-    repulsion. homes: (2, layers), the place to which gravity pulls each layer. centres: (2,
-    layers). total (K, K), own (layers, K, K): the density of vertices near a place, of all layers
-    and of each. Their difference is the density of other layers, and its slope, times separation,
-    repels a vertex.
+    Args:
+        sums: (slices, n, 3), of attraction, which is multiplied by bind.
+        push: (2, M, M), the repulsion.
+        homes: (2, layers), the place to which gravity pulls each layer.
+        centres: (2, layers). total (K, K), own (layers, K, K): the density of vertices near a
+            place, of all layers and of each. Their difference is the density of other layers, and
+            its slope, times separation, repels a vertex.
     """
     edge = push.shape[1] - 2
     rim = own.shape[1] - 2
@@ -209,14 +211,17 @@ def fibres(
     """Draw edges [first, last) as curves from producer to consumer. Returns the number of drawn
     edges.
 
-    x, y: pixels. ink: (n,), the palette's row of each vertex. palette: (inks, 3), linear light; an
-    edge goes from its producer's colour to its consumer's. directions: (angles, 3), colours by the
-    direction of an edge; used instead of the palette if it has rows. picture: (height, width, 4),
-    three colours times weight, and weight.
-
     A curve is a parabola whose top is bend / 2 of its length off the chord. It is sampled every
     `spacing` pixels, at most `samples` times, at a random place within each interval, so that sums
     of many edges are smooth. All samples of a curve together weigh (1 + length) ** swell.
+
+    Args:
+        x, y: pixels.
+        ink: (n,), the palette's row of each vertex.
+        palette: (inks, 3), linear light; an edge goes from its producer's colour to its consumer's.
+        directions: (angles, 3), colours by the direction of an edge; used instead of the palette if
+            it has rows.
+        picture: (height, width, 4), three colours times weight, and weight.
     """
     height = picture.shape[0]
     width = picture.shape[1]
@@ -314,7 +319,8 @@ def claim(
 ):
     """Find the layer that owns each grid cell: -1 none, -2 several.
 
-    owner: (M, M) int32, filled with -1.
+    Args:
+        owner: (M, M) int32, filled with -1.
     """
     last = owner.shape[0] - 1
     for i in range(x.size):
@@ -355,9 +361,10 @@ def settle(
 ) -> int:
     """Move vertices to cells of their own layer, in place. Returns the number that found no cell.
 
-    owner: (M, M), the layer that owns each cell; -1 for none. A layer owns a free cell as soon as
-    one of its vertices moves there. ways: (2, n), offsets to the right and down, in the order in
-    which they are tried.
+    Args:
+        owner: (M, M), the layer that owns each cell; -1 for none. A layer owns a free cell as soon
+            as one of its vertices moves there.
+        ways: (2, n), offsets to the right and down, in the order in which they are tried.
     """
     last = owner.shape[0] - 1
     side = np.float32(1) / inv
@@ -399,8 +406,10 @@ def add_others(
 def blur_rows(values: Floats, weights: Floats, channels: int, first: int, last: int):
     """Blur rows [first, last) along themselves, in place, with zeros beyond their ends.
 
-    values: (rows, columns * channels). weights: (radius + 1,), of the middle and of the neighbours
-    on one side. A row is blurred in pieces that stay in the processor's cache.
+    Args:
+        values: (rows, columns * channels).
+        weights: (radius + 1,), of the middle and of the neighbours on one side. A row is blurred in
+            pieces that stay in the processor's cache.
     """
     width = values.shape[1]
     edge = (weights.size - 1) * channels
@@ -426,8 +435,10 @@ def blur_rows(values: Floats, weights: Floats, channels: int, first: int, last: 
 def blur_columns(values: Floats, weights: Floats, first: int, last: int):
     """Blur columns [first, last) along themselves, in place, with zeros beyond their ends.
 
-    values: (rows, columns). weights: as of `blur_rows`. Few columns are blurred at a time, so that
-    the rows that are added up stay in the processor's cache.
+    Args:
+        values: (rows, columns).
+        weights: as of `blur_rows`. Few columns are blurred at a time, so that the rows that are
+            added up stay in the processor's cache.
     """
     rows = values.shape[0]
     edge = weights.size - 1

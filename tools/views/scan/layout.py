@@ -41,8 +41,10 @@ can then move to cells of their own."""
 class Layout:
     """Places of all vertices, x and y (n,) float32, and the layer of each set.
 
-    layers: names of layers, in program order. layer_of_set: (sets,) indices of layers. set_of:
-    (n,), the set of each vertex.
+    Attributes:
+        layers: names of layers, in program order.
+        layer_of_set: (sets,) indices of layers.
+        set_of: (n,), the set of each vertex.
     """
 
     x: Floats
@@ -121,11 +123,14 @@ class Lobes:
 
     @classmethod
     def of(cls, sets: Sequence[VertexSet], layer: Ids) -> Lobes:
-        """The places of layers. layer: of each set.
+        """The places of layers.
 
         They start on an open circle, in program order. A step of training has two hemispheres:
         forward on the left, from the first layer above to the last one below, backward on the
         right as in a mirror, and the updates in a row below both.
+
+        Args:
+            layer: of each set.
         """
         count = int(layer.max()) + 1
         phases = several(each.phase for each in sets)
@@ -270,7 +275,8 @@ def _quotient(ends: Sample, count: int) -> tuple[Ids, Ids, Floats]:
     """Edges between groups, each with its weight: the number of the graph's edges that it
     represents.
 
-    ends: edges whose ends are numbers of groups.
+    Args:
+        ends: edges whose ends are numbers of groups.
     """
     between = ends.producer != ends.consumer
     keys = ends.producer[between].astype(np.int64) * count + ends.consumer[between]

@@ -63,7 +63,8 @@ def lettered(
 ) -> tuple[Image.Image, int]:
     """The picture with the labels that do not cover each other, and the number of these labels.
 
-    title, lines: the legend, at the lower left. The key of the colours is at the lower right.
+    Args:
+        title, lines: the legend, at the lower left. The key of the colours is at the lower right.
     """
     image = Image.fromarray(picture)
     size = image.width

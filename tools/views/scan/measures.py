@@ -21,8 +21,9 @@ PAIRS = 1_000_000
 class Measures:
     """Figures of a layout.
 
-    purity: among cells with vertices, the share of cells with vertices of one layer only.
-    edge: the median length of an edge, divided by the median distance of two random vertices.
+    Attributes:
+        purity: among cells with vertices, the share of cells with vertices of one layer only.
+        edge: the median length of an edge, divided by the median distance of two random vertices.
     """
 
     purity: float
@@ -47,7 +48,11 @@ def purity(x: Floats, y: Floats, layer: Ids) -> float:
 
 @dataclass(frozen=True)
 class Cells:
-    """The square around all vertices, cut into CELLS x CELLS. inv: cells per unit of length."""
+    """The square around all vertices, cut into CELLS x CELLS.
+
+    Attributes:
+        inv: cells per unit of length.
+    """
 
     left: np.float32
     top: np.float32
@@ -64,7 +69,8 @@ class Cells:
 class Pairs:
     """Pairs of vertices whose distances are measured: ends of edges, and any two vertices.
 
-    edges, others: (2, PAIRS) vertices. edges has no columns if there is no edge.
+    Attributes:
+        edges, others: (2, PAIRS) vertices. edges has no columns if there is no edge.
     """
 
     edges: NDArray[np.int32]

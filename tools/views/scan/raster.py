@@ -32,7 +32,10 @@ length.
 class Window:
     """A square of the layout, and the sheet that it is drawn on.
 
-    left, top: of the square, in units of the layout. scale: pixels per unit. size: pixels per side.
+    Attributes:
+        left, top: of the square, in units of the layout.
+        scale: pixels per unit.
+        size: pixels per side.
     """
 
     left: float
@@ -57,7 +60,8 @@ class Window:
 class Sheet:
     """The drawing: three colours times weight, and weight, (size, size, 4) each.
 
-    edges, vertices: the numbers of drawn edges and vertices.
+    Attributes:
+        edges, vertices: the numbers of drawn edges and vertices.
     """
 
     fibres: Floats
@@ -69,7 +73,11 @@ class Sheet:
 def draw(
     graph: Drawable, x: Floats, y: Floats, colouring: Colouring, size: int, on_step: OnStep
 ) -> Sheet:
-    """Draw all edges and vertices. x, y: places in pixels."""
+    """Draw all edges and vertices.
+
+    Args:
+        x, y: places in pixels.
+    """
     traces, edges = draw_edges(graph, x, y, colouring, size, on_step)
     on_step("draw vertices")
     points, vertices = draw_vertices(x, y, colouring, size)

@@ -17,7 +17,8 @@ EDGES_A_VERTEX, LEAST, MOST = 8, 2_000_000, 24_000_000
 class Sample:
     """Edges chosen at random, link by link: (n,) each.
 
-    share: for each edge, the share of its link's edges that were kept; 1 if all were.
+    Attributes:
+        share: for each edge, the share of its link's edges that were kept; 1 if all were.
     """
 
     producer: NDArray[np.int32]

@@ -44,7 +44,12 @@ CROWD = 0.1
 
 @dataclass(frozen=True)
 class Subject:
-    """The subject of a picture. network: its name. batch: its batch size, in words."""
+    """The subject of a picture.
+
+    Attributes:
+        network: its name.
+        batch: its batch size, in words.
+    """
 
     network: str
     batch: str
@@ -54,7 +59,8 @@ class Subject:
 class Laid:
     """A graph whose vertices have places, ready for drawing in any colours.
 
-    whole: the graph that this graph is a sample of, if it is a sample.
+    Attributes:
+        whole: the graph that this graph is a sample of, if it is a sample.
     """
 
     graph: Drawable
@@ -66,7 +72,11 @@ class Laid:
 
 @dataclass(frozen=True, eq=False)
 class Scan:
-    """A picture and its contents. labels: the number of layer names drawn, and of layers."""
+    """A picture and its contents.
+
+    Attributes:
+        labels: the number of layer names drawn, and of layers.
+    """
 
     image: Image.Image
     laid: Laid
@@ -84,9 +94,12 @@ def laid_out(
     share: int = 1,
     on_step: OnStep = ignore_step,
 ) -> Laid:
-    """Find places for all vertices, or for every share-th. size: of the planned picture.
+    """Find places for all vertices, or for every share-th.
 
     Raises InputError for a graph without vertices, and for one too large for this host's memory.
+
+    Args:
+        size: of the planned picture.
     """
     if not graph.vertex_count:
         raise InputError(f"{subject.network}: computes nothing on the device: no vertex to draw")
@@ -165,7 +178,11 @@ def legend(laid: Laid, sheet: Sheet) -> list[str]:
 
 
 def write_picture(image: Image.Image, path: Path, quality: int = 90) -> None:
-    """Write a picture completely or not at all. quality: for lossy formats. Raises InputError."""
+    """Write a picture completely or not at all. Raises InputError.
+
+    Args:
+        quality: for lossy formats.
+    """
     try:
         with whole_file(path) as stream:
             image.save(

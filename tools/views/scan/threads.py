@@ -20,8 +20,10 @@ def in_slices(
 ) -> None:
     """Call work(slice, first, last) for slices of range(count), in threads.
 
-    Work that releases the interpreter's lock runs in parallel. few: smaller counts run in this
-    thread. Raises what work raises.
+    Work that releases the interpreter's lock runs in parallel. Raises what work raises.
+
+    Args:
+        few: smaller counts run in this thread.
     """
     bounds = [count * k // slices for k in range(slices + 1)]
     if count < few:

@@ -21,9 +21,13 @@ Picture = NDArray[np.uint8]
 class Tone:
     """The parameters of the conversion of light to brightness.
 
-    knee: the part of the scale for faint light. power: contrast. white: the share of lit pixels,
-    in percent, that are below full brightness. saturation: of hues. glow: pairs of a radius, in
-    pixels of a picture 4096 wide, and a strength. ground: linear light of the empty sheet.
+    Attributes:
+        knee: the part of the scale for faint light.
+        power: contrast.
+        white: the share of lit pixels, in percent, that are below full brightness.
+        saturation: of hues.
+        glow: pairs of a radius, in pixels of a picture 4096 wide, and a strength.
+        ground: linear light of the empty sheet.
     """
 
     knee: float = 180.0
@@ -43,7 +47,11 @@ def brightest(light: Floats, tone: Tone) -> float:
 
 
 def finished(light: Floats, tone: Tone, full: float) -> Picture:
-    """The picture. light: (size, size, 4), three colours times weight, and weight."""
+    """The picture.
+
+    Args:
+        light: (size, size, 4), three colours times weight, and weight.
+    """
     size = len(light)
     shrink = 4 if size % 4 == 0 and size >= 512 else 1
     small = np.empty((size // shrink, size // shrink, 3), np.float32)
@@ -69,7 +77,11 @@ def finished(light: Floats, tone: Tone, full: float) -> Picture:
 
 
 def glow_of(small: Floats, tone: Tone, scale: float) -> Floats:
-    """The glow around bright light. scale: pixels per pixel of a picture 4096 wide."""
+    """The glow around bright light.
+
+    Args:
+        scale: pixels per pixel of a picture 4096 wide.
+    """
     glow = np.zeros_like(small)
     for radius, strength in tone.glow:
         spread = small.copy()

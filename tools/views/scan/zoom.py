@@ -49,7 +49,8 @@ def check_zoom(folder: Path) -> None:
 def write_zoom(laid: Laid, folder: Path, size: int, on_step: OnStep = ignore_step) -> None:
     """Write the page and its pictures, completely or not at all. Raises InputError.
 
-    size: pixels per side of each picture.
+    Args:
+        size: pixels per side of each picture.
     """
     with whole_folder(folder, KIND) as made:
         (made / PAGE).write_bytes(_written(laid, made, size, on_step).encode())

@@ -11,9 +11,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Word:
-    """A kind of word. pattern: matched at the start of the remaining text. token: for Pygments.
+    """A kind of word.
 
-    scope: for TextMate; "" for words that editors leave plain.
+    Attributes:
+        pattern: matched at the start of the remaining text.
+        token: for Pygments.
+        scope: for TextMate; "" for words that editors leave plain.
     """
 
     pattern: str
@@ -23,7 +26,12 @@ class Word:
 
 @dataclass(frozen=True)
 class Language:
-    """A language. words: the first match counts. suffix: of its files."""
+    """A language.
+
+    Attributes:
+        words: the first match counts.
+        suffix: of its files.
+    """
 
     name: str
     aliases: tuple[str, ...]

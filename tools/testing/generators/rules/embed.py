@@ -57,9 +57,11 @@ class Unsuited(Exception):
 class Style:
     """How a sample is put into a program.
 
-    flow: the control flow around it. plain: all leaves are arguments, and nothing but the program's
-    results reads the sample. shared: other operations read the results of its inner operations.
-    data: the values of inputs.
+    Attributes:
+        flow: the control flow around it.
+        plain: all leaves are arguments, and nothing but the program's results reads the sample.
+        shared: other operations read the results of its inner operations.
+        data: the values of inputs.
     """
 
     flow: Flow = ""
@@ -70,7 +72,11 @@ class Style:
 
 @dataclass(frozen=True)
 class Instance:
-    """A program that contains a rule's left side. root: the root of that left side."""
+    """A program that contains a rule's left side.
+
+    Attributes:
+        root: the root of that left side.
+    """
 
     program: Program
     root: Operation

@@ -47,7 +47,8 @@ TRIES = 8
 class Copy:
     """A copy of a program, for changing.
 
-    parts: each part of the rule's pattern, with the operation that it matches.
+    Attributes:
+        parts: each part of the rule's pattern, with the operation that it matches.
     """
 
     program: Program
@@ -87,7 +88,9 @@ def missed(
 ) -> Instance | None:
     """A copy of a program with one change; None if no change of this kind is possible.
 
-    name: the kind of change, a key of MISSES. found: the match of the rule in the instance.
+    Args:
+        name: the kind of change, a key of MISSES.
+        found: the match of the rule in the instance.
     """
     program = instance.program.clone()
     program.source = None
@@ -375,7 +378,10 @@ _ELEMENTS: tuple[Attribute, ...] = (
 def retyped(root: Operation, random: Random) -> Operation | None:
     """A copy of a sample's root with other element types or sizes, or with one reshaped leaf.
 
-    root: the root, in the sample's block. Returns None if no attempt verifies.
+    Returns None if no attempt verifies.
+
+    Args:
+        root: the root, in the sample's block.
     """
     tries = (_retyped(root, random) for _ in range(TRIES))
     return next((each for each in tries if each is not None), None)

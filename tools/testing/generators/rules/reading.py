@@ -40,7 +40,12 @@ ANY = "_"
 
 @dataclass(frozen=True)
 class Fit:
-    """A match of a rule. ops: the operation at each place of the pattern. names: bound values."""
+    """A match of a rule.
+
+    Attributes:
+        ops: the operation at each place of the pattern.
+        names: bound values.
+    """
 
     ops: dict[Place, Operation]
     names: dict[str, Any]
@@ -50,8 +55,10 @@ class Fit:
 class Reading:
     """All claims of a pattern about an operation, and all values that its names are bound to.
 
-    turned: the places of commutative operations whose two operands are swapped. false: the claims
-    that do not hold. names: all values of each name, one per occurrence.
+    Attributes:
+        turned: the places of commutative operations whose two operands are swapped.
+        false: the claims that do not hold.
+        names: all values of each name, one per occurrence.
     """
 
     vocabulary: Vocabulary

@@ -69,7 +69,10 @@ Fits: TypeAlias = "Callable[[Operation, Program], Fit | None]"
 class _Sample:
     """A sample of a rule's left side.
 
-    root: its root operation. sizes: sizes of its axes. times: number of programs that contain it.
+    Attributes:
+        root: its root operation.
+        sizes: sizes of its axes.
+        times: number of programs that contain it.
     """
 
     root: Operation
@@ -85,8 +88,10 @@ def _is_floating(root: Operation) -> bool:
 class Sources:
     """The programs for one rule.
 
-    fits: the matcher of the rule. limit: CPU seconds for evaluating its guards once. end: the time,
-    as of monotonic(), at which the search of generated programs ends.
+    Attributes:
+        fits: the matcher of the rule.
+        limit: CPU seconds for evaluating its guards once.
+        end: the time, as of monotonic(), at which the search of generated programs ends.
     """
 
     law: BoundRule
@@ -286,7 +291,8 @@ def _sizes(random: Random) -> Sequence[int]:
 class _Pool:
     """Generated programs of a level, each made once and shared by all rules.
 
-    lower: whether they are ready for the conversion to the next level.
+    Attributes:
+        lower: whether they are ready for the conversion to the next level.
     """
 
     operators: Operators
