@@ -17,7 +17,10 @@ from typing import ClassVar, TypeVar
 
 Number = TypeVar("Number", int, float)
 
-MEASURED, PUBLISHED, ASSUMED, FITTED = "measured", "published", "assumed", "fitted"
+MEASURED = "measured"
+PUBLISHED = "published"
+ASSUMED = "assumed"
+FITTED = "fitted"
 
 POPLIN = "poplibs lib/poplin/PerformanceEstimation.hpp"
 POPOPS = "poplibs lib/popops/PerformanceEstimation.cpp"

@@ -49,7 +49,8 @@ def test_compile_model_takes_the_fields_and_says_what_they_mean():
     taken = inspect.signature(compile_model).parameters
     assert {name: each.default for name, each in taken.items()} == made
     text = compile_model.__doc__ or ""
-    assert text.startswith("Compile a model, or load a compiled program.\n\n    model: the path")
+    begin = "Compile a model, or load a compiled program.\n\n    Args:\n        model: the path"
+    assert text.startswith(begin)
     assert "Raises InputError, DoesNotFit for" in text
     with pytest.raises(TypeError, match="unexpected keyword argument 'size'"):
         compile_model(relu(), size=3)

@@ -63,6 +63,7 @@ MISTAKES = (
     ("bench.utilisation", "--target mk9", "'mk9' is not a preset"),
     ("manual.__main__", "", "Missing argument"),
     ("manual.__main__", "file", "file"),
+    ("release.__main__", "absent", "absent"),
     ("testing.__main__", "absent", "absent/program.mlir: cannot be read"),
     ("testing.all_floats", "relu", "no function 'relu' has a sequence"),
     ("testing.all_floats", "--seconds soon", "valid number"),
