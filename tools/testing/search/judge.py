@@ -70,6 +70,10 @@ READ_BACK = 12
 """One program in this many is printed and read again, which takes as long as all the rest."""
 
 
+BEFORE = "running the program as it was before"
+"""The part of a judgement that the passes have no share in."""
+
+
 @dataclass
 class Judge:
     """Runs passes on one program after another, and finds the failure of each.
@@ -120,6 +124,10 @@ class Judge:
             ):
                 return self._problem(program)
         except TooLong as late:
+            if self.doing == BEFORE:
+                # The program takes long by itself, whatever the passes do.
+                self.report.undecided += 1
+                return None
             return Wrong("hang", f"{self.doing} is not done after {limit:g} s ({late})")
 
     def last_words(self, program: Program) -> str:
@@ -183,7 +191,7 @@ class Judge:
         Args:
             twice, kernels: as for disagreement.
         """
-        self.doing = "running the program as it was before"
+        self.doing = BEFORE
         expected = self._expected(program)
         rounds = any(map(_rounds, passes))
         if rounds:

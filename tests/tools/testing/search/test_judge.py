@@ -1,4 +1,5 @@
 import re
+import time
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.eliminate_dead import EliminateDead
 from abele.tools.driver.context import new_context
 from abele.tools.extensions import load_extensions
-from abele.tools.testing import Miscompiled, check_pipeline, programs
+from abele.tools.testing import Miscompiled, check_pass, check_pipeline, programs
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.oracle.oracles import bounded_run
+from abele.tools.testing.search import judge
 from abele.tools.testing.search.judge import disagreement
 
 
@@ -86,3 +88,27 @@ def test_a_pass_may_keep_or_drop_the_fault_of_a_dead_operation():
     assert disagreement(expected, dead) is None
     EliminateDead().apply(dead.context, dead.module)
     assert disagreement(expected, dead) is None
+
+
+class Ends(ModulePass):
+    """Changes every program, and keeps its meaning."""
+
+    name = "ends"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        last = [each for each in op.walk() if each.name == "func.return"]
+        for each in last:
+            each.parent.insert_op_before(nn.ConstantOp(np.float32(1)), each)
+
+
+def test_a_program_that_takes_long_before_the_pass_is_no_failure_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def slow(program: Program) -> None:
+        end = time.process_time() + 5
+        while time.process_time() < end:
+            pass
+
+    monkeypatch.setattr(judge, "expected_of", slow)
+    report = check_pass(Ends(), examples=2, seed=1, limit=0.2)
+    assert report.undecided == 2
