@@ -29,11 +29,12 @@ class Conflict:
 def conflict(ops: Iterable[Operation]) -> Conflict | None:
     """The first reason why operations, in order, cannot share a superstep; None if they can.
 
+    In a superstep all transfers happen at once, then all vertex sets compute at once. So a variable
+    that one transfer writes is neither read nor written by another transfer, and a variable that
+    one vertex set writes is neither read nor written by another vertex set.
+
     Args:
-        ops: transfers and vertices; vertices may be in a compute set. In a superstep all transfers
-            happen at once, then all vertex sets compute at once. So a variable that one transfer
-            writes is neither read nor written by another transfer, and a variable that one vertex
-            set writes is neither read nor written by another vertex set.
+        ops: transfers and vertices; vertices may be in a compute set.
     """
     read, moved, computed = set[str](), set[str](), set[str]()
     for op in (inner for each in ops for inner in each.walk()):

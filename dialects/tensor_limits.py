@@ -19,9 +19,10 @@ other sizes in 64-bit integers.
 def check_tensor_limits(shape: Sequence[int], itemsize: int) -> None:
     """Raise ValueError for a tensor with too many axes, or an empty tensor with huge sizes.
 
+    A huge tensor that has elements fits no target, which is reported where the target is known.
+
     Args:
-        itemsize: bytes of an element. A huge tensor that has elements fits no target, which is
-            reported where the target is known.
+        itemsize: bytes of an element.
     """
     if len(shape) > MOST_AXES:
         raise ValueError(f"{len(shape)} axes; a tensor has at most {MOST_AXES}")

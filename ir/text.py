@@ -121,9 +121,11 @@ def write_module(
 ) -> None:
     """Write a module with locations to a file, and its blobs to the folder "blobs" beside it.
 
+    Blobs are written first. Each file is complete or absent.
+
     Args:
         heading: comment lines for the top of the file, above the version of its text.
-        numbers: as print_module. Blobs are written first. Each file is complete or absent.
+        numbers: as print_module.
     """
     target = Path(path)
     blobs = blobs_of(module)

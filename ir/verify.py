@@ -30,10 +30,11 @@ class IllFormed(VerifyException):
 def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
     """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
+    The message names the operation, where it came from and what is wrong. It never contains the
+    module.
+
     Args:
         legal: the names of allowed dialects ("nn") and operations ("func.func"); None allows all.
-            The message names the operation, where it came from and what is wrong. It never contains
-            the module.
     """
     _verify_operations(module)
     verify_dominance(module)

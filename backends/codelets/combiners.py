@@ -33,12 +33,13 @@ INDEX = np.dtype(np.int32)
 class Numerics(ABC):
     """The numerics of a combiner of several values, and its price.
 
+    All of this is assumed, and affects only the price.
+
     Attributes:
         passes: the number of times that a vertex walks its elements, each priced as a reduction.
         lifting: the names of the functions applied to each element meanwhile, separated by spaces.
         merging: the functions applied to each merged set.
-        finishing: the functions applied to each result. All of this is assumed, and affects only
-            the price.
+        finishing: the functions applied to each result.
     """
 
     passes: int

@@ -113,9 +113,11 @@ def adds_in_order(rows: int, columns: int, depth: int, is_row_major: bool) -> bo
 
     The first matrix has contiguous columns.
 
+    The matrices of a trial have few distinct rows and columns, so that all expected results follow
+    from few chains.
+
     Args:
-        is_row_major: whether the second has contiguous rows. The matrices of a trial have few
-            distinct rows and columns, so that all expected results follow from few chains.
+        is_row_major: whether the second has contiguous rows.
     """
     left, right, expected = _trials(depth)
     row, column = np.arange(rows) % DISTINCT, np.arange(columns) % DISTINCT

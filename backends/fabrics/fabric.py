@@ -115,9 +115,11 @@ class Fabric:
     def control_cycles(self, sends: ArrayLike, receives: ArrayLike, places: ArrayLike) -> Integers:
         """Cycles in which a tile's supervisor starts sends and receives.
 
+        Source: ipu-stack ipu21/costs.rs, for the C600. Assumed for other chips.
+
         Args:
             places: receives that do not follow the one before in memory, so that a write pointer
-                moves. Source: ipu-stack ipu21/costs.rs, for the C600. Assumed for other chips.
+                moves.
         """
         starting = integers(sends) * self.send_cycles + integers(receives) * self.receive_cycles
         return starting + integers(places) * self.place_cycles

@@ -199,11 +199,13 @@ class Flow:
     ) -> Content | None:
         """The possible content of a variable before the next iteration.
 
+        The value of a producer is followed around the loop once; its moves in later iterations are
+        not.
+
         Args:
             after: the content after this iteration.
             before: before the loop.
-            entering: before this iteration. The value of a producer is followed around the loop
-                once; its moves in later iterations are not.
+            entering: before this iteration.
         """
         if after is None or after is before:
             return entering

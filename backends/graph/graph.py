@@ -183,9 +183,10 @@ class Graph:
     def edges(self, most: int = 4_000_000, loops: bool = False) -> Iterator[EdgeBlock]:
         """The edges, link by link, in blocks of at most `most` edges.
 
+        The caller may keep and change the blocks.
+
         Args:
-            loops: whether to include edges that exist only around a loop. The caller may keep and
-                change the blocks.
+            loops: whether to include edges that exist only around a loop.
         """
         for index, link in enumerate(self.links):
             if loops or not link.loop:

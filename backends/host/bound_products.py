@@ -123,11 +123,13 @@ class Products:
     """Computes a batch of products. Products with equal operands are computed once while they are
     equal.
 
+    An operand stays packed until it is written.
+
     Attributes:
         each: groups of axes and arrays (left operand, right operand, result), where each tile reads
             its own.
         once: the same with stride 0 along the tiles on which an operand is equal.
-        stamps: of the left and the right operand. An operand stays packed until it is written.
+        stamps: of the left and the right operand.
     """
 
     def __init__(

@@ -50,14 +50,15 @@ def bind_reduce_scatter(
 ) -> tuple[list[Call], BoundVertices] | None:
     """The calls of a move, which merge partials, and those of the vertices that read its result.
 
+    None if the two operations do something else, or do not merge in the order of the blocks.
+
     Args:
         move: copies a variable unchanged to the first operand of the vertices, which is its only
             reader.
         writers: the calls that write the partials, if only this move reads them. If they are sums
             of products, they add up all partials in the first one from now on, and the move reads
             that.
-        equal: as for bind_vertices. None if the two operations do something else, or do not merge
-            in the order of the blocks.
+        equal: as for bind_vertices.
     """
     partials, gathered = blocks[move.sources[0]], blocks[move.destination]
     structure, plan = vertices.structure(), vertices.plan.data

@@ -31,12 +31,13 @@ FloatCycles = NDArray[np.float64]
 def chain_cycles(work: Workload, outputs: Integers, skip: int = 0) -> FloatCycles:
     """The cycles that the chain adds: (candidates,).
 
+    The chain runs in the codelet that computes its first value: no further vertex starts, and the
+    value is neither stored nor loaded in between (see cost.following_cycles). It computes in the
+    dtype of partial sums, 32 bits for narrower floats.
+
     Args:
         outputs: result elements of a tile.
-        skip: the number of first stages that another price includes. The chain runs in the codelet
-            that computes its first value: no further vertex starts, and the value is neither stored
-            nor loaded in between (see cost.following_cycles). It computes in the dtype of partial
-            sums, 32 bits for narrower floats.
+        skip: the number of first stages that another price includes.
     """
     # Different numbers of outputs share a price per loop, so compute the loops once per stage.
     counts: Counter[tuple[int, str, str]] = Counter()
@@ -84,14 +85,15 @@ def compute_cycles(
 
     Raises ValueError for a method that the target does not have.
 
+    If there are more parts than workers, the workers take turns, and each turn is priced as a new
+    start. The chain is included. A method that the machine lacks costs infinitely much. The
+    returned methods are "" if the codelet has only one.
+
     Args:
         cells: sizes of the cells, (candidates, dimensions).
         method: of a contraction, one of the target's; "" for the cheapest.
         workers: parts of a cell's dimensions over the workers, for all cells or for each, so that
-            the busiest worker decides; () shares the work evenly. If there are more parts than
-            workers, the workers take turns, and each turn is priced as a new start. The chain is
-            included. A method that the machine lacks costs infinitely much. The returned methods
-            are "" if the codelet has only one.
+            the busiest worker decides; () shares the work evenly.
     """
     shares, threads, turns = _shares(cells, workers, work.target)
     cycles, methods = _turn_cycles(work, shares, threads, method)

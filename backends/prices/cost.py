@@ -34,9 +34,10 @@ def least_exchange_cycles(
 ) -> Cycles:
     """A lower bound of exchange_cycles, from what each tile receives and sends.
 
+    On a crossbar, this is the price.
+
     Args:
-        control: cycles of the supervisor, as control_cycles counts them; 0 leaves them out. On a
-            crossbar, this is the price.
+        control: cycles of the supervisor, as control_cycles counts them; 0 leaves them out.
     """
     return target.exchange.least_cycles(received_bytes, sent_bytes, control)
 
@@ -87,13 +88,14 @@ def elementwise_cycles(
 ) -> Cycles:
     """Cycles to apply a function to every element of a block, shared among the workers.
 
+    Source: poplibs lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. The price is
+    within 2.2 % of a measured float32 addition (abele bench fidelity, family vector).
+
     Args:
         operands: tensors that it reads; each one after the second costs one more load per loop.
         function: a name that loops_of knows, the loop of a codelet, or any other name, which costs
             ASSUMED_LOOP.
-        in_place: whether the result overwrites the first operand. Source: poplibs
-            lib/popops/PerformanceEstimation.cpp and popopsCycleEstimators.hpp. The price is within
-            2.2 % of a measured float32 addition (abele bench fidelity, family vector).
+        in_place: whether the result overwrites the first operand.
     """
     vector = target.vector
     kind = kind_of(dtype_name)
@@ -161,12 +163,13 @@ def following_cycles(
 ) -> Cycles:
     """Cycles that one more function adds to the loop of another codelet.
 
+    Assumed, from the loops of elementwise_cycles: the value is in a register, so its load, its
+    store, the loop itself and the start of workers are not paid again. Each further operand costs
+    one more load per loop. A loop that is published with its loads and stores is charged without
+    them, but at least 1 cycle.
+
     Args:
-        operands: as for elementwise_cycles, including the value that the loop already has. Assumed,
-            from the loops of elementwise_cycles: the value is in a register, so its load, its
-            store, the loop itself and the start of workers are not paid again. Each further operand
-            costs one more load per loop. A loop that is published with its loads and stores is
-            charged without them, but at least 1 cycle.
+        operands: as for elementwise_cycles, including the value that the loop already has.
     """
     return all_following_cycles(elements, {(operands, function, dtype_name): 1}, target)
 
@@ -249,13 +252,14 @@ def lookup_cycles(
 ) -> Cycles:
     """Cycles to read indices, and to copy or merge the rows that they name, shared among workers.
 
+    Source: poplibs lib/popops/codelets/popopsCycleEstimators, MultiSlice. Assumed: what merging
+    adds, and that the workers share the indices evenly.
+
     Args:
         indices: those that the tile reads.
         found: those of them whose row is on the tile.
         row_elements: of each row.
-        merges: whether rows are merged into a table, and not only copied. Source: poplibs
-            lib/popops/codelets/popopsCycleEstimators, MultiSlice. Assumed: what merging adds, and
-            that the workers share the indices evenly.
+        merges: whether rows are merged into a table, and not only copied.
     """
     lookup, workers = target.lookup, target.workers
     read = divided_up(integers(indices), workers)
@@ -334,12 +338,14 @@ def staging_cycles(
 ) -> Cycles:
     """Cycles to gather separate runs of bytes before an exchange, or to scatter them after it.
 
+    Bytes move as exchange words, the smallest part of a message, or in smaller pieces if runs are
+    shorter. Source: as rearrange_cycles. Assumed: the cost of a run besides its bytes, and that the
+    target's staging workers share all work. The price is within 10 % of four measured phases on Mk1
+    (abele bench fidelity, family bsp).
+
     Args:
         runs: their number.
-        run_bytes: of each. Bytes move as exchange words, the smallest part of a message, or in
-            smaller pieces if runs are shorter. Source: as rearrange_cycles. Assumed: the cost of a
-            run besides its bytes, and that the target's staging workers share all work. The price
-            is within 10 % of four measured phases on Mk1 (abele bench fidelity, family bsp).
+        run_bytes: of each.
     """
     piece = np.minimum(integers(run_bytes), target.exchange.word_bytes)
     count, copy = integers(runs), target.copy

@@ -45,10 +45,12 @@ def worst_of(actual: Array, value: Array, bound: Doubles) -> Worst:
 
     Raises ValueError if the shapes differ.
 
+    An infinity is right if the value comes within the bound of the largest number of actual's
+    dtype.
+
     Args:
         actual: in its own dtype.
-        value, bound: as evaluate_structure returns them. An infinity is right if the value comes
-            within the bound of the largest number of actual's dtype.
+        value, bound: as evaluate_structure returns them.
     """
     if not actual.shape == value.shape == bound.shape:
         raise ValueError(f"shapes {actual.shape}, {value.shape} and {bound.shape}; need one")

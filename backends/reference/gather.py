@@ -33,9 +33,10 @@ def whole_box(sizes: Sequence[int]) -> Box:
 def boxes(sizes: Sequence[int], groups: Sequence[Sequence[int]], elements: int) -> Iterator[Box]:
     """Boxes that cover all points, in which no group of dimensions has more than `elements` points.
 
+    Dimensions are halved, so that boxes are within a factor of two of the largest possible.
+
     Args:
-        groups: lists of dimensions, each in the order in which to cut them. Dimensions are halved,
-            so that boxes are within a factor of two of the largest possible.
+        groups: lists of dimensions, each in the order in which to cut them.
     """
     tile = list(sizes)
     for group in groups:
@@ -64,9 +65,11 @@ def fill_value(fill: float, dtype: np.dtype[Any]) -> float | int | bool:
 def gathered(tensor: Array, access: AccessMap, box: Box) -> Array:
     """The elements that a map reads at the points of a box, with one axis per dimension.
 
+    Dimensions that the map does not name have length 1. The result may be the tensor itself or a
+    view of it, so callers must not write to it.
+
     Args:
-        tensor: in the map's viewed shape. Dimensions that the map does not name have length 1. The
-            result may be the tensor itself or a view of it, so callers must not write to it.
+        tensor: in the map's viewed shape.
     """
     way = _way(access, box)
     if 0 in tensor.shape or 0 in way.shape:

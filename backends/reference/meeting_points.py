@@ -20,11 +20,12 @@ from .gather import Array, Indices, fill_value
 class MeetingPoints:
     """Points of a space, listed along some dimensions and complete along the others.
 
+    Arrays over the points have one axis for the list, and one for each free dimension.
+
     Attributes:
         at: for each listed dimension, the index of each point.
         free: the other dimensions, in order.
-        count: of the listed points. Arrays over the points have one axis for the list, and one for
-            each free dimension.
+        count: of the listed points.
     """
 
     space: Space
@@ -67,8 +68,10 @@ class MeetingPoints:
 def check_indices(space: Space, operands: Sequence[Array]) -> None:
     """Raise IndexFault for the first index that the axis of its relation does not have.
 
+    A space without points reads none.
+
     Args:
-        operands: in the viewed shapes of their maps. A space without points reads none.
+        operands: in the viewed shapes of their maps.
     """
     for relation in space.relations if space.points else ():
         array, size = operands[relation.operand], relation.axis.size

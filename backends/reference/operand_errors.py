@@ -64,10 +64,11 @@ def moved_error(
 class Bounded:
     """The error bound of a result, element by element, and the exact result where it is known.
 
+    A correct machine is within error of the exact result. Two correct machines may be twice as far
+    apart.
+
     Attributes:
-        exact: the result in float64, not rounded; None if an operand has an error. A correct
-            machine is within error of the exact result. Two correct machines may be twice as far
-            apart.
+        exact: the result in float64, not rounded; None if an operand has an error.
     """
 
     error: Errors
@@ -84,13 +85,15 @@ def bounded_structure(
 ) -> Bounded:
     """The error bound of a result of a structured operation.
 
+    The bound is infinite where any value is correct. For integers and truth values, it is more than
+    0 where another value may be correct.
+
     Args:
         operands: the values that the operation has read.
         errors: the error of each operand.
         result: the value that the operation has computed; the bound has its shape.
         evaluated: the result of evaluate_structure for the operands, if it has been called already.
-        number: the index of the result. The bound is infinite where any value is correct. For
-            integers and truth values, it is more than 0 where another value may be correct.
+        number: the index of the result.
     """
     dtype, shape = result.dtype, result.shape
     if structure.body.member_kinds:
@@ -209,11 +212,13 @@ def is_exact(
 ) -> bool:
     """Whether every order of summation gives the same bits, because all numbers are small integers.
 
+    The error bound of a sum of k numbers is k u times the sum of their magnitudes, where u is the
+    unit roundoff. If it is less than 0.5, every partial sum is an integer that the dtype represents
+    exactly.
+
     Args:
         value, local: the result of evaluate_structure for the operands.
-        result: the value, rounded. The error bound of a sum of k numbers is k u times the sum of
-            their magnitudes, where u is the unit roundoff. If it is less than 0.5, every partial
-            sum is an integer that the dtype represents exactly.
+        result: the value, rounded.
     """
     body = structure.body
     stages = ((stage.function, stage.parameters) for stage in body.then)
@@ -396,9 +401,10 @@ def _deviation_of_lookup(
     For sums, it is the sum of the errors; for replaced rows, that of the last update; else the
     largest.
 
+    An index with an error may name any row.
+
     Args:
-        given: the indices, and the operand that updates begin with. An index with an error may name
-            any row.
+        given: the indices, and the operand that updates begin with.
     """
     space, body = own.space, own.body
     shape, wide = space.results[0].shape, np.dtype(np.float64)

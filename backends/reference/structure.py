@@ -35,11 +35,12 @@ def evaluate_structure(
 
     Raises ValueError if the operands do not fit the space, or the result is not covered.
 
+    The result is float64, not rounded; int64, uint64 or bool if result_dtype is of that kind.
+
     Args:
         result: the index of the result.
         accumulator: the dtype in which sums and products are kept; by default the computing dtype,
-            or that of the first operand if the body allows narrow sums. The result is float64, not
-            rounded; int64, uint64 or bool if result_dtype is of that kind.
+            or that of the first operand if the body allows narrow sums.
     """
     evaluation = _merging_evaluation(structure, operands, result_dtype)
     if evaluation is None:
@@ -62,9 +63,10 @@ def merged_regions(
     Returns None where bounds do not follow from merged values: for combiners of several values, and
     for bits seen as another type. Raises ValueError as evaluate_structure does.
 
+    A result without elements has no region.
+
     Args:
-        result: an actual result, in the viewed shape of its map. A result without elements has no
-            region.
+        result: an actual result, in the viewed shape of its map.
     """
     if not result.size:
         # A map may have an empty axis that does not depend on any dimension.

@@ -61,8 +61,10 @@ def unrounded_value(op: Operation, operands: Sequence[Array], result: int = 0) -
 
     Raises Meaningless for any other operation.
 
+    A float result is float64.
+
     Args:
-        result: the index of the result. A float result is float64.
+        result: the index of the result.
     """
     if isinstance(op, ConstantOp):
         return _widened(op.value.array)

@@ -59,12 +59,13 @@ class ComputeOp(IRDLOperation, Followed):
     space <[y = 3, k = 2 reduction] (2 * y + k - 1 fill) of [5], (k) of [2] -> (y) of [3]>
     body <mul sum> : (tensor<5xf32>, tensor<2xf32>) -> tensor<3xf32>
 
+    A tensor may be viewed in another shape, in which its axes are split into several.
+
     Attributes:
         inputs: one for each operand of the space, in the order that the body takes them.
         space: where each point reads and writes.
         body: what happens at each point.
-        made: one for each result of the space. A tensor may be viewed in another shape, in which
-            its axes are split into several.
+        made: one for each result of the space.
     """
 
     name = "nn.compute"

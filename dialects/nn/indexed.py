@@ -305,14 +305,16 @@ class UpdateOp(IndexedOp):
     Example: %3 = nn.update "last" %0, %1 into %2 axis 0 : (tensor<3x4xf32>, tensor<3x1xi64>,
     tensor<9x4xf32>) -> tensor<9x4xf32>
 
+    If several updates name one element, last takes the one that comes last. Negative indices count
+    from the end. An index that the axis does not have is a fault.
+
     Attributes:
         combiner: last, which replaces, sum, max, min or prod.
         table: of any shape.
         updates: of the table's shape, but for any number along the axis.
         indices: integers of the table's rank; on each axis as long as the updates, or 1, if they do
             not depend on it.
-        axis: of the table. If several updates name one element, last takes the one that comes last.
-            Negative indices count from the end. An index that the axis does not have is a fault.
+        axis: of the table.
     """
 
     name = "nn.update"

@@ -294,11 +294,12 @@ def random_structure(
 ) -> Drawn:
     """A random structure. It may not fit its operands; the verifier decides.
 
+    Returned result types are () if they can be inferred.
+
     Args:
         sizes: of axes and dimensions; any if empty.
         first: the type that an operand may have.
-        elements: the element types to compute with; any if empty. Returned result types are () if
-            they can be inferred.
+        elements: the element types to compute with; any if empty.
     """
     numbers = [each for each in elements if each != i1] or [f32, f32, f16, i32]
     element = random.choice(numbers) if first is None else first.element_type

@@ -123,11 +123,12 @@ class SortOp(_AlongAxis):
 
     Example: %1 = nn.sort %0 axis 1 descending : (tensor<2x8xf32>) -> tensor<2x8xf32>
 
+    NaN counts as larger than any number. Equal elements keep their order.
+
     Attributes:
         operand: of any shape.
         axis: counted from 0.
-        descending: from the largest to the smallest. NaN counts as larger than any number. Equal
-            elements keep their order.
+        descending: from the largest to the smallest.
     """
 
     name = "nn.sort"
@@ -152,11 +153,12 @@ class SortIndicesOp(PureTensorOp, Structured):
 
     Example: %1 = nn.sort_indices %0 axis 1 : (tensor<2x8xf32>) -> tensor<2x8xi32>
 
+    NaN counts as larger than any number. Of equal elements, the first one comes first.
+
     Attributes:
         operand: of any shape.
         axis: counted from 0.
-        descending: from the largest to the smallest. NaN counts as larger than any number. Of equal
-            elements, the first one comes first.
+        descending: from the largest to the smallest.
     """
 
     name = "nn.sort_indices"

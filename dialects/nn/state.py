@@ -99,11 +99,12 @@ class StateOp(IRDLOperation):
 
     Example: nn.state @conv1.weight : tensor<96x3x11x11xf32> = <"39296d74...">
 
+    Attributes may say where it has to lie (see dialects/home.py).
+
     Attributes:
         sym_name: its name in loads and stores.
         elements: its shape and element type.
-        value: its value before the first run, of that type. Attributes may say where it has to lie
-            (see dialects/home.py).
+        value: its value before the first run, of that type.
     """
 
     name = "nn.state"

@@ -84,10 +84,11 @@ class SharedElements:
     ) -> SharedElements:
         """The shared elements, from a list of runs of elements.
 
+        Runs that continue one another count as one piece.
+
         Args:
             destination, source, first, count: the two parts, the first index and the number of
                 elements of each run, (runs,) each, in the order of each destination part's block.
-                Runs that continue one another count as one piece.
         """
         keys = destination * shape[1] + source
         apart = np.diff(keys, prepend=-1) != 0
@@ -343,9 +344,11 @@ def parts_of_cells(parts: tuple[int, ...], dims: tuple[int, ...]) -> Counts:
 def overlap(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:
     """The overlap of the blocks of destination with the blocks of source, through a move.
 
+    The source must be a partition.
+
     Args:
         move: a space with one operand (the source's tensor) and one result (the destination's).
-            None means the same tensor, perhaps reshaped. The source must be a partition.
+            None means the same tensor, perhaps reshaped.
     """
     chain = (move,) if move else (plain_move(source.shape),)
     if any(0 in sizes for sizes in (source.shape, destination.shape, *(m.sizes for m in chain))):
@@ -476,9 +479,10 @@ def without_fill(space: Space) -> Space:
 def carried(owner: Counts, component: Component, chain: tuple[Space, ...]) -> Counts:
     """The owner of each element of a component's axes after a chain of moves.
 
+    The result is row-major over the axes of the destination.
+
     Args:
-        owner: the owner of each element of the source's axes, row-major; -1 for none. The result is
-            row-major over the axes of the destination.
+        owner: the owner of each element of the source's axes, row-major; -1 for none.
     """
     for k, space in enumerate(chain):
         axes_in = component.get(f"operand {k}", [])

@@ -34,10 +34,11 @@ INNERS = 16
 class Side:
     """A tensor, and the cells of a grid that touch it.
 
+    Cells are numbered row-major over the parts.
+
     Attributes:
         access: the tensor seen from the grid's dimensions.
-        bounds: the parts of each dimension, consecutive and not empty. Cells are numbered row-major
-            over the parts.
+        bounds: the parts of each dimension, consecutive and not empty.
     """
 
     access: AccessMap
@@ -163,11 +164,12 @@ def runs(first: int, last: int, row: int, most: int) -> Iterator[tuple[slice, sl
 def pairs(source: Side, destination: Side, moves: tuple[Space, ...] = ()) -> Pairs:
     """The pairs of cells that share an element, through a chain of moves.
 
+    Without moves, both sides are the same tensor, perhaps reshaped. Source cells own the elements
+    that they touch. If several cells along a dimension that the source's access names touch an
+    element, the first owns it.
+
     Args:
         moves: spaces with one operand (the tensor before) and one result (the tensor after).
-            Without moves, both sides are the same tensor, perhaps reshaped. Source cells own the
-            elements that they touch. If several cells along a dimension that the source's access
-            names touch an element, the first owns it.
     """
     chain = moves or (plain_move(source.access.shape),)
     shapes = source.access.shape, destination.access.shape, *(m.sizes for m in chain)

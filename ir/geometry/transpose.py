@@ -52,12 +52,13 @@ def transposed(
 
     Raises ValueError for a space without points, or an operand without elements.
 
+    An element of the operand that no point reads has the gradient 0.
+
     Args:
         space: the operator's space; only its dimensions and relations are used.
         operand: the map of the operand.
         reads: the maps of the tensors that the transpose reads, over the same dimensions: first the
-            result's gradient, last the operands of the relations, in order. An element of the
-            operand that no point reads has the gradient 0.
+            result's gradient, last the operands of the relations, in order.
     """
     sizes = space.sizes
     if 0 in sizes or 0 in operand.shape:
@@ -306,9 +307,10 @@ def _numbered(
 ) -> Space:
     """The space over the dimensions that are left: first those of the result, then the merged ones.
 
+    The last reads are the relations' operands, in the same order.
+
     Args:
-        related: the axis of each relation. The last reads are the relations' operands, in the same
-            order.
+        related: the axis of each relation.
     """
     old = len(part.old)
     kept = [old + i for i, dim in enumerate(part.new) if dim.kind == "parallel"]

@@ -183,11 +183,12 @@ class Sampler:
     ) -> Iterator[Operation]:
         """Roots of programs that one of the patterns matches. Guards may or may not hold.
 
+        Each root is in a block of its own, whose arguments are the leaves.
+
         Args:
             name: seeds the random choices.
             guards: hints at numbers worth trying.
-            tries: the most operations that are tried. Each root is in a block of its own, whose
-                arguments are the leaves.
+            tries: the most operations that are tried.
         """
         # Every order of operands matches the same programs and gives the same types, so try only
         # one.

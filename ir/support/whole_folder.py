@@ -46,10 +46,11 @@ def whole_folder(folder: Path, kind: str) -> Generator[Path]:
 
     Raises InputError as check_whole_folder does, and instead of any OSError of the block.
 
+    If the block fails, the folder stays as it was.
+
     Args:
         folder: the final path; it may be missing.
-        kind: what the folder holds, such as "a graph"; it is replaced only by the same kind. If the
-            block fails, the folder stays as it was.
+        kind: what the folder holds, such as "a graph"; it is replaced only by the same kind.
     """
     place = Path(os.path.realpath(folder))
     try:

@@ -21,9 +21,10 @@ def flat_operands(
 ) -> list[SSAValue] | None:
     """The operands of a new operation as one list; None if xDSL's constructor has to make it.
 
+    The constructor has to handle whatever it might refuse or build differently.
+
     Args:
-        given: for each field, a value or a list of values. The constructor has to handle whatever
-            it might refuse or build differently.
+        given: for each field, a value or a list of values.
     """
     most = _most(op_class)
     if most is None or len(most) != len(given):

@@ -15,9 +15,10 @@ Loop = control.RepeatOp | control.WhileOp
 def carried_in_place(loop: Loop) -> dict[SSAValue, int]:
     """The values that may overwrite a carried value, each with that value's position.
 
+    Each of these values is yielded by an iteration, or the iteration yields an update of it.
+
     Args:
-        loop: a loop at partition. Such a value is yielded by an iteration, or the iteration yields
-            an update of it.
+        loop: a loop at partition.
     """
     block = loop.body.block
     last = block.last_op

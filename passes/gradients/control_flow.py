@@ -105,9 +105,10 @@ def _copied(
 ) -> list[Operation]:
     """Copy the operations of a block, except the last one, to before `end`. Returns the copies.
 
+    The caller gives the block's arguments; this function adds the results.
+
     Args:
-        values: maps each value of the block to its copy. The caller gives the block's arguments;
-            this function adds the results.
+        values: maps each value of the block to its copy.
     """
     copies: list[Operation] = []
     for op in source.ops:

@@ -53,8 +53,10 @@ class Arrival(NamedTuple):
     def then(self, compute: float) -> tuple[float, float]:
         """The cycles of exchange, and of copies and compute, of the tile that takes longest.
 
+        No tile waits for another one.
+
         Args:
-            compute: cycles of every tile where operands arrive. No tile waits for another one.
+            compute: cycles of every tile where operands arrive.
         """
         own = self.copying + compute
         return (

@@ -88,10 +88,12 @@ def plan_program(
 
     Raises InputError for errors in the file, and for constraints that no plan meets.
 
+    Whole plans in the file are written on their operations.
+
     Args:
         constraints: the path of a file, or "".
         proportion: the memory proportion to use instead of the file's.
-        joint: as for plan_network. Whole plans in the file are written on their operations.
+        joint: as for plan_network.
     """
     found = read_constraints(constraints) if constraints else None
     if proportion is None:

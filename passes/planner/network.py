@@ -225,9 +225,10 @@ class Network:
     ) -> dict[Operator, tuple[Choice, ...]]:
         """Plans of several steps for the operators that do not fit in one step.
 
+        Empty if an operator has too little room with every plan.
+
         Args:
-            room: bytes of a tile that are not resident. Empty if an operator has too little room
-                with every plan.
+            room: bytes of a tile that are not resident.
         """
         bounds: dict[Operator, int] = {}
         for node, found in choices.items():

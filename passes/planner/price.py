@@ -206,10 +206,11 @@ def block_runs(access: AccessMap, cells: Integers) -> Integers:
 def worker_parts(sizes: tuple[int, ...], kept: tuple[int, ...], workers: int) -> tuple[int, ...]:
     """The parts of a cell's dimensions that give the busiest worker the least work.
 
+    Among equals, fewer workers and outer dimensions are preferred.
+
     Args:
         sizes: of the cell's dimensions.
-        kept: the dimensions that workers may share: the parallel ones. Among equals, fewer workers
-            and outer dimensions are preferred.
+        kept: the dimensions that workers may share: the parallel ones.
     """
     most = tuple([min(n, workers) if d in kept else 1 for d, n in enumerate(sizes)])
     ways = _ways(most, workers)

@@ -385,9 +385,11 @@ def home_over_steps(
 def _side_by_side(layout: Layout, cuts: list[tuple[int, int, int]]) -> Layout:
     """The layout of a tensor whose axes are cut into parts, each laid out like the first part.
 
+    Every tile holds its block of each part: an axis is viewed as two, the parts and the elements of
+    one.
+
     Args:
-        cuts: (axis, number of parts, elements of a part). Every tile holds its block of each part:
-            an axis is viewed as two, the parts and the elements of one.
+        cuts: (axis, number of parts, elements of a part).
     """
     grid, axes = list(layout.grid), list(layout.access.axes)
     for i, steps, size in sorted(cuts, reverse=True):

@@ -49,9 +49,11 @@ def binary(cls: type[Operation]) -> bool:
 def _made_of(value: SSAValue, needs: Callable[[Operation], Iterable[SSAValue] | None]) -> bool:
     """Whether a value is computed only by operations of one kind, back to its sources.
 
+    Block arguments are not of the kind.
+
     Args:
         needs: returns the operands that must be of the same kind for an operation of the kind, else
-            None. Block arguments are not of the kind.
+            None.
     """
     pending, seen = [value], set[SSAValue]()
     while pending:

@@ -34,10 +34,12 @@ _OPERAND = re.compile(r"(.+)/in(\d+)")
 def recomputable(report: MemoryReport, module: ModuleOp) -> tuple[str, ...]:
     """Names of nodes whose values wait in the fullest tile's worst superstep but need not.
 
+    The largest values come first. What a named node reads lives anyway when the node is computed
+    again, or is far smaller, or can itself be computed again; then its node is named, too. A node
+    that another one relies on is not named.
+
     Args:
-        module: the program at nn. The largest values come first. What a named node reads lives
-            anyway when the node is computed again, or is far smaller, or can itself be computed
-            again; then its node is named, too. A node that another one relies on is not named.
+        module: the program at nn.
     """
     FusedGroups(module).fuse()
     ops = [op for op in operations(module) if is_repeatable(op)]

@@ -33,11 +33,13 @@ def recomputations(
 ) -> Iterator[Trial]:
     """Pipelines that compute values again instead of keeping them on the fullest tile, compiled.
 
+    Each pipeline also names the nodes of the one before it. The last one fits, or nothing more can
+    be computed again, or the next one would neither free memory nor be faster. There are none if
+    can_change_nn returns false.
+
     Args:
         found, exe: the program as it is.
-        own: how it was compiled. Each pipeline also names the nodes of the one before it. The last
-            one fits, or nothing more can be computed again, or the next one would neither free
-            memory nor be faster. There are none if can_change_nn returns false.
+        own: how it was compiled.
     """
     if not can_change_nn(found, exe, own):
         return

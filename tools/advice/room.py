@@ -67,10 +67,12 @@ class Trial:
 def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Iterator[Trial]:
     """Changes that free memory on the fullest tile. Each is compiled, or excluded by a bound.
 
+    Changes of a kind are tried until one fits. Several chips are compiled as one chip with all
+    their tiles. For them, bytes are given but no cycles, because nothing prices the links between
+    chips.
+
     Args:
-        own: how the program was compiled. Changes of a kind are tried until one fits. Several chips
-            are compiled as one chip with all their tiles. For them, bytes are given but no cycles,
-            because nothing prices the links between chips.
+        own: how the program was compiled.
     """
     machine = own.target
     chips = found.chips

@@ -45,10 +45,12 @@ def serial_splits(
 
     If no plan with one step keeps such a limit, the operator's work is split into several steps.
 
+    Each change adds the operator of the superstep that is then the fullest, or halves its limit
+    again, until the program fits or no more memory is freed.
+
     Args:
         found, exe: the program as it is.
-        own: how it was compiled. Each change adds the operator of the superstep that is then the
-            fullest, or halves its limit again, until the program fits or no more memory is freed.
+        own: how it was compiled.
     """
     if not can_change_nn(found, exe, own):
         return
@@ -79,8 +81,10 @@ def constraints_with(
 ) -> dict[str, object]:
     """Constraints for JSON, with memory proportions of some operators.
 
+    An operator with a whole plan keeps it.
+
     Args:
-        given: the contents of a constraints file, if any. An operator with a whole plan keeps it.
+        given: the contents of a constraints file, if any.
     """
     whole = dict(given or {})
     named = dict(cast("Mapping[str, Mapping[str, object]]", whole.get("operators", {})))
@@ -113,8 +117,10 @@ def _steps(name: str, module: ModuleOp) -> int:
 def _operator_of(module: ModuleOp, step: str, planned: Sequence[Operation]) -> str | None:
     """The name of the planned operator that a superstep computes; None if there is none.
 
+    Paths of an operator's lowering begin with its name.
+
     Args:
-        module: at exchange. Paths of an operator's lowering begin with its name.
+        module: at exchange.
     """
     for op in operations(module):
         if isinstance(op, tile.SuperstepOp) and op.sym_name.data == step:

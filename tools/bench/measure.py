@@ -59,10 +59,12 @@ def write_network(name: str, path: Path) -> None:
 def measure(name: str, path: Path, target: str) -> dict[str, Any]:
     """Figures of a network. Call it in a process of its own, because it measures peak memory.
 
+    Times are seconds of wall clock; compile_seconds includes reading the file. The runs that are
+    compared alternate. peak_gigabytes is the peak of compiling and running, before onnxruntime
+    loads the network.
+
     Args:
-        path: the network's .onnx file. Times are seconds of wall clock; compile_seconds includes
-            reading the file. The runs that are compared alternate. peak_gigabytes is the peak of
-            compiling and running, before onnxruntime loads the network.
+        path: the network's .onnx file.
     """
     inputs: dict[str, Array] = dict(light_input(name))
     with threadpool_limits(1), using(1):
@@ -221,8 +223,10 @@ def simulated(between: float, calls: Sequence[TimedCall], threads: int) -> Simul
     """A run of one thread, simulated with its calls shared by threads that do not slow each other
     down.
 
+    The units of a call take equally long.
+
     Args:
-        between, calls: of the run in one thread. The units of a call take equally long.
+        between, calls: of the run in one thread.
     """
     shared = [each for each in calls if each.units > 1]
     small = sum(each.seconds for each in calls) - sum(each.seconds for each in shared)

@@ -110,10 +110,11 @@ def _ordered(step: SuperstepOp) -> Iterator[Operation]:
 class KernelSearch:
     """Runs one program with different kinds of calls for its operations.
 
+    The machine is loaded anew for each run.
+
     Attributes:
         module: of the exchange level.
-        trimmed: removes rows that belong to no result from the outputs. The machine is loaded anew
-            for each run.
+        trimmed: removes rows that belong to no result from the outputs.
     """
 
     module: ModuleOp
@@ -124,9 +125,11 @@ class KernelSearch:
     def first_wrong(self, right: Results, rest: CallKind) -> WrongKernel | None:
         """The operation that makes a plain run differ from a run with these results.
 
+        If both runs are compiled, either may be wrong at that operation. None if a repeated plain
+        run does not differ.
+
         Args:
-            rest: the way of all operations in the latter run. If both runs are compiled, either may
-                be wrong at that operation. None if a repeated plain run does not differ.
+            rest: the way of all operations in the latter run.
         """
         ops = operations_in_order(self.module)
         at = {op: i for i, op in enumerate(ops)}

@@ -137,10 +137,11 @@ def read_npz(
 
     Raises InputError.
 
+    Names, shapes and dtypes are checked before any element is read, so a file cannot use more
+    memory than the program does. Nothing in the file is executed.
+
     Args:
         besides: the names of arrays that the file may contain as well, and that are not read.
-            Names, shapes and dtypes are checked before any element is read, so a file cannot use
-            more memory than the program does. Nothing in the file is executed.
     """
     wanted = {tensor.name: tensor for tensor in tensors}
     file = Path(path)

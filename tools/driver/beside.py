@@ -27,9 +27,10 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
     two hold different things at one place. Layouts that others cannot copy from are left out.
     Raises InputError for a program for another target, and for runs that are not positive.
 
+    A state that a program changes also goes to the host, at every second change.
+
     Args:
-        runs: between two changes; the time of a load is spread over them. A state that a program
-            changes also goes to the host, at every second change.
+        runs: between two changes; the time of a load is spread over them.
     """
     if not runs > 0:
         raise InputError(f"{runs} runs between changes of programs; need more than 0")

@@ -171,6 +171,9 @@ class Executable(NotCopied):
     that is ready to run does not. A process forks between two turns, and parent and child then have
     a program each, with a state each. An executable is neither copied nor pickled.
 
+    State (weights, counters) keeps its values from one run to the next. Each level has its own
+    state, and so has the strict machine.
+
     Attributes:
         modules: a function per level that returns its module, called once; the machine runs the
             last.
@@ -178,8 +181,7 @@ class Executable(NotCopied):
         reported: the profile from when it was compiled; the sizes in it are not computed again.
         anew: compiles the program again, if it was not compiled here; reports need what only
             compiling knows.
-        kept: the file that holds the same program. State (weights, counters) keeps its values from
-            one run to the next. Each level has its own state, and so has the strict machine.
+        kept: the file that holds the same program.
     """
 
     def __init__(
@@ -256,9 +258,11 @@ class Executable(NotCopied):
 
         Raises InputError for another seed.
 
+        A program that draws none stays as it is. Nodes of a model that have seeds of their own keep
+        them.
+
         Args:
-            seed: 0 to 2^32 - 1; 0 until this is called. A program that draws none stays as it is.
-                Nodes of a model that have seeds of their own keep them.
+            seed: 0 to 2^32 - 1; 0 until this is called.
         """
         check_arguments("seed_random", {"seed": COUNT}, locals())
         if not 0 <= seed <= MOST_SEED:
@@ -341,9 +345,10 @@ class Executable(NotCopied):
     def refuse_optional(self, names: Iterable[str]) -> None:
         """Raise InputError if names hold an input that has a value in the model.
 
+        The program was compiled with the model's value, so a run cannot replace it.
+
         Args:
-            names: that no input of the program has. The program was compiled with the model's
-                value, so a run cannot replace it.
+            names: that no input of the program has.
         """
         unknown = sorted(names)
         if not unknown:

@@ -23,9 +23,11 @@ def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
 
     Raises InputError for names that the program does not have, and for types that differ.
 
+    Such an input and its output are no longer passed between host and device. The first run finds
+    zeros. One output can feed several inputs.
+
     Args:
-        kept: for each input, the output that it receives in the next run. Both stop being passed
-            between host and device. The first run finds zeros. One output can feed several inputs.
+        kept: for each input, the output that it receives in the next run.
     """
     if not kept:
         return

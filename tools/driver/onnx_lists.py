@@ -34,9 +34,10 @@ def with_tensors(
 ) -> tuple[onnx.ModelProto, dict[str, Array]]:
     """A copy of a model that takes the tensors of these values, and these tensors by name.
 
+    The copy's inputs have the shapes of the tensors.
+
     Args:
-        given: a value for each input of the model. The copy's inputs have the shapes of the
-            tensors.
+        given: a value for each input of the model.
     """
     types = list_inputs(model)
     copy = onnx.ModelProto()

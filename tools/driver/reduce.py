@@ -304,9 +304,10 @@ class _Graph:
 
     Operations are numbered as `_operations` lists them.
 
+    What encloses an operation stays with it.
+
     Attributes:
         starts: those that are no leaf, such as a constant or a load, those without regions first.
-            What encloses an operation stays with it.
     """
 
     def __init__(self, module: ModuleOp) -> None:

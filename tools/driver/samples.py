@@ -92,9 +92,10 @@ def samples_of(
 
     Raises InputError.
 
+    Integers are converted to the type of the input if it holds them.
+
     Args:
-        tensors: the inputs, each for one batch. Integers are converted to the type of the input if
-            it holds them.
+        tensors: the inputs, each for one batch.
     """
     wanted = {each.name: each for each in tensors}
     if set(given) != set(wanted):

@@ -39,10 +39,11 @@ class Validation:
 
     Raises InputError for samples that do not suit the program.
 
+    Every sample is counted once: the last batch is filled up with copies of its last sample, whose
+    results are left out.
+
     Attributes:
-        exe: compiled with Training(update=False, outputs=True, reduction="none"). Every sample is
-            counted once: the last batch is filled up with copies of its last sample, whose results
-            are left out.
+        exe: compiled with Training(update=False, outputs=True, reduction="none").
     """
 
     def __init__(self, exe: Executable, samples: Samples) -> None:

@@ -229,11 +229,12 @@ def guarded(seconds: float, message: Callable[[], str]) -> AbstractContextManage
 
     For the main thread.
 
+    If C code never returns but has released the interpreter lock, as NumPy's loops do, another
+    thread writes the message to standard error and ends the process with status 1. Code that keeps
+    the lock cannot be ended from within the process; pytest's faulthandler_timeout shows its place.
+
     Args:
-        seconds: as for `at_most`, which cannot interrupt C code. If C code never returns but has
-            released the interpreter lock, as NumPy's loops do, another thread writes the message to
-            standard error and ends the process with status 1. Code that keeps the lock cannot be
-            ended from within the process; pytest's faulthandler_timeout shows its place.
+        seconds: as for `at_most`, which cannot interrupt C code.
     """
     if threading.current_thread() is not threading.main_thread():
         return nullcontext()

@@ -132,9 +132,10 @@ F64 = ir.DoubleType()
 def _reader(kind, size, numba_type):
     """The intrinsic that reads an element of an array at an address.
 
+    LLVM vectorises a loop if each array begins at a pointer that the loop does not change.
+
     Args:
-        size: bytes of an element. LLVM vectorises a loop if each array begins at a pointer that the
-            loop does not change.
+        size: bytes of an element.
     """
 
     @intrinsic

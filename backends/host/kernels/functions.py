@@ -148,8 +148,10 @@ def functions(number, first, second):
     """Apply a function to CHAIN_VECTORS vectors of floats at an address, and to those at another
     one.
 
+    The results replace the first vectors.
+
     Args:
-        number: the function, as in NUMBERS. The results replace the first vectors.
+        number: the function, as in NUMBERS.
     """
     _do(number, first, second)
 

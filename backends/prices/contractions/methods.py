@@ -79,9 +79,10 @@ def contraction_cycles(
 ) -> FloatCycles:
     """Cycles of a contraction by some methods, in their order: (methods, candidates).
 
+    Infinite where a method does not apply to the contraction.
+
     Args:
-        methods: names of methods that the target has; () for all of them. Infinite where a method
-            does not apply to the contraction.
+        methods: names of methods that the target has; () for all of them.
     """
     known = methods_of(target)
     return np.stack([known[each].price(contraction, target) for each in methods or known])

@@ -68,9 +68,10 @@ def strain_within(seed: int) -> Data:
 def _strain(seed: int, names: Sequence[str], held: tuple[float, float]) -> Data:
     """Training windows of some channels before a time, and held-out windows.
 
+    All windows of other channels are held out, too.
+
     Args:
-        held: the times between which windows are held out. All windows of other channels are held
-            out, too.
+        held: the times between which windows are held out.
     """
     path = folder_of("gwpy") / "testing" / "data" / "HLV-HW100916-968654552-1.hdf"
     if not path.exists():

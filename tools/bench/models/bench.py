@@ -36,13 +36,15 @@ AGREES = 2e-3
 class Result:
     """The result of one model.
 
+    Seconds are of wall-clock time, in one thread.
+
     Attributes:
         nodes: of its main graph.
         why: the message, if it did not run.
         error: the largest difference of an output from onnxruntime's, relative to that output's
             largest value; of integers, the largest difference.
         checked: the number of operations compared with their error bounds.
-        problem: the operation outside its bound. Seconds are of wall-clock time, in one thread.
+        problem: the operation outside its bound.
     """
 
     name: str

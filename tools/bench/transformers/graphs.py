@@ -154,10 +154,12 @@ def encoder(
 ) -> onnx.ModelProto:
     """BERT: embeddings of words and positions, then blocks with the normalisation behind.
 
+    Input: ids, int64[tokens]. Output: hidden, [tokens, width].
+
     Args:
         longest: rows of the table of positions, of which the first ones are used; by default, as
             many as there are tokens. Models that differ in their tokens alone have equal weights
-            then. Input: ids, int64[tokens]. Output: hidden, [tokens, width].
+            then.
     """
     graph = _Graph(np.dtype(dtype), np.random.default_rng(seed))
     table = graph.weight("words", shape.words, shape.width)

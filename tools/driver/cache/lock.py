@@ -25,10 +25,12 @@ def locked(
 ) -> Generator[OSError | None]:
     """Hold the lock of a path in the block; no lock if another process holds it for too long.
 
+    Yields the error if the lock's file cannot be created, else None. On a file system without
+    locks, no process waits.
+
     Args:
         waiting: called once if another process holds the lock.
-        patience: the most seconds to wait. Yields the error if the lock's file cannot be created,
-            else None. On a file system without locks, no process waits.
+        patience: the most seconds to wait.
     """
     lock, problem = None, None
     try:

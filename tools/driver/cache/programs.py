@@ -104,9 +104,11 @@ def _found(
 ) -> Executable | None:
     """The program of a key, if the store has it. A damaged one is removed.
 
+    If a part of the program is damaged that is not looked at here, the program is compiled again
+    once that part is needed.
+
     Args:
-        keep: keeps a program that was compiled again. If a part of the program is damaged that is
-            not looked at here, the program is compiled again once that part is needed.
+        keep: keeps a program that was compiled again.
     """
     entry = store.program(key)
     if not os.path.exists(entry):

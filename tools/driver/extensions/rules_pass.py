@@ -58,8 +58,10 @@ def with_rules_pass(part: Part, name: str, so_far: Extensions) -> Part:
 
     Raises InputError.
 
+    The rules may refer to all operations known by now.
+
     Args:
-        name: the pass's. The rules may refer to all operations known by now.
+        name: the pass's.
     """
     if not part.extension.rules:
         return part

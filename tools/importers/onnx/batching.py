@@ -130,11 +130,12 @@ class Batch:
     def _moved(self, node: Node, before: Shape, axis: int, after: Shape) -> Shape:
         """The new result shape of a reshape whose operand has a sample axis.
 
+        The samples are the slowest part of their axis in the operand, so they are the slowest part
+        of the result's axis that has equally many elements before it.
+
         Args:
             before, after: the shapes for the old number of samples.
-            axis: of the samples in the operand. The samples are the slowest part of that axis, so
-                they are the slowest part of the result's axis that has equally many elements before
-                it.
+            axis: of the samples in the operand.
         """
         outer = prod(before[:axis])
         places = [

@@ -32,9 +32,10 @@ class Declared:
     def problem(self, name: str, value: Held, open_axis: int | None = None) -> str:
         """The difference between a value's type and its declared type; "" if there is none.
 
+        Declarations of sequences and optionals are ignored.
+
         Args:
             open_axis: an axis whose size depends on values; any declared size is right for it.
-                Declarations of sequences and optionals are ignored.
         """
         if isinstance(value, Listed | Maybe):
             return ""

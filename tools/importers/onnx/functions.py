@@ -304,10 +304,11 @@ def check_calls(
 ) -> None:
     """Raise InputError for a function that calls itself, and for bodies of too many nodes.
 
+    A function that calls itself is refused even if no node calls it. All nodes are counted, so that
+    nothing is inlined before functions that grow exponentially are refused.
+
     Args:
-        nodes: of the model's graph. A function that calls itself is refused even if no node calls
-            it. All nodes are counted, so that nothing is inlined before functions that grow
-            exponentially are refused.
+        nodes: of the model's graph.
     """
     calls = {
         name: Counter(identity(node) for node in _nodes_in(function.node))

@@ -105,8 +105,10 @@ class _Field(NamedTuple):
 class _Reader:
     """Splits a model's file into fields.
 
+    Methods raise _UnusualError.
+
     Attributes:
-        size: of the file, in bytes. Methods raise _UnusualError.
+        size: of the file, in bytes.
     """
 
     def __init__(self, stream: BufferedReader, size: int) -> None:

@@ -771,9 +771,10 @@ class Node:
 
         The importer's caller calls this.
 
+        The operations of a function body have locations already.
+
         Args:
-            result: None if the first result is absent. The operations of a function body have
-                locations already.
+            result: None if the first result is absent.
         """
         steps = Names()
         for op in self.ops:

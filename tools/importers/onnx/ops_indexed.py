@@ -91,9 +91,10 @@ def _flat(
 ) -> SSAValue:
     """Row-major positions in a shape, from the coordinates along the last axis of an operand.
 
+    If a coordinate is out of range, so is the position, so that the lookup raises a fault.
+
     Args:
-        from_front: whether positions have to be counted from the front. If a coordinate is out of
-            range, so is the position, so that the lookup raises a fault.
+        from_front: whether positions have to be counted from the front.
     """
     given = node.shape(operand)
     weights = [*accumulate(reversed(shape[1:]), lambda a, b: a * b, initial=1)][::-1]
@@ -306,9 +307,10 @@ def _eye_like(node: Node) -> Results:
 def _above(node: Node, shape: Sequence[int], offset: int) -> SSAValue | None:
     """Numbers that are positive on the diagonal and on the side of it that Trilu keeps.
 
+    None if the element type cannot hold the numbers.
+
     Args:
-        offset: the distance of the diagonal towards the other side. None if the element type cannot
-            hold the numbers.
+        offset: the distance of the diagonal towards the other side.
     """
     step = 1 if node.flag("upper", True) else -1
     steps = [*(0 for _ in shape[:-2]), -step, step]

@@ -182,8 +182,10 @@ def _dequantize_linear(node: Node) -> Results:
 def _along(node: Node, index: int, rank: int, axis: int) -> SSAValue:
     """A scale or zero point for a whole tensor, or one per index along an axis of it.
 
+    An operand with the tensor's rank broadcasts already.
+
     Args:
-        rank: of the tensor. An operand with the tensor's rank broadcasts already.
+        rank: of the tensor.
     """
     shape = node.shape(index)
     if shape in ((), (1,)):

@@ -170,6 +170,9 @@ def import_onnx(
 
     Raises InputError for a damaged model, and UnsupportedError for what abele cannot compile.
 
+    Blobs go to the context's store. Weights become states, loaded at the head of @main. Every
+    operation has its node as location.
+
     Args:
         model: a path, or a model in memory, which has no folder for external data.
         dims: sizes of the inputs' free dimensions, by symbol or by "INPUT:AXIS".
@@ -182,8 +185,7 @@ def import_onnx(
         lenient: whether to import a model that breaks rules of ONNX, as long as its nodes make
             sense to abele.
         training: whether the program is to be trained; then Dropout is active even if the model was
-            written for inference. Blobs go to the context's store. Weights become states, loaded at
-            the head of @main. Every operation has its node as location.
+            written for inference.
     """
     place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
     more = {} if check is None else {"check": check}

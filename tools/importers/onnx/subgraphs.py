@@ -21,8 +21,10 @@ def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> lis
 
     Raises InputError for another number of inputs, and the errors of importing its nodes.
 
+    Operations go to the block to which the node adds operations.
+
     Args:
-        given: its inputs. Operations go to the block to which the node adds operations.
+        given: its inputs.
     """
     if len(given) != len(graph.input):
         raise node.bad(f"graph {graph.name!r} has {len(graph.input)} inputs; need {len(given)}")

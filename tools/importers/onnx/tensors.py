@@ -184,8 +184,10 @@ LISTS = (
 def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> None:
     """Raise InputError if a tensor's data is missing, or does not match its shape.
 
+    Reads no external data.
+
     Args:
-        folder, what: as for tensor_array. Reads no external data.
+        folder, what: as for tensor_array.
     """
     dtype, shape = tensor_kind(tensor, what)
     wanted = packed_bytes(prod(shape), dtype)

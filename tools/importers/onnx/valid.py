@@ -46,12 +46,14 @@ def check_valid(
 ) -> None:
     """Raise InputError if a model breaks a rule of ONNX.
 
+    The rules are those of onnx.checker: the number of a node's operands and results, the names and
+    kinds of its attributes, the order of nodes, and the fields of graphs and tensors. Two things
+    are exempt: operators that only users' importers know, and missing types of outputs, which abele
+    infers.
+
     Args:
         nodes: those of the model's graph, in order.
-        own: the operators of ai.onnx that abele imports. The rules are those of onnx.checker: the
-            number of a node's operands and results, the names and kinds of its attributes, the
-            order of nodes, and the fields of graphs and tensors. Two things are exempt: operators
-            that only users' importers know, and missing types of outputs, which abele infers.
+        own: the operators of ai.onnx that abele imports.
     """
     for node in nodes:
         check_node(node, own)
@@ -79,8 +81,10 @@ def _schema(node: Node) -> defs.OpSchema | None:
 def check_node(node: Node, own: Collection[str]) -> None:
     """Raise InputError for a node with wrong operands, results or attributes.
 
+    Unlike the checker's own messages, these say what is allowed.
+
     Args:
-        own: as for check_valid. Unlike the checker's own messages, these say what is allowed.
+        own: as for check_valid.
     """
     schema = _schema(node)
     if schema is None:

@@ -619,11 +619,12 @@ class _Builder:
     ) -> tuple[Block, list[SSAValue]]:
         """A block of a few operations on the carried values, and the values that it is to yield.
 
+        The block has no terminator.
+
         Args:
             wanted: the type of the yielded values.
             count: number of yielded values.
             numbered: the block has the iteration number as a further argument and computes with it.
-                The block has no terminator.
         """
         turn = [control.TURN] if numbered else []
         block = Block(arg_types=[*(v.type for v in carried), *turn])

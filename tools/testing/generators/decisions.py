@@ -503,9 +503,10 @@ class PlanAtRandom(ModulePass):
 class LowerAtRandom(ModulePass):
     """Lower a planned module of nn by random decisions.
 
+    The same module and seed give the same decisions.
+
     Attributes:
-        to: the level, in the form that `lower` takes. The same module and seed give the same
-            decisions.
+        to: the level, in the form that `lower` takes.
     """
 
     name = "lower-at-random"

@@ -34,6 +34,9 @@ ABOUT = "replay.json"
 class Program:
     """A module of any level, its context, and inputs by name.
 
+    The repr of a program is its text, because the repr of an operation walks the whole program many
+    times.
+
     Attributes:
         target: the machine that it is or will be planned for.
         source: for a program of a lower level, the module of nn that it was lowered from, which
@@ -41,8 +44,7 @@ class Program:
         sketch: the sketch that it was generated from, or None.
         key: identifies a program that was generated without a sketch; "" otherwise.
         plans: the seed of its plans if check_pipeline plans it at random; None if the planner plans
-            it. Its repr is its text, because the repr of an operation walks the whole program many
-            times.
+            it.
     """
 
     def __init__(
@@ -127,9 +129,10 @@ class Program:
 
         Raises InputError.
 
+        An existing folder is replaced only if it holds a saved program that nobody has changed.
+
         Args:
-            about: more entries for the record, replay.json. An existing folder is replaced only if
-                it holds a saved program that nobody has changed.
+            about: more entries for the record, replay.json.
         """
         record = {"target": self.target.spelling(), "plans": self.plans, **(about or {})}
         with whole_folder(folder, KIND) as made:

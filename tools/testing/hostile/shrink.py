@@ -25,10 +25,12 @@ def shrink(
 ) -> Case:
     """The smallest case found with the same verdict at the same place.
 
+    Bytes of binary files are removed in pieces; text is reduced by lines, then by tokens; a command
+    line by its arguments.
+
     Args:
         outcome: of the given case.
-        seconds: the time limit of the search. Bytes of binary files are removed in pieces; text is
-            reduced by lines, then by tokens; a command line by its arguments.
+        seconds: the time limit of the search.
     """
     end = monotonic() + seconds
 
@@ -56,9 +58,10 @@ def smallest(
 ) -> Sequence[Item]:
     """A short selection of the items for which `fails` still holds.
 
+    Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input, 2002.
+
     Args:
-        end: the time at which the search ends. Source: Zeller and Hildebrandt, Simplifying and
-            Isolating Failure-Inducing Input, 2002.
+        end: the time at which the search ends.
     """
     size = len(items) // 2
     while size and monotonic() < end:

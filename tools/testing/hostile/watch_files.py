@@ -37,11 +37,12 @@ SYSTEM = ("/proc", "/sys", "/dev", "/usr", "/lib", "/lib64", "/etc/localtime", "
 def watch_files(folder: Path, own: Sequence[Path], named: Sequence[str]) -> list[str]:
     """Watch this process from now on. Returns a list that grows with each forbidden access.
 
+    A process cannot stop watching.
+
     Args:
         folder: the folder in which files may be read and written.
         own: the folders of abele, whose files may be read and whose caches may be written.
-        named: the arguments of the command, which may name further files. A process cannot stop
-            watching.
+        named: the arguments of the command, which may name further files.
     """
     inside = _folders([folder])
     caches = _folders(own)

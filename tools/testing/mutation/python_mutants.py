@@ -39,9 +39,10 @@ class PythonMutants:
 def python_mutants(tested: ModulePass, run: Callable[[], None]) -> PythonMutants:
     """All mutants of a pass's Python code, in the order of the source.
 
+    Lines that the programs of `run` do not reach have no mutants.
+
     Args:
-        run: runs the pass on a few programs. Lines that these programs do not reach have no
-            mutants.
+        run: runs the pass on a few programs.
     """
     module = _module_of(tested)
     files = files_of(module) if module else {}

@@ -329,8 +329,10 @@ WHICH: dict[str, Which] = {
 def result_mutants(original: ModulePass, known: Sequence[Case]) -> list[Mutant]:
     """The mutants of a pass's output.
 
+    A class of mutants that applies to no output is left out.
+
     Args:
-        known: outputs of the pass. A class that applies to none of them is left out.
+        known: outputs of the pass.
     """
     done = [each for each in known if not each.outcome and not same_program(each.after, each.given)]
     found: list[Mutant] = []

@@ -42,8 +42,10 @@ class RuleMutants:
 def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
     """All mutants of a pass's rules in .rw files, in the order of the files.
 
+    Rules that do not fire on the programs of `run` have no mutants.
+
     Args:
-        run: runs the pass on programs. Rules that do not fire on them have no mutants.
+        run: runs the pass on programs.
     """
     if not isinstance(tested, RulesPass):
         return RuleMutants()

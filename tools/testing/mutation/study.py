@@ -168,6 +168,8 @@ def _trials(
 class Row:
     """The figures of the trials of one class, or of all trials.
 
+    The fields from `examples` on count found mutants only.
+
     Attributes:
         planted: number of mutants that can be found, so neither the same nor refused.
         found: number of found mutants.
@@ -175,7 +177,7 @@ class Row:
         same, refused: number with these verdicts.
         examples: median number of programs.
         seconds, operators: median and worst.
-        small: the share with at most SMALL operators. The last four count found mutants only.
+        small: the share with at most SMALL operators.
     """
 
     name: str

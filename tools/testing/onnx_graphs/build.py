@@ -83,9 +83,11 @@ def _likely(opset: int) -> tuple[str, ...]:
 def build_graph(sketch: Sketch, operators: Collection[str] | None = None) -> ModelCase:
     """The model of a sketch. It depends only on the sketch and the operators.
 
+    The sketch's target is not used.
+
     Args:
         operators: names of the operators to use, after the domain and a dot for other domains; all
-            that the reader supports if None. The sketch's target is not used.
+            that the reader supports if None.
     """
     random = Random(f"{sketch.seed} graph")
     opset = random.choice(OPSETS)

@@ -42,6 +42,8 @@ class NoBatch(Exception):
 class Batch:
     """The batch axis of each value of a program.
 
+    Composites are left out.
+
     Attributes:
         size: elements along the axis.
         arguments: the axis of each argument that has the batch, by argument number.
@@ -50,7 +52,7 @@ class Batch:
             program.
         outputs: the axis of each output; None if it does not have the batch.
         results: the axis of each operation's first result, by the operation's number in the
-            function; None if it does not have the batch. Composites are left out.
+            function; None if it does not have the batch.
     """
 
     size: int

@@ -136,9 +136,10 @@ def bisected_rewrite(
 
     Raises any error of the pass and of is_wrong.
 
+    None if the pass reports no rewrites, or makes its mistake outside of them.
+
     Args:
-        is_wrong: whether the program is wrong after this many rewrites. None if the pass reports no
-            rewrites, or makes its mistake outside of them.
+        is_wrong: whether the program is wrong after this many rewrites.
     """
     count = len(_rewritten(each, program).made)
     if not count or is_wrong(0):

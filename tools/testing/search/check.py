@@ -70,6 +70,11 @@ def check_pass(
     fails; Untested if the passes change no program or fewer than 1 % of at least 100, unless
     expect_changes is False; InputError if every program is refused, or for an unknown level.
 
+    If neither examples nor seconds is given, the check runs for 10 s. A pass that declares `rounds
+    = True` may change results by as much as the casts that it adds, and may round intermediate
+    values. All other passes may change results only within the error bound of the program's own
+    operations.
+
     Args:
         tested: the pass or its name, or several.
         level: the level of the programs, or a stage between levels (see programs); if None, the
@@ -77,10 +82,7 @@ def check_pass(
             names, or else a level at which it changes programs.
         options: the fields of CheckSettings, among them examples, seconds, seed, operators,
             decisions, programs, relation, results, expect_changes, rounded_once, limit, folder and
-            report. If neither examples nor seconds is given, the check runs for 10 s. A pass that
-            declares `rounds = True` may change results by as much as the casts that it adds, and
-            may round intermediate values. All other passes may change results only within the error
-            bound of the program's own operations.
+            report.
     """
     return _Check.of(tested, level, options).run()
 
@@ -92,12 +94,13 @@ def check_pipeline(
 ) -> Report:
     """Run generated programs before and after a whole pipeline, and name the wrong pass.
 
+    A level stands for the passes that end there, and each program is compiled for its own machine.
+    Three programs in ten get random legal plans in place of those of plan-splits, with splits that
+    the planner seldom chooses; with a relation, all programs are planned. Everything else as
+    check_pass.
+
     Args:
-        tested: passes, or their names as abele opt -p takes them. A level stands for the passes
-            that end there, and each program is compiled for its own machine. Three programs in ten
-            get random legal plans in place of those of plan-splits, with splits that the planner
-            seldom chooses; with a relation, all programs are planned. Everything else as
-            check_pass.
+        tested: passes, or their names as abele opt -p takes them.
     """
     return _Check.of(tested, level, options, at_random=True).run()
 
@@ -425,8 +428,9 @@ def _level_for(tested: PassList, settings: CheckSettings) -> FoundLevel:
 def _limit_for(limit: float, wrong: Wrong, seconds: float, before: float) -> float:
     """The CPU seconds for a smaller program, from the seconds that the failing program took.
 
+    A change that makes a program smaller can make a loop endless, so the limit is low.
+
     Args:
-        before: the limit for the failing program. A change that makes a program smaller can make a
-            loop endless, so the limit is low.
+        before: the limit for the failing program.
     """
     return limit if wrong.kind == "hang" else min(before, HURRIED + SLOWER * seconds)

@@ -68,9 +68,10 @@ def followed_by(passes: str) -> Relation:
 
     Results are compared with those of the program before the tested passes.
 
+    Does not apply to programs that do not fit.
+
     Args:
-        passes: as `abele opt -p` takes them; TARGET stands for the program's own machine. Does not
-            apply to programs that do not fit.
+        passes: as `abele opt -p` takes them; TARGET stands for the program's own machine.
     """
     return _followed_by(passes, lambda before, after: before)
 

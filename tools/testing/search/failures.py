@@ -119,12 +119,14 @@ class Miscompiled(AssertionError):
 class AtFault(Exception):
     """Raised if a pass or a relation itself fails, regardless of results.
 
+    Its own error is the cause.
+
     Attributes:
         program: the program on which it failed.
         name: the pass or relation.
         problem: the kind of failure.
         rewrite: the rewrite that a pass was making, "" if it is not known.
-        note: a remark that the program is not fully reduced, or "". Its own error is the cause.
+        note: a remark that the program is not fully reduced, or "".
     """
 
     what: ClassVar[str] = ""
@@ -182,8 +184,10 @@ class Untested(AssertionError):
 class StrategyFailed(Exception):
     """Raised if a strategy of programs raises or does not give a valid program.
 
+    The strategy's own error is the cause.
+
     Attributes:
-        program: the strategy's result, or None. The strategy's own error is the cause.
+        program: the strategy's result, or None.
     """
 
     def __init__(self, problem: str, program: Program | None = None) -> None:

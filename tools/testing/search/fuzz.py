@@ -114,14 +114,15 @@ def fuzz(
 ) -> Iterator[Fuzzed]:
     """Run each check for a number of seconds, and yield the result of each as it ends.
 
+    A KeyboardInterrupt, which all forks get too, ends the running checks: a check that is shrinking
+    a program returns the smallest one so far.
+
     Args:
         seed: the seed of every check.
         folder: each failure is saved in a folder below it, named after its job.
         processes: how many checks run at once, in forks of this process, so that modules are loaded
             once.
-        reduce_seconds: CPU seconds for shrinking each failing program. A KeyboardInterrupt, which
-            all forks get too, ends the running checks: a check that is shrinking a program returns
-            the smallest one so far.
+        reduce_seconds: CPU seconds for shrinking each failing program.
     """
     fork = get_context("fork")
     stop = fork.Event()

@@ -37,9 +37,10 @@ _NAME = "abele"
 class Reached:
     """Watches the passes under test, and counts the lines reached for the first time.
 
+    Nothing is watched in threads, or while a debugger or a coverage tool is at work.
+
     Attributes:
-        passes: the passes under test. Nothing is watched in threads, or while a debugger or a
-            coverage tool is at work.
+        passes: the passes under test.
     """
 
     def __init__(self, passes: Iterable[ModulePass]) -> None:

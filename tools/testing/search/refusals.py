@@ -20,11 +20,13 @@ def broken_before(
     Returns None where the refusal stands: the program does not fit the machine, no user's pass ran
     before, or the program is refused in all these ways.
 
+    The program must be accepted without the users' passes before the refusal. If it is refused
+    without them too, abele's default pipeline is tried, because a user's pass may stand in for one
+    of abele's.
+
     Args:
         passes: all passes, of which one refused.
-        limit: CPU seconds, as for `apply`. The program must be accepted without the users' passes
-            before the refusal. If it is refused without them too, abele's default pipeline is
-            tried, because a user's pass may stand in for one of abele's.
+        limit: CPU seconds, as for `apply`.
     """
     at = refused.at
     if at is None or not refused.fits:

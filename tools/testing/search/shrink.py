@@ -95,12 +95,13 @@ def smallest(
 
     Returns the given program if it does not fail again, because it fails only sometimes.
 
+    A KeyboardInterrupt ends the search with the smallest program so far.
+
     Args:
         level: the level for which the program was generated.
         seconds: CPU time limit; SHRINKING if None.
         valid: whether a program is fit to be a reproducer, a slower test than `fails`.
-        better: is given each smaller program that fails, valid or not. A KeyboardInterrupt ends the
-            search with the smallest program so far.
+        better: is given each smaller program that fails, valid or not.
     """
     limit = SHRINKING if seconds is None else seconds
     search = _Shrinking(program, level, fails, valid, better, process_time() + limit)

@@ -42,9 +42,10 @@ def write_graph(graph: Graph, exe: Executable, folder: Path, *, loops: bool = Fa
     Raises InputError if it cannot be written, contains other files, or if memory or pyarrow is
     missing.
 
+    The folder is replaced as a whole, or stays as it was.
+
     Args:
         loops: include edges that exist only between iterations of a loop; links.parquet marks them.
-            The folder is replaced as a whole, or stays as it was.
     """
     needs_pyarrow()
     check_graph_folder(folder)

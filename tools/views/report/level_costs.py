@@ -90,10 +90,11 @@ def _counted(ops: Iterable[Operation], first: Operation) -> dict[Operation, Cost
 def _of_parts(module: ModuleOp, rows: list[Row], column: str) -> dict[Operation, Costs]:
     """The sums of the parts of each operation.
 
+    If a kind and a value of this column have as many operations as parts, they are matched in
+    order. If not, the first operation includes all of the parts.
+
     Args:
-        column: the column that assigns parts to operations. If a kind and a value of this column
-            have as many operations as parts, they are matched in order. If not, the first operation
-            includes all of the parts.
+        column: the column that assigns parts to operations.
     """
     ops: dict[tuple[str, str], list[Operation]] = {}
     for op in module.walk():

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class LoadedReport:
     """A report on disk: its facts, its tables as frames, and its database.
 
+    Each table is an attribute, such as `operations`, and `table` takes its name.
+
     Attributes:
-        program: the facts of report.json by name, such as cycles. Each table is an attribute, such
-            as `operations`, and `table` takes its name.
+        program: the facts of report.json by name, such as cycles.
     """
 
     def __init__(self, folder: Path) -> None:

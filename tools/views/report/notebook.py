@@ -30,9 +30,11 @@ HEIGHT = 720
 class NotebookReport:
     """The report of a program: a notebook shows its page, and each table is a frame.
 
+    Each table is an attribute, such as `operations`.
+
     Attributes:
         exe: the program.
-        data: the tables as arrays. Each table is an attribute, such as `operations`.
+        data: the tables as arrays.
     """
 
     def __init__(self, exe: Executable, data: Report) -> None:

@@ -406,10 +406,11 @@ def add_others(
 def blur_rows(values: Floats, weights: Floats, channels: int, first: int, last: int):
     """Blur rows [first, last) along themselves, in place, with zeros beyond their ends.
 
+    A row is blurred in pieces that stay in the processor's cache.
+
     Args:
         values: (rows, columns * channels).
-        weights: (radius + 1,), of the middle and of the neighbours on one side. A row is blurred in
-            pieces that stay in the processor's cache.
+        weights: (radius + 1,), of the middle and of the neighbours on one side.
     """
     width = values.shape[1]
     edge = (weights.size - 1) * channels
@@ -435,10 +436,12 @@ def blur_rows(values: Floats, weights: Floats, channels: int, first: int, last: 
 def blur_columns(values: Floats, weights: Floats, first: int, last: int):
     """Blur columns [first, last) along themselves, in place, with zeros beyond their ends.
 
+    Few columns are blurred at a time, so that the rows that are added up stay in the processor's
+    cache.
+
     Args:
         values: (rows, columns).
-        weights: as of `blur_rows`. Few columns are blurred at a time, so that the rows that are
-            added up stay in the processor's cache.
+        weights: as of `blur_rows`.
     """
     rows = values.shape[0]
     edge = weights.size - 1

@@ -63,8 +63,10 @@ def lettered(
 ) -> tuple[Image.Image, int]:
     """The picture with the labels that do not cover each other, and the number of these labels.
 
+    The key of the colours is at the lower right.
+
     Args:
-        title, lines: the legend, at the lower left. The key of the colours is at the lower right.
+        title, lines: the legend, at the lower left.
     """
     image = Image.fromarray(picture)
     size = image.width
