@@ -258,7 +258,7 @@ class _Interpreter:
         block, order = self.parts[op]
         observe = self.observe
         if not self.observe_parts:
-            # The parts are in no module, so observers are not told of them.
+            # Observers are not told of the parts, because no module contains them.
             self.observe = None
         try:
             return self.block(block, [operands[i] for i in order], {})

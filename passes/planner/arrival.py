@@ -66,7 +66,10 @@ class Arrival(NamedTuple):
 
 @lru_cache(maxsize=8192)
 def arrival_of(operands: tuple[Operand, ...], target: Target) -> Arrival:
-    """The cycles until all operands have arrived, in one exchange."""
+    """The cycles until all operands have arrived, in one exchange.
+
+    Only ports count. On a fabric with distances, such as a mesh, it is a lower bound of the price.
+    """
     return _arriving(operands, target).whole() if operands else Arrival(0, 0, 0)
 
 

@@ -8,8 +8,10 @@ readers of a reshaped weight can read a reshape, which moves nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import UnitAttr
@@ -60,11 +62,10 @@ def copies_of_weights(module: ModuleOp) -> tuple[CopyOfWeight, ...]:
     groups = {op.attributes[GROUP] for op in planned if GROUP in op.attributes}
     loaded = {op.state.string_value() for op in every if isinstance(op, nn.LoadOp)}
     loaded -= changing_states(module)
-    weights: list[nn.StateOp | nn.ConstantOp] = [
-        op
-        for op in every
-        if isinstance(op, nn.StateOp) and op.sym_name.data in loaded and _is_free(op)
-    ]
+    weights: defaultdict[_Key, list[nn.StateOp | nn.ConstantOp]] = defaultdict(list)
+    for op in every:
+        if isinstance(op, nn.StateOp) and op.sym_name.data in loaded and _is_free(op):
+            weights[_key(op)].append(op)
     found: list[CopyOfWeight] = []
     for op in every:
         if not isinstance(op, nn.ConstantOp) or not _is_free(op) or op.result.first_use is None:
@@ -72,9 +73,10 @@ def copies_of_weights(module: ModuleOp) -> tuple[CopyOfWeight, ...]:
         readers = [use.operation.attributes for use in op.result.uses]
         if any("plan" in each or each.get(GROUP) in groups for each in readers):
             continue
-        copy = next((c for w in weights if (c := _copy(op, w)) is not None), None)
+        alike = weights[_key(op)]
+        copy = next((c for w in alike if (c := _copy(op, w)) is not None), None)
         if copy is None:
-            weights.append(op)
+            alike.append(op)
         else:
             found.append(copy)
     return tuple(found)
@@ -142,11 +144,22 @@ def _is_free(op: nn.StateOp | nn.ConstantOp) -> bool:
     return op.value.array.nbytes >= SMALLEST and home_of(op) is None
 
 
+_Key = tuple[np.dtype[Any], int, bytes, bytes]
+"""What two arrays with the same elements, in the same order or turned, have in common."""
+
+
+def _key(op: nn.StateOp | nn.ConstantOp) -> _Key:
+    """The key of an array that is not empty: its dtype, its size, and its first and last element.
+
+    Turning an array leaves these two where they are, so only few arrays have to be compared.
+    """
+    array = op.value.array
+    return array.dtype, array.size, *(array[(i,) * array.ndim].tobytes() for i in (0, -1))
+
+
 def _copy(op: nn.ConstantOp, weight: nn.StateOp | nn.ConstantOp) -> CopyOfWeight | None:
-    """The copy of a weight that a constant is; None if it is none."""
+    """The copy of a weight of the same key that a constant is; None if it is none."""
     mine, its = op.value.array, weight.value.array
-    if mine.dtype != its.dtype or mine.size != its.size:
-        return None
     if isinstance(weight, nn.ConstantOp) and weight.parent is not op.parent:
         return None
     if _is_turned(mine.shape, its.shape) and all(
@@ -168,7 +181,5 @@ def _have_same_bits(one: Array, other: Array) -> bool:
     one, other = np.atleast_1d(one).view(bits), np.atleast_1d(other).view(bits)
     if one.shape != other.shape:
         one, other = one.reshape(-1), other.reshape(-1)
-    if not one.size:
-        return True
     # Most arrays differ at once.
     return bool((one[..., :1] == other[..., :1]).all()) and bool((one == other).all())

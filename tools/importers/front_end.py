@@ -64,9 +64,10 @@ class Reading:
 REFUSED: Mapping[str, str] = {
     each.name: each.metadata["refused"] for each in fields(Reading) if each.metadata
 }
-"""What is said of a field of Reading that a front end does not understand.
+"""The messages about fields of Reading that a front end does not understand, by field.
 
-{given}: its value. {suffix}: of the model's file. {kinds}: the models for which it is understood.
+A message has places for the value that was given ({given}), the suffix of the model's file
+({suffix}), and the models for which the field is understood ({kinds}).
 """
 
 
@@ -75,25 +76,27 @@ class FrontEnd:
     """What reads the models of one kind.
 
     Attributes:
-        name: of the kind, such as "ONNX".
-        suffixes: how the names of its files end.
+        name: the name of the kind, such as "ONNX".
+        suffixes: the ends of the names of its files, such as ".onnx".
         read: returns the module of a path or of a model in memory, of nn or of a dialect that
             passes lower; it raises InputError.
         understands: the fields of Reading that it reads, among those of REFUSED; abele refuses the
             others.
-        is_text: whether errors of passes are to blame on the file, because it can hold any program.
+        is_text: whether a pass that fails is blamed on the file: a text can hold any program, also
+            one that no importer makes.
         takes: whether an object is a model in memory of this kind.
-        in_memory: what such an object is called.
-        serialized: the bytes of one, which stand for it in the key of the cache.
-        files: the names of the files that a model's file names, such as those of weights. They must
-            lie below its folder, and are part of the key.
+        in_memory: the name of such an object in messages.
+        serialized: returns the bytes of a model in memory. They stand for it in the cache's key.
+        files: returns the names of the other files that a model's file names, such as files of
+            weights. They must lie below the model's folder, and are part of the cache's key.
         marker: bytes that are in each file that names others, so that no other file is read for
             them; `read` then checks where they lie itself. b"" if there are no such bytes.
-        optional_inputs: the shapes and element types of the inputs that have a value in the model,
-            which `values` may replace.
-        layer_names: names that say more than the nodes' own, by node, for tables and pictures.
-        uses: the operators of a model, and which of them cannot be read; and why not every node
-            could be checked, "" if all were.
+        optional_inputs: returns the shapes and element types of the inputs that have a value in
+            the model, which `values` may replace.
+        layer_names: returns names for tables and pictures that say more than the nodes' own, by
+            node.
+        uses: returns the operators of a model, with those that cannot be read; and why some nodes
+            could not be checked, "" if all were.
     """
 
     name: str
