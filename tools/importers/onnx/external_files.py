@@ -8,7 +8,7 @@ from typing import Any, cast
 import onnx
 from google.protobuf.message import DecodeError
 
-from .location import LOCATION
+from .front_end import LOCATION
 
 
 def external_files(model: bytes) -> tuple[str, ...]:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....ir.support.deferred import deferred
 from ..front_end import FrontEnd
-from .location import LOCATION
 
-if TYPE_CHECKING:
-    from .external_files import external_files
-else:
-    external_files = deferred(".external_files", "external_files", __package__)
+LOCATION = b"location"
+"""The key of the entry that names a file of external data. A model without it has no such file."""
+
+external_files: Callable[[bytes], Sequence[str]] = deferred(
+    ".external_files", "external_files", __package__
+)
 
 
 def _is_proto(value: object) -> bool:
