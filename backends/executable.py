@@ -30,7 +30,7 @@ from math import prod
 from pathlib import Path
 from threading import Thread
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, BinaryIO, cast
+from typing import Any, BinaryIO, cast
 from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import ml_dtypes
@@ -45,19 +45,12 @@ from ..ir.support.sealed_file import open_regular
 from ..ir.support.whole_file import whole_file
 from .target import Target
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ..dialects.dtypes import numpy_dtype
     from ..dialects.tile import InputOp, OutputOp
     from ..ir.context import AbeleContext
     from ..ir.text import blobs_of, parse_module, print_module
     from ..ir.upstream import ModuleOp
-else:
-    numpy_dtype = deferred("..dialects.dtypes", "numpy_dtype", __package__)
-    InputOp = deferred("..dialects.tile", "InputOp", __package__)
-    OutputOp = deferred("..dialects.tile", "OutputOp", __package__)
-    blobs_of = deferred("..ir.text", "blobs_of", __package__)
-    parse_module = deferred("..ir.text", "parse_module", __package__)
-    print_module = deferred("..ir.text", "print_module", __package__)
 
 PROGRAM = FileFormat(
     "abele program",

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 from ..ir.support.deferred import deferred
 from ..ir.support.errors import InputError
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from xdsl.ir import Operation
 
     from ..ir.provenance import origin, place
-else:
-    origin = deferred("..ir.provenance", "origin", __package__)
-    place = deferred("..ir.provenance", "place", __package__)
 
 
 class IterationLimit(RuntimeError):

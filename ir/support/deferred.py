@@ -1,17 +1,21 @@
-"""Names of other modules that are imported when they are first used.
+"""Imports that happen when an imported name is first used.
 
 A program from the cache starts without xDSL, the passes and the reference, which take half of a
-start to import. Modules on that way name what they seldom need like this:
+start to import. Modules on that way import what they seldom need like this:
 
-    if TYPE_CHECKING:
+    with deferred(__name__):
         from ..backends.prices.price import price
-    else:
-        price = deferred("..backends.prices.price", "price", __package__)
+
+The block stands behind the other imports. Python 3.15 calls this `lazy from` (PEP 810).
 """
 
 from __future__ import annotations
 
-from importlib import import_module
+import builtins
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib.util import resolve_name
+from threading import RLock, get_ident
 from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
@@ -24,12 +28,12 @@ class Deferred:
     isinstance, but not after `except`.
     """
 
-    def __init__(self, module: str, name: str, package: str | None) -> None:
-        self._place = module, name, package
+    def __init__(self, module: str, name: str) -> None:
+        self._place = module, name
 
     def _found(self) -> Any:
-        module, name, package = self._place
-        return getattr(import_module(module, package), name)
+        module, name = self._place
+        return getattr(__import__(module, fromlist=(name,)), name)
 
     def __call__(self, *given: Any, **options: Any) -> Any:
         """Call the object."""
@@ -56,13 +60,53 @@ class Deferred:
         return isinstance(each, self._found())
 
 
-def deferred(module: str, name: str, package: str | None) -> Any:
-    """A stand-in for a name of a module, which is imported when the stand-in is first used.
+class _Module:
+    """What `from module import name` finds: a stand-in for each name."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Deferred:
+        return Deferred(self._name, name)
+
+
+_ONE_AT_A_TIME = RLock()
+"""Held while a block replaces the import function of this process."""
+
+
+@contextmanager
+def deferred(importer: str) -> Generator[None]:
+    """A block of `from module import name` whose names are stand-ins, and imports nothing.
+
+    Raises ImportError for `import module`, which has no stand-in. Other modules, and other threads,
+    import as always.
 
     Args:
-        module: absolute, or relative to `package`.
+        importer: `__name__` of the module with the block.
     """
-    return Deferred(module, name, package)
+    thread = get_ident()
+    with _ONE_AT_A_TIME:
+        import_now = builtins.__import__
+
+        def import_later(
+            name: str,
+            globals: Mapping[str, Any] | None = None,
+            locals: Mapping[str, Any] | None = None,
+            fromlist: Sequence[str] | None = (),
+            level: int = 0,
+        ) -> Any:
+            # Another thread may import while this one is between two lines of the block.
+            if globals is None or (globals.get("__name__"), get_ident()) != (importer, thread):
+                return import_now(name, globals, locals, fromlist or (), level)
+            if not fromlist:
+                raise ImportError(f"import {name} cannot be deferred; need from {name} import ...")
+            return _Module(resolve_name("." * level + name, globals["__package__"]))
+
+        builtins.__import__ = import_later
+        try:
+            yield
+        finally:
+            builtins.__import__ = import_now
 
 
 def itself(name: T) -> T:

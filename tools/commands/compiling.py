@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, fields
 from functools import partial, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
+from typing import Annotated, Any, cast, get_type_hints
 
 import typer
 
@@ -35,11 +35,9 @@ from .training_options import (
     given_training,
 )
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...ir.instruments.reproducer import fresh_folder
     from ...passes.train import Train
-else:
-    fresh_folder = deferred("...ir.instruments.reproducer", "fresh_folder", __package__)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -26,10 +26,8 @@ from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ..views.trace import trace_text
-else:
-    trace_text = deferred("..views.trace", "trace_text", __package__)
 
 
 class _ReplacedError(Exception):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import Annotated, get_args
 
 import typer
 
@@ -17,13 +17,9 @@ from ...passes.gradients.choices import (
     OPTIMIZER_NAMES,
 )
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...ir.pass_options import dashed, option_types
     from ...passes.train import Train
-else:
-    dashed = deferred("...ir.pass_options", "dashed", __package__)
-    option_types = deferred("...ir.pass_options", "option_types", __package__)
-    Train = deferred("...passes.train", "Train", __package__)
 
 TrainFlag = Annotated[
     bool,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import DoesNotFit
@@ -16,10 +16,8 @@ from .executable import Executable, load_executable
 from .files import PROGRAM_FILE
 from .request import Request, with_fields_of
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from .program import ReadProgram, signature
-else:
-    signature = deferred(".program", "signature", __package__)
 
 
 @with_fields_of(Request)

@@ -11,7 +11,7 @@ from math import prod
 from pathlib import Path
 from time import perf_counter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 from ...backends import executable as program_file
 from ...backends.target import Target
@@ -28,7 +28,7 @@ from .host_memory import refuse_too_little_for, refuse_too_little_memory
 from .not_copied import NotCopied
 from .signature import Signature
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...backends.addresses.prove import AddressProof, prove_addresses
     from ...backends.counts import Counts, PhaseCounts, counts
     from ...backends.host.kept_run import KeptRun
@@ -52,35 +52,6 @@ if TYPE_CHECKING:
     from .program import check_target, signature, verified_level
     from .program_memory import ProgramMemory
     from .training import Settings, check_loss, check_states, settings_of
-else:
-    PassTiming = deferred("...ir.instruments.timing", "PassTiming", __package__)
-    prove_addresses = deferred("...backends.addresses.prove", "prove_addresses", __package__)
-    host_cycles = deferred("...backends.prices.cost", "host_cycles", __package__)
-    PhaseCounts = deferred("...backends.counts", "PhaseCounts", __package__)
-    counts = deferred("...backends.counts", "counts", __package__)
-    RUNNERS = deferred("...backends.levels", "RUNNERS", __package__)
-    initial_states = deferred("...backends.levels", "initial_states", __package__)
-    memory_report = deferred("...backends.memory", "memory_report", __package__)
-    price = deferred("...backends.prices.price", "price", __package__)
-    totals = deferred("...backends.prices.price", "totals", __package__)
-    price_operations = deferred(
-        "...backends.prices.price_operations", "price_operations", __package__
-    )
-    level_named = deferred("...dialects.levels", "level_named", __package__)
-    set_seed = deferred("...dialects.random_states", "set_seed", __package__)
-    listed_names = deferred("...dialects.settable", "listed_names", __package__)
-    Phases = deferred("...ir.phases", "Phases", __package__)
-    several = deferred("...ir.phases", "several", __package__)
-    read_relaxed = deferred("...passes.planner.relaxed", "read_relaxed", __package__)
-    new_context = deferred(".context", "new_context", __package__)
-    check_target = deferred(".program", "check_target", __package__)
-    signature = deferred(".program", "signature", __package__)
-    optional_inputs = deferred("...dialects.host", "optional_inputs", __package__)
-    verified_level = deferred(".program", "verified_level", __package__)
-    ProgramMemory = deferred(".program_memory", "ProgramMemory", __package__)
-    check_loss = deferred(".training", "check_loss", __package__)
-    check_states = deferred(".training", "check_states", __package__)
-    settings_of = deferred(".training", "settings_of", __package__)
 
 
 MACHINE = LEVEL_NAMES[-1]

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -47,12 +47,10 @@ from .files import PROGRAM_FILE
 from .on_step import OnStep
 from .runs_between import RUNS
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...passes.train import Train
     from .beside import Held, held_by
     from .program import ReadProgram
-else:
-    held_by = deferred(".beside", "held_by", __package__)
 
 MODEL = Kind(
     lambda value: PATH.accepts(value) or front_end_of(value) is not None,

@@ -15,10 +15,9 @@ from .onnx.front_end import ONNX
 if TYPE_CHECKING:
     import onnx
 
+with deferred(__name__):
     from ...ir.text import read_module
     from ...ir.upstream import ModuleOp
-else:
-    read_module = deferred("...ir.text", "read_module", __package__)
 
 
 Model: TypeAlias = "str | os.PathLike[str] | onnx.ModelProto"

@@ -7,21 +7,16 @@ from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 from ...ir.support.deferred import deferred
 from ..driver.on_step import OnStep
 from ..driver.shown_text import shown
 from .terminal import changing_line
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...ir.pass_manager import PassEntry, load_pass
     from ...passes.pipelines import PASSES
     from .pass_listing import first_sentence
-else:
-    load_pass = deferred("...ir.pass_manager", "load_pass", __package__)
-    PASSES = deferred("...passes.pipelines", "PASSES", __package__)
-    first_sentence = deferred(".pass_listing", "first_sentence", __package__)
 
 
 @contextmanager

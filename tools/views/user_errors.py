@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from shlex import quote
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import typer
 
@@ -30,12 +30,9 @@ from ..driver.shown_text import shown
 from ..importers.front_ends import front_end_at
 from .syntax.colour import message_for
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from ...ir.provenance import place
     from ...ir.upstream import VerifyException
-else:
-    place = deferred("...ir.provenance", "place", __package__)
-    VerifyException = deferred("...ir.upstream", "VerifyException", __package__)
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 

@@ -1,55 +1,109 @@
-"""A deferred name stands for what it names, and imports its module only then."""
+"""A deferred name stands for what it names, and its module is imported only then."""
 
-import subprocess
+import builtins
 import sys
+import threading
 from fractions import Fraction
+from pathlib import Path
 
 import pytest
 
 from abele.ir.support.deferred import deferred, itself
 
-package = "abele.ir"
+with deferred(__name__):
+    from fractions import Fraction as LateFraction
+    from fractions import unknown  # pyright: ignore
+    from html.entities import name2codepoint
+    from math import hypot
+
+    from abele.ir import marks
 
 
 def test_a_deferred_function_is_called():
-    assert deferred("math", "hypot", None)(3, 4) == 5
-    assert deferred(".marks", "LEVEL_NAMES", package)[0] == "nn"
+    assert hypot(3, 4) == 5
 
 
 def test_a_deferred_class_makes_and_knows_its_objects():
-    fraction = deferred("fractions", "Fraction", None)
-    half = fraction(1, 2)
-    assert fraction.from_float(0.5) == half
-    assert isinstance(half, fraction)
-    assert not isinstance(0.5, fraction)
-    assert isinstance(half, (int, fraction))
+    half = LateFraction(1, 2)
+    assert LateFraction.from_float(0.5) == half
+    assert isinstance(half, LateFraction)
+    assert not isinstance(0.5, LateFraction)
+    assert isinstance(half, (int, LateFraction))
 
 
 def test_a_deferred_mapping_is_read():
-    escapes = deferred("html.entities", "name2codepoint", None)
-    assert escapes["amp"] == 38
-    assert "amp" in escapes
-    assert "amp" in list(escapes)
-    assert dict(escapes)["lt"] == 60
+    assert name2codepoint["amp"] == 38
+    assert "amp" in name2codepoint
+    assert "amp" in list(name2codepoint)
+    assert dict(name2codepoint)["lt"] == 60
+
+
+def test_a_deferred_module_is_asked_for_its_names():
+    assert marks.LEVEL_NAMES[0] == "nn"
 
 
 def test_what_a_name_stands_for_is_at_hand():
-    assert itself(deferred("fractions", "Fraction", None)) is Fraction
+    assert itself(LateFraction) is Fraction
     assert itself(Fraction) is Fraction
 
 
 def test_an_unknown_name_is_an_error_when_it_is_used():
-    unknown = deferred("math", "unknown", None)
     with pytest.raises(AttributeError, match="unknown"):
         unknown()
 
 
-def test_nothing_is_imported_before_it_is_used():
-    script = (
-        "import sys; from abele.ir.support.deferred import deferred\n"
-        "make = deferred('fractions', 'Fraction', None)\n"
-        "print('fractions' in sys.modules, make(1), 'fractions' in sys.modules)"
-    )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "1", "True"]
+def test_a_whole_module_is_refused():
+    with pytest.raises(ImportError, match=r"import json cannot be deferred; need from json"):
+        with deferred(__name__):
+            import json  # noqa: F401
+    assert builtins.__import__.__module__ == "builtins"
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a package that can be imported."""
+    folder = tmp_path / "late_package"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "seldom.py").write_text("def twice(n):\n    return 2 * n\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name in ("late_package", "late_package.seldom", "late_package.user"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    return folder
+
+
+USER = """
+from abele.ir.support.deferred import deferred
+with deferred(__name__):
+    from .seldom import twice as double
+"""
+
+
+def test_nothing_is_imported_before_it_is_used(package: Path):
+    (package / "user.py").write_text(USER)
+    from late_package import user  # pyright: ignore
+
+    assert "late_package.seldom" not in sys.modules
+    assert user.double(4) == 8
+    assert "late_package.seldom" in sys.modules
+
+
+def test_other_modules_and_other_threads_import_as_always(package: Path):
+    found: list[object] = []
+
+    def import_in_a_thread() -> None:
+        from fractions import Fraction
+
+        found.append(Fraction)
+
+    with deferred(__name__):
+        thread = threading.Thread(target=import_in_a_thread)
+        thread.start()
+        thread.join()
+        from fractions import Fraction as late
+
+        assert exec("from fractions import Fraction", other := {"__name__": "other"}) is None
+    assert found == [Fraction]
+    assert other["Fraction"] is Fraction
+    assert late is not Fraction
+    assert itself(late) is Fraction

@@ -16,7 +16,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from numbers import Number
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from ..extensions.points import extension_points
 from ..request import IN_MEMORY, OPTIONS, Request, found_front_end
 from .model_digest import DIGITS, model_digest
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from numpy.typing import ArrayLike
 
     from ....passes.train import Train
@@ -37,9 +37,6 @@ if TYPE_CHECKING:
     from ...importers.front_ends import Model
     from ..beside import Held, as_text
     from ..extensions.loaded import Extensions
-else:
-    file_inside = deferred("...importers.files_beside", "file_inside", __package__)
-    as_text = deferred("..beside", "as_text", __package__)
 
 ROOT = Path(__file__).parents[3]
 """The folder of abele's packages."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ....ir.marks import LEVEL_NAMES
 from ....ir.support.deferred import deferred
@@ -13,7 +12,7 @@ from ....ir.support.errors import InputError
 from .extension import Extension
 from .part import Part
 
-if TYPE_CHECKING:
+with deferred(__name__):
     from xdsl.ir import Dialect, Operation
 
     from ....backends.target import Target
@@ -24,16 +23,6 @@ if TYPE_CHECKING:
     from ....passes.pipelines import PASSES, expand
     from ..context import new_context
     from .user_code import user_operation, user_traceback
-else:
-    UnknownPass = deferred("....ir.pass_manager", "UnknownPass", __package__)
-    load_pass = deferred("....ir.pass_manager", "load_pass", __package__)
-    parse_pipeline = deferred("....ir.pass_manager", "parse_pipeline", __package__)
-    pipeline_passes = deferred("....passes.names", "pipeline_passes", __package__)
-    PASSES = deferred("....passes.pipelines", "PASSES", __package__)
-    expand = deferred("....passes.pipelines", "expand", __package__)
-    new_context = deferred("..context", "new_context", __package__)
-    user_operation = deferred(".user_code", "user_operation", __package__)
-    user_traceback = deferred(".user_code", "user_traceback", __package__)
 
 
 def _own_passes() -> Mapping[str, PassEntry]:

@@ -8,16 +8,12 @@ from typing import Any, cast
 import onnx
 from google.protobuf.message import DecodeError
 
-from .front_end import LOCATION
-
 
 def external_files(model: bytes) -> tuple[str, ...]:
     """The paths of a serialized model's external data, as the model names them, sorted.
 
     Raises ValueError if the bytes are no model.
     """
-    if LOCATION not in model:
-        return ()
     try:
         parsed = onnx.load_model_from_string(model)
     except DecodeError as error:
@@ -26,7 +22,7 @@ def external_files(model: bytes) -> tuple[str, ...]:
         entry.value
         for tensor in _tensors(parsed, onnx.TensorProto)
         for entry in tensor.external_data
-        if entry.key == LOCATION.decode()
+        if entry.key == "location"
     }
     return tuple(sorted(found))
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ....ir.support.deferred import deferred
 from ..front_end import FrontEnd
 
-LOCATION = b"location"
-"""The key of the entry that names a file of external data. A model without it has no such file."""
+with deferred(__name__):
+    from .external_files import external_files
+    from .layer_names import layer_names
+    from .overrides import optional_inputs
+    from .reader import read_onnx, uses_of
 
-external_files: Callable[[bytes], Sequence[str]] = deferred(
-    ".external_files", "external_files", __package__
-)
+LOCATION = b"location"
+"""The key of the entry that names a file of external data. A model without it has no such file, and
+need not be parsed to find that out."""
 
 
 def _is_proto(value: object) -> bool:
@@ -23,26 +26,30 @@ def _is_proto(value: object) -> bool:
 
 def _serialized(model: Any) -> bytes:
     data = model.SerializeToString(deterministic=True)
-    if external_files(data):
+    if _external_files(data):
         raise ValueError("a model in memory has no folder for external data")
     return data
 
 
+def _external_files(model: bytes) -> Sequence[str]:
+    return external_files(model) if LOCATION in model else ()
+
+
 def _files(path: Path) -> Sequence[str]:
-    return external_files(path.read_bytes())
+    return _external_files(path.read_bytes())
 
 
 ONNX = FrontEnd(
     "ONNX",
     (".onnx",),
-    read=deferred(".reader", "read_onnx", __package__),
+    read=read_onnx,
     understands=frozenset({"dims", "values", "batch"}),
     takes=_is_proto,
     in_memory="an onnx.ModelProto",
     serialized=_serialized,
     files=_files,
     marker=LOCATION,
-    optional_inputs=deferred(".overrides", "optional_inputs", __package__),
-    layer_names=deferred(".layer_names", "layer_names", __package__),
-    uses=deferred(".reader", "uses_of", __package__),
+    optional_inputs=optional_inputs,
+    layer_names=layer_names,
+    uses=uses_of,
 )
