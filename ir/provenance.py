@@ -1,18 +1,20 @@
 """Where an operation came from: a framework's node, a line of a file, or both.
 
 A NameLoc holds the name of the node. Each step of the node's lowering adds a part to the name
-("bn1/scale"), so the first part is always the name that the framework uses. xDSL's rewriters drop
-locations: use LocatingWalker for patterns, and located or locate for hand-written conversions.
+("bn1/scale"), so the first part is always the name that the framework uses. If the model's file
+calls the node differently, a NameLoc inside holds that name: users know it from other programs that
+show the file. xDSL's rewriters drop locations: use LocatingWalker for patterns, and located or
+locate for hand-written conversions.
 """
 
 import os
-from collections.abc import Container, Generator, Iterable, Sequence
+from collections.abc import Container, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import cast
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute, Operation, OpResult, Region, SSAValue
 
 from .rewriting import Rewrite, Termination, may_rewrite, source_of
@@ -32,6 +34,9 @@ from .upstream import (
     UnknownLoc,
 )
 
+NO_COLUMN = 0
+"""The column of a place in a file of which only the line is known. Columns are counted from 1."""
+
 
 def named(name: str, location: LocationAttr | None = None) -> NameLoc:
     """The location of a framework's node.
@@ -45,6 +50,11 @@ def named(name: str, location: LocationAttr | None = None) -> NameLoc:
 @lru_cache(maxsize=8192)
 def _named(name: str) -> NameLoc:
     return NameLoc(StringAttr(name), NoneAttr())
+
+
+def source_line(file: str, line: int) -> FileLineColLoc:
+    """The location of a line of a file whose column is not known."""
+    return FileLineColLoc(StringAttr(file), IntAttr(line), IntAttr(NO_COLUMN))
 
 
 def fused(sources: Iterable[Operation | LocationAttr]) -> LocationAttr:
@@ -70,8 +80,11 @@ def at(source: Operation | LocationAttr | str, *path: str) -> LocationAttr:
     location = _location(source)
     if not path:
         return location
+    inner = _file_place(location)
+    if own := file_names(location):
+        inner = named("/".join(("+".join(own), *path)), inner)
     head = _names(location)
-    return named("/".join(("+".join(head), *path) if head else path), _file_place(location))
+    return named("/".join(("+".join(head), *path) if head else path), inner)
 
 
 def is_known(location: Attribute) -> bool:
@@ -91,6 +104,18 @@ def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
         return names
     place = _file_place(location)
     return () if place is None else (os.path.basename(_file_text(place)),)
+
+
+def file_names(source: Operation | LocationAttr) -> tuple[str, ...]:
+    """The names of an operation's nodes in the model's file, where they differ, in order."""
+    return tuple(dict.fromkeys(_inner_names(_location(source))))
+
+
+def line_of(source: Operation | LocationAttr) -> str:
+    """The line of a file that an operation came from, without the file's folder: "net.py:5" or
+    "net.py:5:1"; "" if it is not known."""
+    place = _file_place(_location(source))
+    return "" if place is None else os.path.basename(_file_text(place))
 
 
 def origin(source: Operation | LocationAttr) -> str | None:
@@ -287,6 +312,14 @@ def _names(location: Attribute) -> tuple[str, ...]:
             return tuple(dict.fromkeys(n for part in _children(location) for n in _names(part)))
 
 
+def _inner_names(location: Attribute) -> Iterator[str]:
+    """The names in a location that another name encloses."""
+    if isinstance(location, NameLoc):
+        yield from _names(location.location)
+    for part in _children(location):
+        yield from _inner_names(part)
+
+
 def _file_place(location: Attribute) -> FileLineColLoc | None:
     if isinstance(location, FileLineColLoc):
         return location
@@ -294,4 +327,6 @@ def _file_place(location: Attribute) -> FileLineColLoc | None:
 
 
 def _file_text(location: FileLineColLoc) -> str:
-    return f"{location.filename.data}:{location.line.data}:{location.column.data}"
+    column = location.column.data
+    line = f"{location.filename.data}:{location.line.data}"
+    return line if column == NO_COLUMN else f"{line}:{column}"

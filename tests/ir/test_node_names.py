@@ -52,3 +52,15 @@ def test_an_unknown_name_is_refused_with_the_known_names():
     assert no_such_operator("relu2", OPS, (), "").startswith(
         "no operator of that name; did you mean relu1"
     )
+
+
+def test_a_name_in_the_models_file_counts_where_no_operation_has_it():
+    made, step, other = TestOp(), TestOp(), op("node_1")
+    made.location = named("blocks.0.ln1", named("node_1"))
+    step.location = named("blocks.0.ln2/mean", named("node_2/mean"))
+    assert operations_named("node_1", [made, step]) == [made]
+    assert operations_named("node_1", [made, other]) == [other]
+    assert operations_matching("node_*", [made, step]) == [made, step]
+    assert operations_matching("blocks.*", [made, step, other]) == [made, step]
+    assert no_such_operator("node_2", [made, step], (), "").startswith("became blocks.0.ln2/mean;")
+    assert no_such_operator("node_1", [step], [made], "needs no plan") == "test.op needs no plan"

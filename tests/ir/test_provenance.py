@@ -30,8 +30,10 @@ from xdsl.transforms.canonicalize import CanonicalizationRewritePattern
 from abele.ir.provenance import (
     LocatingWalker,
     at,
+    file_names,
     fused,
     is_known,
+    line_of,
     locate,
     located,
     named,
@@ -39,6 +41,7 @@ from abele.ir.provenance import (
     origin_names,
     origins,
     place,
+    source_line,
 )
 
 LINE = FileLineColLoc(StringAttr("net.mlir"), IntAttr(3), IntAttr(5))
@@ -84,6 +87,28 @@ def test_the_location_of_a_step_is_below_its_node_and_keeps_the_line():
     assert at(fused([named("a"), named("b")]), "sum") == named("a+b/sum")
     assert at(LINE, "scale") == named("scale", LINE)
     assert at(op_at(LINE)) == LINE
+
+
+def test_a_line_whose_column_is_not_known_has_none():
+    line = source_line("/home/me/net.py", 12)
+    assert place(op_at(named("a.relu", line))) == "a.relu (/home/me/net.py:12)"
+    assert line_of(named("a.relu", line)) == "net.py:12"
+    assert origin(line) == "net.py:12"
+    assert line_of(op_at(LINE)) == "net.mlir:3:5"
+    assert line_of(named("conv:3")) == ""
+
+
+def test_the_name_in_the_file_is_below_the_name_and_gets_the_same_steps():
+    node = named("a.relu", named("node_Relu_3", LINE))
+    assert origin_names(node) == ("a.relu",)
+    assert file_names(node) == ("node_Relu_3",)
+    assert place(op_at(node)) == "a.relu (net.mlir:3:5)"
+    assert at(op_at(node), "max") == named("a.relu/max", named("node_Relu_3/max", LINE))
+    other = named("b", named("node_4"))
+    assert file_names(fused([node, other, node])) == ("node_Relu_3", "node_4")
+    both = at(fused([node, other]), "sum")
+    assert both == named("a.relu+b/sum", named("node_Relu_3+node_4/sum", LINE))
+    assert file_names(named("a.relu", LINE)) == ()
 
 
 def test_the_place_of_an_operation_is_the_best_known_one():
