@@ -6,6 +6,7 @@ from importlib import import_module
 
 from xdsl.ir import Dialect
 
+from ..ir.legality import Row, row
 from ..ir.level import Level
 from ..ir.support.errors import InputError
 from ..ir.support.user_entries import add_entry
@@ -54,21 +55,22 @@ def register_dialect(dialect: Dialect, owner: str) -> None:
 
 # Levels
 
-_EVERYWHERE = ("control", "func", "builtin")
+_EVERYWHERE = row("control func builtin")
 
 
-def _users_dialects() -> frozenset[str]:
-    return frozenset(USERS_DIALECTS)
+def _users_dialects() -> tuple[Row, ...]:
+    return (Row(tuple(USERS_DIALECTS)),) if USERS_DIALECTS else ()
 
 
-def _users_core() -> frozenset[str]:
+def _users_core() -> tuple[Row, ...]:
     """The users' operations that remain after composites are decomposed."""
-    return frozenset(
+    names = tuple(
         op.name
         for dialect in USERS_DIALECTS.values()
         for op in dialect.operations
         if not issubclass(op, Composite)
     )
+    return (Row(names),) if names else ()
 
 
 PLANNED = "planned"
@@ -78,27 +80,29 @@ TILE_DECISIONS = ("plain", "numbered", "placed", "addressed", "grouped")
 """How far a module of tile is decided: nothing; the supersteps are numbered; some variables have an
 address; all have one; the operations are grouped into supersteps."""
 
-NN = Level("nn", frozenset(("nn", *_EVERYWHERE)), _users_dialects, (PLANNED,))
+NN = Level("nn", (row("nn"), _EVERYWHERE), _users_dialects, (PLANNED,))
 """What is computed: operators on whole tensors."""
 
-PARTITION = Level("partition", frozenset(("partition", *_EVERYWHERE)))
+PARTITION = Level("partition", (row("partition"), _EVERYWHERE))
 """How it is split: tensors with layouts, and the parts of each computation."""
 
-TILE = Level("tile", frozenset(("tile", *_EVERYWHERE)), decisions=TILE_DECISIONS)
+TILE = Level("tile", (row("tile"), _EVERYWHERE), decisions=TILE_DECISIONS)
 """Who computes it: variables on tiles, copies between them, vertices."""
 
-_ON_BYTES = ("superstep", "sync", "input", "copy", "output", "vertices", "read")
-"""The operations of tile that are legal at exchange too."""
-
 EXCHANGE = Level(
-    "exchange", frozenset(("exchange", *(f"tile.{op}" for op in _ON_BYTES), *_EVERYWHERE))
+    "exchange",
+    (
+        row("exchange"),
+        row("tile.superstep tile.sync tile.input tile.copy tile.output tile.vertices tile.read"),
+        _EVERYWHERE,
+    ),
 )
 """When and where: supersteps, and messages between addresses. The machine runs this level."""
 
 LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
 """The levels from the highest to the lowest."""
 
-NN_CORE = Level("nn-core", frozenset((*(op.name for op in CORE), *_EVERYWHERE)), _users_core)
+NN_CORE = Level("nn-core", (Row(tuple(op.name for op in CORE)), _EVERYWHERE), _users_core)
 """The part of nn that remains after composites are decomposed. It is no level of its own."""
 
 

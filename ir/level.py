@@ -1,42 +1,61 @@
-"""A level of abstraction: its name and the operations that are legal on it."""
+"""A level of abstraction: its name, and the table of what is legal on it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from .legality import Row, Table
 
-def _nothing() -> frozenset[str]:
-    return frozenset()
+
+def _nothing() -> tuple[Row, ...]:
+    return ()
 
 
 @dataclass(frozen=True)
 class Level:
     """A level that a program passes through on its way to the machine.
 
+    Levels of one name are equal.
+
     Attributes:
         name: as pipelines, files and commands spell it.
-        own: the names of dialects whose operations are all legal ("nn"), and of single legal
-            operations ("nn.conv").
-        added: returns the names, of the same kinds, that users' dialects have added so far.
+        rows: the operations that are legal on it, and what holds of them there.
+        added: returns the rows that users' dialects have added so far.
         decisions: names for how much a module of this level has decided of what the level leaves
             open, from nothing to everything.
     """
 
     name: str
-    own: frozenset[str]
-    added: Callable[[], frozenset[str]] = field(default=_nothing, compare=False, repr=False)
+    rows: tuple[Row, ...] = field(compare=False, repr=False)
+    added: Callable[[], tuple[Row, ...]] = field(default=_nothing, compare=False, repr=False)
     decisions: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    _tables: dict[tuple[Row, ...], Table] = field(
+        default_factory=dict[tuple[Row, ...], Table], init=False, compare=False, repr=False
+    )
+
+    @property
+    def table(self) -> Table:
+        """Its rows and those that users have added, by operation."""
+        added = self.added()
+        table = self._tables.get(added)
+        if table is None:
+            table = self._tables[added] = Table((*self.rows, *added))
+        return table
+
+    @property
+    def own(self) -> frozenset[str]:
+        """The names of dialects and operations that are legal without what users have added."""
+        return frozenset(name for each in self.rows for name in each.ops)
 
     @property
     def legal(self) -> frozenset[str]:
         """The names of all dialects and operations that are legal on this level."""
-        return self.own | self.added()
+        return self.table.names
 
     def is_legal(self, op_name: str) -> bool:
         """Whether an operation is legal on this level."""
-        legal = self.legal
-        return op_name in legal or op_name.partition(".")[0] in legal
+        return self.table.needs(op_name) is not None
 
     def __str__(self) -> str:
         return self.name

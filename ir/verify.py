@@ -1,12 +1,13 @@
-"""Verifies modules: xDSL's own checks, dominance, and which operations a level allows."""
+"""Verifies modules: xDSL's own checks, dominance, and the table of a level."""
 
-from collections.abc import Collection
 from functools import cache
 from typing import NoReturn
 
 from xdsl.ir import Block, ErasedSSAValue, Operation, Region, SSAValue
 from xdsl.traits import IsolatedFromAbove, IsTerminator, NoTerminator
 
+from .legality import Constraint, ModuleFacts
+from .level import Level
 from .provenance import place
 from .upstream import DominanceInfo, ModuleOp, UnregisteredOp, VerifyException
 from .xdsl.definition_checks import speed_up_check
@@ -27,37 +28,46 @@ class IllFormed(VerifyException):
         self.op = op
 
 
-def verify(module: ModuleOp, legal: Collection[str] | None = None) -> None:
+def verify(module: ModuleOp, level: Level | None = None, *, others: bool = False) -> None:
     """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
     The message names the operation, where it came from and what is wrong. It never contains the
     module.
 
     Args:
-        legal: the names of allowed dialects ("nn") and operations ("func.func"); None allows all.
+        level: the level of the module, whose table must hold; None to look at each operation alone.
+        others: whether operations that the table does not name are legal too.
     """
     _verify_operations(module)
     verify_dominance(module)
-    if legal is not None:
-        verify_legal(module, legal)
+    if level is not None:
+        verify_level(module, level, others=others)
 
 
-def verify_legal(module: ModuleOp, legal: Collection[str]) -> None:
-    """Raise IllFormed for the first operation that is not legal, and check nothing else.
+def verify_level(module: ModuleOp, level: Level, *, others: bool = False) -> None:
+    """Raise IllFormed for the first operation that breaks a level's table, and check nothing else.
 
     Args:
-        legal: the names of allowed dialects and operations, as in verify.
+        level: the level of the module.
+        others: whether operations that the table does not name are legal too.
     """
-    allowed: set[type[Operation]] = set()
-    for op in operations(module):
-        if type(op) in allowed:
-            continue
-        registered = not isinstance(op, UnregisteredOp)
-        name = op.name if registered else op.op_name.data
-        if name not in legal and name.partition(".")[0] not in legal:
-            _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(legal))}")
-        if registered:
-            allowed.add(type(op))
+    table, facts = level.table, ModuleFacts(module)
+    known: dict[type[Operation], tuple[Constraint, ...]] = {}
+    for op in facts.operations:
+        needs = known.get(type(op))
+        if needs is None:
+            registered = not isinstance(op, UnregisteredOp)
+            name = op.name if registered else op.op_name.data
+            found = table.needs(name)
+            if found is None and not others:
+                _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(table.names))}")
+            needs = found or ()
+            if registered:
+                known[type(op)] = needs
+        for each in needs:
+            problem = each.problem(op, facts)
+            if problem is not None:
+                _fail(op, problem)
 
 
 def verify_dominance(module: ModuleOp) -> None:

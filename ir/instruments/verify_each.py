@@ -1,10 +1,11 @@
 """Verifies the module before the first pass and after every pass."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from contextlib import ExitStack
 
 from xdsl.ir import Operation
 
+from ..level import Level
 from ..pass_manager import Instrument
 from ..rewriting import Source, Watcher, watched
 from ..step import RunningPass
@@ -12,8 +13,8 @@ from ..upstream import ModuleOp, VerifyException
 from ..verify import IllFormed, verify
 
 
-def anything_legal(_: RunningPass) -> None:
-    """No restriction: every operation is legal after every pass."""
+def no_level(_: RunningPass) -> None:
+    """No restriction: the level after a pass is not known."""
 
 
 class _LastRules(Watcher):
@@ -46,14 +47,11 @@ class VerifyEach(Instrument):
     The message also names the rule that last inserted or changed the wrong operation, if any.
 
     Attributes:
-        legal_after: returns the legal dialects and operations after a step, as in verify; None for
-            all.
+        level_after: returns the level after a step; None if it is not known.
     """
 
-    def __init__(
-        self, legal_after: Callable[[RunningPass], Collection[str] | None] = anything_legal
-    ) -> None:
-        self.legal_after = legal_after
+    def __init__(self, level_after: Callable[[RunningPass], Level | None] = no_level) -> None:
+        self.level_after = level_after
         self._last_rules = _LastRules()
         self._watching = ExitStack()
 
@@ -71,7 +69,7 @@ class VerifyEach(Instrument):
         """Verify the module after the pass."""
         self._watching.close()
         try:
-            verify(module, self.legal_after(step))
+            verify(module, self.level_after(step))
         except IllFormed as error:
             rule = self._last_rules.by_op.get(error.op)
             by = f"; last changed by {rule}" if rule else ""

@@ -270,7 +270,7 @@ def only(module: ModuleOp, kind: type[Operation]) -> Operation:
 def test_an_operation_infers_its_type_and_is_read_as_it_was_written(kind, types, make, result):
     module, op = program(types, make)
     assert op.result.type == result
-    verify(module, NN.legal)
+    verify(module, NN)
     again = Parser(context(), str(module)).parse_module()
     verify(again)
     assert again.is_structurally_equivalent(module)
@@ -327,7 +327,7 @@ def test_a_composite_decomposes_into_core_operations(kind, types, make, result, 
     op.result.replace_all_uses_with(value)
     op.detach()
     op.erase()
-    verify(module, NN_CORE.legal)
+    verify(module, NN_CORE)
     assert origin(value.owner) == "whole"
     paths = [origin(part) for part in made]
     assert all(p == "whole" or p.startswith("whole/") for p in paths)
@@ -509,7 +509,7 @@ def test_state_is_loaded_and_stored(symbol: str):
     block = Block([load, nn.StoreOp(load.result, symbol), ReturnOp(load.result)])
     main = FuncOp("main", ([], [t(6)]), Region(block))
     module = ModuleOp([state, main])
-    verify(module, NN_CORE.legal)
+    verify(module, NN_CORE)
     again = Parser(made, str(module)).parse_module()
     assert again.is_structurally_equivalent(module)
     assert only(again, nn.StateOp).value.array is state.value.array

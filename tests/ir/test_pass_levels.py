@@ -4,11 +4,12 @@ from typing import Any
 import pytest
 
 from abele.ir.errors import InputError
+from abele.ir.legality import row
 from abele.ir.level import Level
 from abele.ir.pass_levels import PassLevels, declared_levels, level_after
 from abele.ir.upstream import Context, ModuleOp, ModulePass
 
-HIGH, LOW = (Level(name, frozenset({name})) for name in ("high", "low"))
+HIGH, LOW = (Level(name, (row(name),)) for name in ("high", "low"))
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Tidy(Anything):
 
 
 class Late(Anything):
-    takes = Level("high", frozenset({"high"}), decisions=("open", "closed"))
+    takes = Level("high", (row("high"),), decisions=("open", "closed"))
     decided = "closed"
 
 

@@ -92,7 +92,7 @@ def check_gradient(module: ModuleOp, inputs: Arrays, rng: np.random.Generator) -
     """The gradient along one random direction is the difference along it."""
     made = module.clone()
     Differentiate().apply(new_context(), made)
-    verify(made, NN_LEVEL.legal)
+    verify(made, NN_LEVEL)
     outputs = run_reference(made, inputs).outputs
     directions = {
         name: rng.normal(size=a.shape) for name, a in inputs.items() if a.dtype == np.float64
@@ -164,7 +164,7 @@ def after(text: str, inputs: Arrays, **options) -> Arrays:
     """The outputs of a program with its gradients."""
     module = text_program(text)
     Differentiate(**options).apply(new_context(), module)
-    verify(module, NN_LEVEL.legal)
+    verify(module, NN_LEVEL)
     return run_reference(module, inputs).outputs
 
 

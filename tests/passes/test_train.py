@@ -52,7 +52,7 @@ def training(program: tuple[str, Arrays], **options) -> ModuleOp:
         text = text.replace(f"{{{name}}}", context.blobs.add(array).digest)
     module = parse_module(text, context)
     Train(**options).apply(context, module)
-    verify(module, NN_LEVEL.legal)
+    verify(module, NN_LEVEL)
     return module
 
 

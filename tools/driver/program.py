@@ -68,7 +68,7 @@ def verified_level(module: ModuleOp, path: str) -> Level:
     """
     level = level_of(module)
     try:
-        verify(module, level.legal)
+        verify(module, level)
         verify_symbols(module)
     except VerifyException as error:
         message = str(error)

@@ -61,7 +61,7 @@ def make_train(
         raise InputError(f"{program.path}: train is asked for twice, as an option and as a pass")
     program.module.attributes.pop(ASKED, None)
     training.apply(context, program.module)
-    verify(program.module, NN.legal)
+    verify(program.module, NN)
 
 
 @dataclass(frozen=True)

@@ -76,6 +76,6 @@ def check_end(what: str, level: Level | None) -> None:
 def check_all_down(program: ReadProgram) -> None:
     """Raise InputError for an operation that the machine would ignore."""
     try:
-        verify(program.module, EXCHANGE.legal)
+        verify(program.module, EXCHANGE)
     except VerifyException as error:
         raise InputError(f"{program.path}: {error}; no pass of the pipeline lowers it") from None

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 from ...dialects.levels import LEVELS, NN, NN_CORE
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.instruments.verify_each import VerifyEach
@@ -28,13 +26,11 @@ def verifiers(level: Level | None) -> tuple[Instrument, ...]:
         level: where it begins; None if unknown.
     """
 
-    def legal_after(step: RunningPass) -> Collection[str] | None:
+    def level_after(step: RunningPass) -> Level | None:
         found = level_after_all(step.pipeline[: step.index + 1], level)
-        if found == NN and step.current.name == DECOMPOSE:
-            found = NN_CORE
-        return None if found is None else found.legal
+        return NN_CORE if found == NN and step.current.name == DECOMPOSE else found
 
-    return CheckLevel(), VerifyEach(legal_after), VerifySymbols()
+    return CheckLevel(), VerifyEach(level_after), VerifySymbols()
 
 
 class CheckLevel(Instrument):

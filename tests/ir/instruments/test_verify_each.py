@@ -13,10 +13,15 @@ from xdsl.utils.exceptions import VerifyException
 
 from abele.ir.context import AbeleContext
 from abele.ir.instruments.verify_each import VerifyEach
+from abele.ir.legality import row
+from abele.ir.level import Level
 from abele.ir.pass_manager import PassManager
 from abele.ir.provenance import LocatingWalker
 
-LEGAL = {"append": {"builtin", "test"}, "nothing": {"builtin"}}
+LEVELS = {
+    "append": Level("high", (row("builtin test"),)),
+    "nothing": Level("low", (row("builtin"),)),
+}
 
 
 def test_the_pass_that_broke_the_module_is_blamed():
@@ -35,7 +40,7 @@ def test_the_first_pass_is_not_blamed_for_its_input():
 
 
 def test_each_level_has_its_legal_operations():
-    verify_each = VerifyEach(lambda step: LEGAL[step.current.name])
+    verify_each = VerifyEach(lambda step: LEVELS[step.current.name])
     PassManager((Append(),), (verify_each,)).run(AbeleContext(), ModuleOp([]))
     with pytest.raises(VerifyException, match=r"after pass 'nothing' .* not legal here"):
         PassManager((Append(), Nothing()), (verify_each,)).run(AbeleContext(), ModuleOp([]))

@@ -113,7 +113,7 @@ class Programs:
 def differentiated(text: str, **options) -> ModuleOp:
     module = parse_module(text, new_context())
     Differentiate(**options).apply(new_context(), module)
-    verify(module, NN_LEVEL.legal)
+    verify(module, NN_LEVEL)
     return module
 
 
@@ -319,7 +319,7 @@ def test_a_state_has_a_gradient_wherever_it_is_loaded():
     w, x = np.array([0.5, -1.0, 2.0]), np.array([3.0, 2.0, 1.0])
     module = with_blobs(LOADED_EVERYWHERE, w=w)
     Differentiate().apply(new_context(), module)
-    verify(module, NN_LEVEL.legal)
+    verify(module, NN_LEVEL)
     assert {op.parent_op().sym_name.data for op in module.walk() if isinstance(op, nn.LoadOp)} == {
         "main"
     }
@@ -358,6 +358,6 @@ def test_a_gradient_through_a_call_has_a_gradient():
     }}"""
     module = differentiated(text)
     Differentiate(loss="grad.arg0").apply(new_context(), module)
-    verify(module, NN_LEVEL.legal)
+    verify(module, NN_LEVEL)
     x = np.array([1.0, 2.0, 0.5])
     assert run_reference(module, {"arg0": x}).outputs["grad.arg0"].tolist() == (72 * x**7).tolist()

@@ -16,7 +16,7 @@ from ....dialects.levels import EXCHANGE, NN, level_of
 from ....dialects.verify_symbols import verify_symbols
 from ....ir.support.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
-from ....ir.verify import verify, verify_legal
+from ....ir.verify import verify, verify_level
 from ...driver.arrays import Array
 from ...driver.program import target_of
 from ..check import lost_too, not_finite, relative_error, tolerance
@@ -98,7 +98,7 @@ class Judge:
         if found is not None:
             return found
         try:
-            verify(module, level_of(module).legal)
+            verify(module, level_of(module))
         except VerifyException as error:
             raise CannotRun from error
         try:
@@ -194,7 +194,7 @@ def can_run(module: ModuleOp) -> bool:
     """Whether an evaluator can run a module: one level, with a meaning for each operation."""
     level = level_of(module)
     try:
-        verify_legal(module, level.legal)
+        verify_level(module, level)
     except VerifyException:
         return False
     return level != NN or first_meaningless(module) is None

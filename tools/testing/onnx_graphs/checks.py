@@ -343,7 +343,7 @@ def imported_program(graph: ModelCase) -> Program:
     """The nn program that abele reads from a model. Raises InputError and VerifyException."""
     context = new_context()
     module = import_onnx(graph.proto, context)
-    verify(module, NN.legal)
+    verify(module, NN)
     return Program(module, context, graph.inputs, resolve_target(NO_MACHINE))
 
 

@@ -227,7 +227,7 @@ def _expected(program: Program) -> Outcome:
 def _is_on_one_level(module: ModuleOp) -> bool:
     """Whether all operations of a module are legal on the module's level."""
     try:
-        verify(module, level_of(module).legal)
+        verify(module, level_of(module))
     except VerifyException:
         return False
     return True

@@ -106,7 +106,7 @@ def leaves_only(level: Level) -> Relation:
 
     def has_only_its_level(before: Program, after: Program, compiled: Compiled) -> str | None:
         try:
-            verify(after.module, level.legal)
+            verify(after.module, level)
         except VerifyException as error:
             return f"its output is not all of {level}: {error}"
         return None

@@ -17,7 +17,7 @@ from ....ir.pass_levels import declared_levels
 from ....ir.support.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.text import blobs_of, parse_module, print_module
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
-from ....ir.verify import verify_legal
+from ....ir.verify import verify_level
 from ....passes.differentiate import Differentiate
 from ..generators.program import Program, invalidity
 from ..limits import TooLong, at_most, guarded
@@ -408,7 +408,7 @@ def disagreement(
             NumPy gives.
     """
     try:
-        verify_legal(after.module, level_of(after.module).legal)
+        verify_level(after.module, level_of(after.module))
     except VerifyException as error:
         raise Refused(f"left on several levels: {error}") from None
     try:

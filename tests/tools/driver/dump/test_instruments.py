@@ -42,7 +42,7 @@ def test_every_file_parses_verifies_and_prints_back_equal(dump: Path):
     assert len(dumped(dump)) > 5
     for file in dumped(dump):
         module = read_module(file, new_context())
-        verify(module, level_of(module).legal)
+        verify(module, level_of(module))
         verify_symbols(module)
         assert with_version(print_module(module)) == file.read_text(), file.name
         assert "loc(" in file.read_text()

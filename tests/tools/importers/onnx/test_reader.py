@@ -69,7 +69,7 @@ def names_of(module, attribute: str) -> list[str]:
 
 def imported(proto, **options):
     module = import_onnx(proto, AbeleContext(), **options)
-    verify(module, NN.legal)
+    verify(module, NN)
     return module
 
 

@@ -51,7 +51,7 @@ def test_programs_verify_and_share_values():
     shared = 0
     for sketch in some(80):
         program = built(sketch)
-        verify(program.module, NN.legal)
+        verify(program.module, NN)
         results = [v for op in program.module.walk() for v in op.results]
         shared += any(sum(1 for _ in v.uses) > 2 for v in results)
     assert shared > 10

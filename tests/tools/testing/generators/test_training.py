@@ -46,7 +46,7 @@ def test_a_third_of_all_programs_have_gradients_and_become_valid_steps():
     some = steps(30)
     assert len(some) >= 10
     for program in some:
-        verify(program.module, NN.legal)
+        verify(program.module, NN)
         verify_symbols(program.module)
 
 
