@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from .driver.report_view import VIEWS, ReportView
+
 if TYPE_CHECKING:
     from .driver.compile import compile_model
     from .driver.executable import Executable
@@ -24,6 +26,14 @@ _HOME = {
     "load_report": "views.report.load",
 }
 """The module that defines each name."""
+
+
+def _report(exe: Executable) -> ReportView:
+    """The report of a program, made in a room above the one that compiles it."""
+    return import_module(".views.report.notebook", __name__).notebook_report(exe)
+
+
+VIEWS["report"] = _report
 
 __all__ = ["Executable", "Session", "Training", "compile_model", "load_report"]
 

@@ -53,7 +53,7 @@ TO_THE_RUN = """
 import sys
 from abele.tools.driver.compile import compile_model
 exe = compile_model(sys.argv[1], sys.argv[2])
-exe.prepared()
+exe.runners.prepared()
 """
 """A program that stops when it is ready to run."""
 

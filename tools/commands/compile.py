@@ -10,9 +10,10 @@ import typer
 
 from ...ir.support.errors import InputError
 from ..driver.compile import compiled
-from ..driver.executable import Executable, load_executable
+from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_text
+from ..driver.load_program import load_executable
 from ..driver.profile_file import write_profile
 from ..driver.runs_between import RUNS
 from ..views.trace import trace_text

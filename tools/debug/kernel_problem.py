@@ -61,7 +61,7 @@ def kernel_problem(
     wrong = search.first_wrong(watched, CallKind.COMPILED) or search.first_unlike_numpy()
     if wrong is not None:
         return KernelProblem(str(wrong), True)
-    if exe.is_kept_ready:
+    if exe.runners.is_kept_ready:
         return _unexplained(differs, KEPT)
     return _unexplained(differs, AGAIN)
 
@@ -89,7 +89,7 @@ def _differs(
     if differs is not None:
         return differs
     try:
-        again = exe.repeated(inputs)
+        again = exe.runners.repeated(inputs)
     except MemoryError:
         raise
     except Exception as error:
@@ -99,7 +99,8 @@ def _differs(
         return None
     if again.before is not None:
         differs = difference(Results(outputs, again.before), watched)
-    return differs or difference(Results(again.outputs, again.after), watched)
+    outputs = exe.signature.trimmed(again.results)
+    return differs or difference(Results(outputs, again.after), watched)
 
 
 def module_kernel_problem(

@@ -12,8 +12,9 @@ from ...ir.support.errors import DoesNotFit
 from ...ir.support.turns import COMPILING
 from .cache.key import parts_of
 from .cache.programs import cached
-from .executable import Executable, load_executable
+from .executable import Executable
 from .files import PROGRAM_FILE
+from .load_program import load_executable
 from .request import Request, with_fields_of
 
 with deferred(__name__):

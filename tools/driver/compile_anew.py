@@ -32,7 +32,7 @@ from ..importers.huge_weights import refusing_huge_weights
 from .call_on_step import CallOnStep
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
-from .executable import MACHINE, Executable, Stages
+from .executable import MACHINE, Executable
 from .keep_levels import KeepLevels
 from .keep_plans import KeepPlans
 from .kept_states import keep_states
@@ -40,6 +40,7 @@ from .lowering_advice import advising_on_lowering
 from .program import ReadProgram, plan_target, read_program
 from .reduce import reduce_module
 from .request import Request, found_front_end
+from .stages import Stages
 from .tensor_sizes import refuse_tensors_larger_than
 from .training import asked_training, make_train, part_of_batch
 from .users_pipeline import check_all_down, check_end, checked_pipeline, limited

@@ -180,11 +180,11 @@ class Session(NotCopied):
             raise InputError(f"session: no program {name!r}; there are {', '.join(self.programs)}")
         exe, here = self.programs[name], (name, strict)
         # Both may wait for a thread that compiles. Runs of other programs need not wait with them.
-        runner, profile = exe.runner(strict=strict), exe.profile
+        runner, profile = exe.runners.at(strict=strict), exe.profile
         with self._turns:
             if self._last is not None and self._last != here:
                 self._hand_on(self._last[0], _states(self.programs, *self._last))
-            with exe.turns:
+            with exe.runners.turns:
                 for state in sorted(self._stale[here]):
                     runner.set_state(state, self._states[state])
                 self._stale[here].clear()
@@ -204,7 +204,7 @@ class Session(NotCopied):
         """
         reached: dict[str, tuple[str, bytes]] = {}
         for name, exe in self.programs.items():
-            if not exe.has_run or not listed_names(exe.module_at(MACHINE), UPDATED):
+            if exe.runners.last is None or not listed_names(exe.module_at(MACHINE), UPDATED):
                 continue
             states = exe.states
             for state in sorted(self._written[name] & states.keys()):
@@ -346,8 +346,8 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 def _states(programs: Mapping[str, Executable], name: str, strict: bool) -> Mapping[str, Array]:
     """What the runs of a program have left in its states."""
     exe = programs[name]
-    with exe.turns:
-        return exe.runner(strict=strict).states
+    with exe.runners.turns:
+        return exe.runners.at(strict=strict).states
 
 
 def _written(found: Footprint) -> set[str]:

@@ -129,8 +129,8 @@ def test_a_check_leaves_the_states_of_a_program_as_they_are(path):
     exe = compile_model(path, TARGET, cache=False)
     inputs = seeded(exe.inputs)
     outputs = exe.run(inputs)
-    before = dict(exe.runner().states)
+    before = dict(exe.runners.at().states)
     assert check_run(exe, inputs, outputs, "exchange").passed
-    after = exe.runner().states
+    after = exe.runners.at().states
     assert not np.array_equal(before["n"], np.full((8, 24), 0.5))
     assert np.array_equal(before["n"], after["n"])

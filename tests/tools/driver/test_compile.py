@@ -16,8 +16,8 @@ from abele.ir.upstream import ModuleOp
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
 from abele.tools.debug.opt import Options, optimise
+from abele.tools.driver.analyses import GRAPH
 from abele.tools.driver.arrays import seeded
-from abele.tools.driver.executable import GRAPH
 from abele.tools.driver.extensions.loaded import Extensions
 from abele.tools.driver.request import Request
 
@@ -157,7 +157,7 @@ def test_a_saved_program_is_profiled_without_parsing_levels_that_do_not_run(
     again = compile_model(path)
     with monkeypatch.context() as patch:
         # What the compiler has counted is not counted again.
-        patch.setattr("abele.tools.driver.executable.counts", None)
+        patch.setattr("abele.tools.driver.analyses.counts", None)
         figures = {key: value for key, value in exe.profile.items() if "seconds" not in key}
         assert {key: again.profile[key] for key in figures} == figures
     assert parsed == ["exchange"]

@@ -10,7 +10,7 @@ import pytest
 from some_models import normalisations, relu
 
 from abele.tools import compile_model
-from abele.tools.driver.executable import load_executable
+from abele.tools.driver.load_program import load_executable
 
 
 class Cells(HTMLParser):
@@ -88,7 +88,7 @@ COMPILE = """
 import sys
 from pathlib import Path
 from abele.tools import compile_model
-from abele.tools.driver.executable import load_executable
+from abele.tools.driver.load_program import load_executable
 for model in sys.argv[1:]:
     compile_model(model, "tiny:8").save(f"{Path(model).stem}.abele")
 """

@@ -13,7 +13,7 @@ from abele.ir.errors import InputError
 from abele.tools import compile_model
 from abele.tools.cli import app
 from abele.tools.debug.bisect.bisect import bisect
-from abele.tools.driver.executable import load_executable
+from abele.tools.driver.load_program import load_executable
 from abele.tools.driver.request import Request
 
 X = np.array([[-1.5, 2.0, 0.5], [0.25, -3.0, 1.0]], np.float32)

@@ -127,7 +127,7 @@ def test_threads_that_compile_at_once_compile_one_after_another(
 
 def test_a_module_is_made_once_for_all_threads():
     exe = compile_model(products(), "tiny:8", cache=False)
-    assert len({*map(id, at_once(lambda _: exe.runner(strict=True)))}) == 1
+    assert len({*map(id, at_once(lambda _: exe.runners.at(strict=True)))}) == 1
 
 
 def test_steps_of_a_session_take_turns():

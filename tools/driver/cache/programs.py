@@ -90,7 +90,7 @@ def _keep(
         return
     store.touch(store.program(key))
     store.shrink()
-    exe.run_file = RunFile(store, key, digest)
+    exe.runners.file = RunFile(store, key, digest)
 
 
 def _found(
@@ -158,6 +158,6 @@ def _found(
 
     loaders = {level: partial(at, level) for level in program.texts}
     exe = Executable(program.target, loaders, path, reported=program.profile, anew=anew, kept=entry)
-    exe.run_file = RunFile(store, key, program.digest, program)
+    exe.runners.file = RunFile(store, key, program.digest, program)
     exe.stages.add("read", perf_counter() - start)
     return exe

@@ -71,7 +71,7 @@ def test_the_second_start_neither_parses_nor_binds(
     assert results(exe) == expected
     assert exe.relaxed == ()
     assert [each.name for each in exe.outputs] == ["y"]
-    assert exe.has_run
+    assert exe.runners.last is not None
 
 
 def test_a_loaded_program_from_the_cache_is_kept_ready_to_run(folder: Path, expected: list[bytes]):
@@ -115,7 +115,7 @@ def test_a_flipped_byte_is_bound_again(folder: Path, expected: list[bytes], at: 
     assert run_file(folder).read_bytes() != damaged
     exe = compile_model("net.onnx", TARGET)
     assert results(exe) == expected
-    assert exe.prepared() is exe._ready
+    assert exe.runners.prepared() is exe.runners._ready
 
 
 def test_a_check_says_if_only_the_program_that_is_kept_is_wrong(

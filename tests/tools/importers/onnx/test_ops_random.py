@@ -9,7 +9,7 @@ from onnx import helper, numpy_helper
 
 from abele.ir.errors import InputError
 from abele.tools import compile_model
-from abele.tools.driver.executable import load_executable
+from abele.tools.driver.load_program import load_executable
 
 from .one_node import computed, one_node
 

@@ -1,0 +1,75 @@
+"""What a step of training changes: weights, and what optimisers keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ...ir.marks import TRAINED, UPDATED
+from ...ir.support.deferred import deferred
+from ...ir.support.errors import InputError
+from .arrays import Array, Tensor, checked
+from .modules import Modules
+from .runners import Runners
+
+if TYPE_CHECKING:
+    from .training import Settings
+
+with deferred(__name__):
+    from ...backends.levels import initial_states
+    from ...dialects.settable import listed_names
+    from .training import check_states, settings_of
+
+
+class TrainedStates:
+    """The states of a training program. Each use of another program raises InputError."""
+
+    def __init__(self, modules: Modules, runners: Runners) -> None:
+        self._modules = modules
+        self._runners = runners
+
+    def check(self) -> None:
+        """Raise InputError if the program does not train."""
+        _ = self._listed(TRAINED)
+
+    @property
+    def settings(self) -> Settings:
+        """What the host needs to know of the training."""
+        self.check()
+        return settings_of(self._modules.machine)
+
+    @property
+    def weights(self) -> dict[str, Array]:
+        """The weights, by name, as the last step has left them."""
+        states = self.values
+        return {name: states[name] for name in self._listed(TRAINED)}
+
+    @property
+    def values(self) -> dict[str, Array]:
+        """All that a step changes, by name.
+
+        Of the level that was run last; their first values, if none was.
+        """
+        names = self._listed(UPDATED)
+        found = self._runners.states()
+        # Nothing is left of a weight that nothing reads.
+        return {name: found[name] for name in names if name in found}
+
+    def set(self, values: Mapping[str, object], at: str) -> None:
+        """Set what the next step at a level finds in some states.
+
+        Raises InputError for names, shapes and element types that the program does not have.
+        """
+        first = initial_states(self._modules.machine)
+        known = {name: first[name] for name in self._listed(UPDATED) if name in first}
+        check_states(values, known, self._modules.path)
+        tensors = [Tensor(name, a.shape, a.dtype) for name, a in known.items() if name in values]
+        self._runners.set_states(checked(values, tensors), at)
+
+    def _listed(self, attribute: str) -> tuple[str, ...]:
+        found = listed_names(self._modules.machine, attribute)
+        if found is None:
+            raise InputError(
+                f"{self._modules.path}: no training program; compile the model with train"
+            )
+        return found
