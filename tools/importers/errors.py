@@ -1,5 +1,7 @@
 """Errors about valid models that abele cannot compile."""
 
+from collections.abc import Sequence
+
 from ...ir.support.errors import InputError
 
 
@@ -20,3 +22,10 @@ class NotConstantError(UnsupportedError):
     def __init__(self, message: str, inputs: tuple[str, ...]) -> None:
         super().__init__(message)
         self.inputs = inputs
+
+
+def given_by(inputs: Sequence[str]) -> str:
+    """The options and the argument with which a user gives values to inputs, for messages."""
+    options = " ".join(f"--value {name}=X.npy" for name in inputs)
+    arguments = ", ".join(f"{name!r}: array" for name in inputs)
+    return f"{options}, or values={{{arguments}}} in Python"

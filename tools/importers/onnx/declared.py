@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
-from .node import Held, Listed, Maybe, Value, dtype_of, shape_of
+from ..binding import ANY
+from ..building import Value, dtype_of, shape_of
+from .node import Held, Listed, Maybe
 from .tensors import dtype_or_none
 from .valid import LENIENT
-
-ANY = "?"
-"""The symbol that exporters write for several unknown sizes, which may differ."""
 
 
 class Declared:

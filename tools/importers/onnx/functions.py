@@ -21,7 +21,8 @@ from xdsl.ir import OpResult
 from ....ir.provenance import named
 from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES, short
-from .node import GraphScope, Names, Node, Results, Value, dtype_of, shape_of
+from ..building import Names, Value, dtype_of, shape_of
+from .node import GraphScope, Node, Results
 
 DEEPEST = 64
 """The deepest nesting of functions."""

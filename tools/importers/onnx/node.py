@@ -4,38 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import Literal, TypeVar
 
 import numpy as np
 import onnx
-from numpy.typing import DTypeLike
-from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from ....backends.reference import evaluate_pure, is_evaluable
-from ....dialects import nn
-from ....dialects.dtypes import element_type, numpy_dtype
-from ....dialects.random_states import SEED, STEP
-from ....ir.context import AbeleContext
-from ....ir.provenance import is_known, named
+from ....dialects.dtypes import element_type
+from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
-from ....ir.support.limits import TABLE_ELEMENTS
-from ....ir.support.number_kinds import is_floating, is_whole
+from ....ir.support.number_kinds import is_whole
+from ..building import Known, NodeBuilder, ProgramBuilder, Size, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
-from .tensors import Array, tensor_array, tensor_dtype, tensor_kind
-
-if TYPE_CHECKING:
-    from .batching import Batch, Shapes
+from ..sizes import size_depends
+from .tensors import tensor_array, tensor_dtype, tensor_kind
 
 T = TypeVar("T")
-
-MAX_KNOWN_ELEMENTS = 1 << 16
-"""The most elements of a parameter that is computed at import."""
-
-MAX_FILLED_BYTES = 1 << 16
-"""Larger tensors that repeat one number are expanded on the machine, as fold-constants leaves
-them."""
 
 AttributeType = onnx.AttributeProto.AttributeType
 
@@ -47,25 +32,6 @@ SCALAR_FIELDS: dict[int, Literal["i", "f", "s", "t"]] = {
 }
 """The fields that hold the values of attributes, by kind. Lists have none, because they may be
 empty."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """A value known at import. It becomes an operation when one is needed.
-
-    Attributes:
-        make: returns the array; called at most once.
-        state: the name of a weight, None for a constant.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[np.generic]
-    make: Callable[[], Array]
-    state: str | None = None
-
-
-Value = SSAValue | Known
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,36 +63,6 @@ Held = Value | Listed | Maybe
 
 
 @dataclass
-class Names:
-    """Names that are taken, and the next number to try for each name that is requested again."""
-
-    taken: set[str] = field(default_factory=set[str])
-    next: dict[str, int] = field(default_factory=dict[str, int])
-
-    def unique(self, name: str) -> str:
-        """The name, numbered if it is taken. Takes the name."""
-        unique = name
-        while unique in self.taken:
-            number = self.next.get(name, 1)
-            unique, self.next[name] = f"{name}_{number}", number + 1
-        self.taken.add(unique)
-        return unique
-
-
-@dataclass(frozen=True)
-class Size:
-    """The number of elements along an axis of a value that exist; padding follows.
-
-    Attributes:
-        axis: counted from 0; its size in the value's type is the largest possible number.
-        count: the actual number, an i32 without axes.
-    """
-
-    axis: int
-    count: SSAValue
-
-
-@dataclass
 class Counts:
     """Running totals of an import.
 
@@ -139,61 +75,31 @@ class Counts:
     draws: int = 0
 
 
-def given_by(inputs: Sequence[str]) -> str:
-    """The options and the argument with which a user gives values to inputs, for messages."""
-    options = " ".join(f"--value {name}=X.npy" for name in inputs)
-    arguments = ", ".join(f"{name!r}: array" for name in inputs)
-    return f"{options}, or values={{{arguments}}} in Python"
-
-
-@dataclass
-class GraphScope:
-    """The program so far: values by name, states, and operations.
+@dataclass(kw_only=True)
+class GraphScope(ProgramBuilder):
+    """The graph that is being read: the meanings of its names, in the program so far.
 
     Attributes:
         values, lists: the meanings of names.
         absent: for a name without a meaning, the reason.
-        place: the model's name in messages.
         folder: the folder of external data.
+        opsets: the version of each domain.
         read: imports a node of this graph or of one inside it, and returns its operations; the
             reader sets it.
         functions: of the model, by domain, name and overload.
         path: the functions that this graph is the body of, from the outermost.
-        inputs: the names of the model's inputs.
-        body: the block to which nodes add operations: main, the body of @main, or a region of
-            control flow.
-        sizes: the values of which an axis has a size that depends on values.
-        shapes: records the shapes of all values, or None.
-        batch: the number of samples, if it differs from the file's.
-        training: whether the program is to be trained, so that weights stay separate states, and
-            dropout is active.
     """
 
-    context: AbeleContext
-    place: str
     folder: Path | None
     opsets: dict[str, int]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     absent: dict[str, str] = field(default_factory=dict[str, str])
     lists: dict[str, Listed | Maybe] = field(default_factory=dict[str, Listed | Maybe])
-    states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
-    loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
-    body: Block = field(kw_only=True)
-    main: Block = field(kw_only=True)
-    made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
-    computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
-    names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
-    random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(
         default_factory=dict[tuple[str, str, str], onnx.FunctionProto]
     )
     path: tuple[tuple[str, str, str], ...] = ()
     count: Counts = field(default_factory=Counts)
-    inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    shapes: Shapes | None = None
-    batch: Batch | None = None
-    training: bool = False
-    sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
     read: Callable[[Node], list[Operation]] = field(default_factory=lambda: _read_by_nobody)
 
     def inside(
@@ -242,23 +148,13 @@ class GraphScope:
         Args:
             read: its array, if the tensor does not hold its bytes.
         """
-        what = f"{self.place}: weight {tensor.name!r}"
-        # The function must not refer to the graph: a reference cycle would keep the bytes of all
-        # weights.
-        folder = self.folder
-        made: list[Array] = [] if read is None else [read]
+        what, folder = f"{self.place}: weight {tensor.name!r}", self.folder
+        dtype, shape = tensor_kind(tensor, what)
 
         def make() -> Array:
-            if not made:
-                made.append(tensor_array(tensor, folder, what))
-            return made[0]
+            return tensor_array(tensor, folder, what) if read is None else read
 
-        dtype, shape = tensor_kind(tensor, what)
-        self.hold(tensor.name, Known(tensor.name, shape, dtype, make, tensor.name))
-
-    def bad(self, message: str) -> InputError:
-        """An error in the model."""
-        return InputError(f"{self.place}: {message}")
+        self.hold(tensor.name, self.weight(tensor.name, shape, dtype, make))
 
     def unknown(self, name: str, user: str) -> InputError:
         """An error about an undefined name.
@@ -284,113 +180,12 @@ class GraphScope:
         """
         return self.lists[name] if name in self.lists else self.value(name, user)
 
-    def emitted(self, value: Value) -> SSAValue:
-        """A value as the result of an operation."""
-        if isinstance(value, SSAValue):
-            return value
-        if value not in self.made:
-            blob = self.context.blobs.add(value.make())
-            if value.state is None:
-                constant = nn.ConstantOp(blob)
-                constant.location = named(value.name)
-                # At the top of @main, outside all regions, so that every operation may use the
-                # constant.
-                self.main.add_op(constant)
-                self.made[value] = constant.result
-            else:
-                symbol = self.names.unique(value.state)
-                state = nn.StateOp(symbol, blob)
-                load = nn.LoadOp(symbol, nn.tensor_of(state.elements))
-                state.location = load.location = named(value.name)
-                self.states.append(state)
-                self.loads.append(load)
-                self.made[value] = load.result
-        return self.made[value]
-
-    def random_state(self, name: str) -> SSAValue:
-        """The state SEED or STEP of the program, of ui32. It is 0 in the first run."""
-        if name not in self.random:
-            state = nn.StateOp(name, self.context.blobs.add(np.zeros((), np.uint32)))
-            load = nn.LoadOp(name, nn.tensor_of(state.elements))
-            state.location = load.location = named(name)
-            self.states.append(state)
-            self.loads.append(load)
-            self.random[name] = load.result
-        return self.random[name]
-
-    def known(self, value: Value) -> Array | None:
-        """The array of a value known at import, if it is small; None for a value that depends on
-        inputs.
-        """
-        if isinstance(value, Known):
-            return value.make()
-        # Computing a value twice would compute its operands four times, so results are kept.
-        if value not in self.computed:
-            self.computed[value] = self._computed(value)
-        return self.computed[value]
-
-    def exact(self, value: Value) -> Array | None:
-        """The array of a value known at import without any rounding, if it is small.
-
-        Floats that operations compute are left to the program, because its checks know their
-        errors.
-        """
-        if isinstance(value, SSAValue) and dtype_of(value).kind not in "biu":
-            return None
-        return self.known(value)
-
-    def _computed(self, value: SSAValue) -> Array | None:
-        """The array of the result of an operation, if all its operands are known."""
-        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
-            return None
-        op = value.op
-        if isinstance(op, nn.LoadOp):
-            origin = next((k for k, v in self.made.items() if v is value), None)
-            return None if origin is None else origin.make()
-        if not is_evaluable(op):
-            return None
-        operands = [self.known(v) for v in op.operands]
-        given = [a for a in operands if a is not None]
-        return evaluate_pure(op, given)[value.index] if len(given) == len(operands) else None
-
-    def inputs_behind(self, value: Value) -> tuple[str, ...]:
-        """The inputs of the model that a value depends on."""
-        found: dict[str, None] = {}
-        seen: set[SSAValue] = set()
-        pending = [value] if isinstance(value, SSAValue) else []
-        while pending:
-            each = pending.pop()
-            if each in seen:
-                continue
-            seen.add(each)
-            if isinstance(each, OpResult):
-                inner = (op for region in each.op.regions for op in region.walk())
-                pending += [v for op in (each.op, *inner) for v in op.operands]
-            else:
-                found.update((name, None) for v, name in self.inputs.items() if v is each)
-        return tuple(found)
-
 
 def _read_by_nobody(node: Node) -> list[Operation]:
     raise NotImplementedError(f"{node}: the graph has no reader")
 
 
-def shape_of(value: Value) -> tuple[int, ...]:
-    """The shape of a value."""
-    return value.shape if isinstance(value, Known) else nn.shape_of(value)
-
-
-def dtype_of(value: Value) -> np.dtype[np.generic]:
-    """The dtype of a value's elements."""
-    return value.dtype if isinstance(value, Known) else numpy_dtype(nn.element_of(value))
-
-
-def known(name: str, array: Array) -> Known:
-    """A constant with an array's elements."""
-    return Known(name, array.shape, array.dtype, lambda: array)
-
-
-class Node:
+class Node(NodeBuilder):
     """One node of an ONNX graph that is being imported.
 
     An importer receives a node. It reads the operands (`node[0]`, `node.array`) and attributes
@@ -418,14 +213,13 @@ class Node:
     def __init__(
         self, proto: onnx.NodeProto, name: str, graph: GraphScope, outer: Node | None = None
     ):
+        super().__init__(name, graph)
         self.proto = proto
         self.outer = outer
-        self.name = name
         self.graph = graph
         self.operator = proto.op_type
         self.domain = proto.domain or "ai.onnx"
         self.opset = graph.opsets.get(self.domain, 0)
-        self.ops: list[Operation] = []
         self.attributes = {a.name: a for a in proto.attribute}
         self.read: set[str] = set()
         self.replaced: dict[int, SSAValue] = {}
@@ -442,21 +236,10 @@ class Node:
             return f"{self.operator} of domain {self.domain}, which the model does not import"
         return f"{self.operator} of domain {self.domain}, opset {self.opset}"
 
-    def bad(self, message: str) -> InputError:
-        """Return an error that names this node, for the importer to raise."""
-        return self.graph.bad(f"{self}: {message}")
-
-    def unsupported(self, what: str, supported: str) -> UnsupportedError:
-        """Return an error for a valid node that cannot be compiled, for the importer to raise.
-
-        Args:
-            what: what the node uses, such as "axis -1".
-            supported: what is supported instead.
-        """
-        return UnsupportedError(
-            f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} is not "
-            f"supported; {supported}"
-        )
+    @property
+    def heading(self) -> str:
+        """The node and its operator, in messages about what is not supported."""
+        return f"node {self.name!r}: operator {self.meaning()}"
 
     # Operands
 
@@ -491,6 +274,14 @@ class Node:
         value = self.held(index) if self.has(index) else None
         return self.graph.sizes.get(value) if isinstance(value, SSAValue) else None
 
+    def size_depends(self, index: int) -> NotConstantError:
+        """Return an error for an operand whose size depends on values, for the importer to
+        raise.
+        """
+        size = self.size(index)
+        assert size is not None
+        return size_depends(self, index, self.proto.input[index], size)
+
     def held(self, index: int) -> Held:
         """The operand at an index, which may be a sequence or an optional. Raises as `value`."""
         if not self.has(index):
@@ -511,6 +302,14 @@ class Node:
             raise self.bad("no operands; need one or more")
         return [self[i] for i in range(self.operand_count)]
 
+    def operands(self) -> list[Value | None]:
+        """The operands; None for one that is left out, or that has no value."""
+        values = self.graph.values
+        return [
+            self.value(i) if self.has(i) and self.proto.input[i] in values else None
+            for i in range(self.operand_count)
+        ]
+
     def shape(self, index: int) -> tuple[int, ...]:
         """The shape of the operand at an index. Raises as `value`."""
         return shape_of(self.value(index))
@@ -526,13 +325,7 @@ class Node:
         """
         array = self.graph.known(self.value(index))
         if array is None:
-            inputs = self.graph.inputs_behind(self.value(index))
-            raise NotConstantError(
-                f"{self.graph.place}: node {self.name!r}: operator {self.meaning()}: {what} "
-                f"{self.proto.input[index]!r} depends on inputs ({', '.join(inputs)}), which is "
-                f"not supported; need a constant, or its values: {given_by(inputs)}",
-                inputs,
-            )
+            raise self.not_constant(f"{what} {self.proto.input[index]!r}", [self.value(index)])
         return array
 
     def array_integers(self, index: int, what: str) -> list[int]:
@@ -661,141 +454,11 @@ class Node:
             return self.integers(name) if self.has_attribute(name) else None
         return self.array_integers(index, name) if self.has(index) else None
 
-    # Building
-
-    def add_control(self, op: Operation) -> list[SSAValue]:
-        """Append a loop, a branch or the end of a region to the program; return its results."""
-        self.graph.body.add_op(op)
-        self.ops.append(op)
-        return list(op.results)
-
-    def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
-        """Append an operation to the program, and return its result.
-
-        The operation that makes the first result gets the name of the node, and the others a name
-        below it ("layer1/scale").
-        """
-        self.graph.body.add_op(op)
-        self.ops.append(op)
-        return op.result
-
-    def add_several(self, op: nn.CombiningOp) -> Sequence[SSAValue]:
-        """Append an operation with several results, as add does, and return them."""
-        self.graph.body.add_op(op)
-        self.ops.append(op)
-        return op.results
-
-    def constant(self, value: float, like: SSAValue) -> SSAValue:
-        """Append a constant without axes, and return it.
-
-        Args:
-            like: a value of the same element type.
-        """
-        dtype = numpy_dtype(nn.element_of(like))
-        return self.add(nn.ConstantOp(self.graph.context.blobs.add(np.array(value, dtype))))
-
-    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
-        """The value in another shape: the result of a new reshape, or the value if it fits already.
-
-        Raises VerifyException if the number of elements differs.
-        """
-        if nn.shape_of(value) == tuple(shape):
-            return value
-        return self.add(nn.ReshapeOp(value, shape))
-
-    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
-        """The value in another element type: the result of a new cast, or the value if it fits."""
-        return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
-
-    def wide(self, value: SSAValue) -> SSAValue:
-        """The value for sums and squares: cast to f32 if its elements are narrower floats."""
-        return self.cast(value, nn.wide_element(nn.element_of(value)))
-
-    def emitted(self, array: Array, like: SSAValue | None = None) -> SSAValue:
-        """An array that is known at import, as a constant of the program.
-
-        Args:
-            like: a value to whose element type the array is converted.
-        """
-        dtype = array.dtype if like is None else numpy_dtype(nn.element_of(like))
-        return self.graph.emitted(self.known(np.asarray(array, dtype, order="C")))
-
-    def known(self, array: Array) -> Known:
-        """A result that is known at import, and becomes a constant if an operation needs it."""
-        return known(self.name, array)
-
-    def check_table(self, *shape: int) -> None:
-        """Raise InputError if a table of this shape is too large to be computed at import.
-
-        Sizes of tables come from attributes and small constants, so a file of a hundred bytes can
-        request any number of elements.
-        """
-        if prod(shape) > TABLE_ELEMENTS.most:
-            raise self.bad(TABLE_ELEMENTS.refusal(f"a table of {list(shape)}"))
-
-    def counted(self, size: int, dtype: DTypeLike = np.int64) -> Array:
-        """The numbers from 0 to size - 1. Raises InputError if there are too many."""
-        self.check_table(size)
-        return np.arange(size, dtype=dtype)
-
-    def filled(self, value: Array, shape: Sequence[int]) -> Value:
-        """A tensor that repeats one number.
-
-        Returns a Known if the tensor is small. If not, appends an expand, so that the host never
-        stores the tensor whole.
-
-        Args:
-            value: an array without axes.
-        """
-        if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
-            return self.known(np.broadcast_to(value, tuple(shape)))
-        one = self.add(nn.ConstantOp(self.graph.context.blobs.add(value)))
-        return self.add(nn.ExpandOp(one, shape))
-
-    def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
-        """An axis counted from the front, for one that may be negative.
-
-        Raises InputError for an axis out of range.
-
-        Args:
-            rank: the number of axes.
-            end: allow the position after the last axis.
-        """
-        if not -rank <= axis <= rank - (not end):
-            raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
-        return axis + rank if axis < 0 else axis
-
-    def locate(self, result: Held | None) -> None:
-        """Give the operation that makes the result the name of this node, and the others names
-        below it.
-
-        The importer's caller calls this.
-
-        The operations of a function body have locations already.
-
-        Args:
-            result: None if the first result is absent.
-        """
-        steps = Names()
-        for op in self.ops:
-            if is_known(op.location):
-                continue
-            if result in op.results:
-                op.location = named(self.name)
-            else:
-                step = steps.unique(op.name.rpartition(".")[2])
-                op.location = named(f"{self.name}/{step}")
-
 
 def kind_name(code: int) -> str:
     """The name of a kind of attributes, such as ints; its number if ONNX has no such kind."""
     kinds = {number: name for name, number in onnx.AttributeProto.AttributeType.items()}
     return kinds.get(code, str(code)).lower()
-
-
-def is_float(value: SSAValue) -> bool:
-    """Whether the elements are floating-point numbers."""
-    return is_floating(numpy_dtype(nn.element_of(value)))
 
 
 Results = Held | Sequence[Held | str]

@@ -16,8 +16,9 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
+from ..building import Value
 from . import attention
-from .node import Importer, Node, Results, Value
+from .node import Importer, Node, Results
 from .ops_contraction import conv, gemm
 from .ops_elementwise import gelu
 from .ops_grouped import GROUPED

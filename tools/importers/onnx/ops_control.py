@@ -16,10 +16,11 @@ from xdsl.dialects.builtin import i64
 from xdsl.ir import Region, SSAValue
 
 from ....dialects import control, nn
+from ..building import Value, dtype_of, shape_of
 from ..errors import NotConstantError
-from .loops import Rows, collecting_loop, in_block, row_at
-from .node import Held, Importer, Listed, Maybe, Node, Results, Value, dtype_of, shape_of
-from .subgraphs import not_constant, of_fixed_size, read_graph, tensors, text_of, truth
+from ..loops import Rows, collecting_loop, in_block, row_at
+from .node import Held, Importer, Listed, Maybe, Node, Results
+from .subgraphs import of_fixed_size, read_graph, tensors, text_of, truth
 
 MOST_WRITTEN_OUT = 1024
 """The most iterations of a loop that is unrolled."""
@@ -39,8 +40,7 @@ def _if(node: Node) -> Results:
         with in_block(node, []) as block:
             results = read_graph(node, branch, [])
             if any(isinstance(each, Listed | Maybe) for each in results):
-                raise not_constant(
-                    node,
+                raise node.not_constant(
                     f"the condition {node.proto.input[0]!r} of branches that give sequences",
                     [condition],
                     "need a constant",
@@ -53,8 +53,7 @@ def _if(node: Node) -> Results:
     assert second is not None
     if [v.type for v in first.operands] != [v.type for v in second.operands]:
         given = ["(" + ", ".join(map(text_of, each.operands)) + ")" for each in (first, second)]
-        raise not_constant(
-            node,
+        raise node.not_constant(
             f"the condition {node.proto.input[0]!r}, by which the results are {given[0]} or "
             f"{given[1]},",
             [condition],
@@ -213,8 +212,7 @@ def _on_device(loop: _Loop) -> Results:
             return _counted(loop, initial, loop.turns)
     if has_rows:
         reasons = [v for v in (loop.bound, loop.condition) if v is not None]
-        raise not_constant(
-            node,
+        raise node.not_constant(
             "the number of turns, which is the length of the scan outputs,",
             reasons,
             "need a trip count and a condition that are constants",
@@ -284,7 +282,7 @@ def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
     def refuse(values: Sequence[Value | None], what: str) -> NotConstantError:
         if isinstance(problem, NotConstantError) and problem.inputs:
             return problem
-        return not_constant(node, what, [v for v in values if v is not None], known)
+        return node.not_constant(what, [v for v in values if v is not None], known)
 
     if loop.turns is None and loop.bound is not None:
         raise refuse([loop.bound], "the trip count")

@@ -8,7 +8,8 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Node, Results, dtype_of
+from ..building import dtype_of
+from .node import Importer, Node, Results
 from .ops_extremes import hardmax
 
 MOST_ROWS = 64

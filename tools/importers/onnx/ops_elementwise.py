@@ -15,8 +15,9 @@ from ....backends.codelets.conversion import float_limits
 from ....dialects import nn
 from ....dialects.dtypes import element_type, numpy_dtype
 from ....ir.support.number_kinds import is_unsigned
+from ..building import dtype_of, is_float
 from .conversions import SMALL, converted, ui8
-from .node import Importer, Node, Results, dtype_of, is_float
+from .node import Importer, Node, Results
 from .ops_random import uniform
 
 Binary = Callable[[SSAValue, SSAValue], nn.PureTensorOp]

@@ -16,7 +16,8 @@ from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import VerifyException
-from .node import Importer, Node, Results, dtype_of
+from ..building import dtype_of
+from .node import Importer, Node, Results
 from .window import explicit_pads
 
 MERGED_BY = {"sum": nn.AddOp, "prod": nn.MulOp, "max": nn.MaxOp, "min": nn.MinOp}
@@ -34,7 +35,7 @@ def _indices(node: Node, operand: int, size: int) -> SSAValue:
     array = node.graph.known(node.value(operand))
     if array is not None:
         outside = array[(array < -size) | (array >= size)]
-        if outside.size and node.graph.body is not node.graph.main:
+        if outside.size and node.graph.region is not None:
             return node[operand]
         if outside.size:
             raise node.bad(f"index {outside.flat[0]} of an axis of {size} elements")

@@ -8,8 +8,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Listed, Maybe, Node, Results, Value, dtype_of, shape_of
-from .subgraphs import not_constant, read_graph
+from ..building import Value, dtype_of, shape_of
+from .node import Importer, Listed, Maybe, Node, Results
+from .subgraphs import read_graph
 
 
 def _listed(node: Node, index: int) -> Listed:
@@ -53,8 +54,7 @@ def _at(node: Node) -> Results:
     if node.graph.known(node.value(1)) is None:
         kinds = {(shape_of(item), dtype_of(item)) for item in items}
         if len(kinds) != 1:
-            raise not_constant(
-                node,
+            raise node.not_constant(
                 f"the position {node.proto.input[1]!r} in a sequence of {len(items)} tensors",
                 [node.value(1)],
                 "need a constant, or tensors of one shape",

@@ -11,7 +11,8 @@ import onnx
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Known, Node, Results, Value, known
+from ..building import Known, Value
+from .node import Importer, Node, Results
 from .tensors import Array
 
 
@@ -29,7 +30,7 @@ def _reshape(node: Node) -> Results:
     shape = node.parameter("shape", 1, 5)
     if shape is None:
         raise node.bad("the shape is missing")
-    if node.graph.batch is not None and (known := node.graph.batch.reshaped(node)) is not None:
+    if (known := node.reshaped(node.shape(0))) is not None:
         return _reshaped(node, list(known))
     source = node.shape(0)
     if not node.flag("allowzero"):
@@ -284,11 +285,11 @@ def _shape(node: Node) -> Results:
     shape = node.shape(0)
     rank = len(shape)
     first, last = node.integer("start", 0), node.integer("end", rank)
-    return known(node.name, np.array(shape[slice(first, last)], np.int64))
+    return Known.of(node.name, np.array(shape[slice(first, last)], np.int64))
 
 
 def _size(node: Node) -> Results:
-    return known(node.name, np.array(prod(node.shape(0)), np.int64))
+    return Known.of(node.name, np.array(prod(node.shape(0)), np.int64))
 
 
 MOVEMENTS: dict[str, Importer] = {

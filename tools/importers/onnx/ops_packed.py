@@ -10,7 +10,8 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....ir.support.number_kinds import is_whole
-from .node import Importer, Known, Node, Results, Value, dtype_of
+from ..building import Known, Value, dtype_of
+from .node import Importer, Node, Results
 from .tensors import Array
 
 BYTE = 8

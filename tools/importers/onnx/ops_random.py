@@ -44,7 +44,7 @@ def _index(node: Node, shape: Sequence[int]) -> SSAValue:
 def _bits(node: Node, shape: Sequence[int]) -> SSAValue:
     """32 random bits for each element of a shape. Each call in a model draws different bits."""
     graph = node.graph
-    if graph.body is not graph.main:
+    if graph.region is not None:
         raise node.unsupported(
             "drawing in a loop or branch", "need random numbers that are drawn outside"
         )

@@ -20,8 +20,9 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .loops import Rows, collecting_loop
-from .node import Importer, Node, Results, Value
+from ..building import Value
+from ..loops import Rows, collecting_loop
+from .node import Importer, Node, Results
 from .reversal import reversed_in_time
 
 DIRECTIONS: dict[str, tuple[bool, ...]] = {

@@ -19,7 +19,8 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from .node import Importer, Node, Results, dtype_of, is_float
+from ..building import dtype_of, is_float
+from .node import Importer, Node, Results
 
 Numbers = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -19,7 +19,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Node, Results, dtype_of
+from ..building import dtype_of
+from .node import Importer, Node, Results
 from .window import explicit_pads
 
 

@@ -10,10 +10,11 @@ from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .loops import numbered_loop
-from .node import Importer, Known, Node, Results, is_float
+from ..building import Known, is_float
+from ..loops import numbered_loop
+from ..sizes import as_vector, largest, ordered_first, positions, sized, without_padding
+from .node import Importer, Node, Results
 from .ops_sequence import leading
-from .sizes import as_vector, depends, largest, ordered_first, positions, sized, without_padding
 
 
 def _own(node: Node, operand: int, fill: float) -> SSAValue:
@@ -54,7 +55,7 @@ def _compress(node: Node) -> Results:
     axis = node.axis(node.integer("axis"), len(shape)) if has_axis else 0
     size = node.size(0)
     if size is not None and (not has_axis or size.axis != axis):
-        raise depends(node, 0)
+        raise node.size_depends(0)
     value = node[0] if has_axis else as_vector(node, node[0])
     length = nn.shape_of(value)[axis]
     if len(node.shape(1)) != 1:
@@ -114,7 +115,7 @@ def _unique(node: Node) -> Results:
     """The distinct elements, or slices, with their first positions and their counts."""
     shape = node.shape(0)
     if node.size(0) is not None:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     axis = node.axis(node.integer("axis"), len(shape)) if node.has_attribute("axis") else None
     in_order = node.flag("sorted", True)
     known = node.graph.known(node.value(0))

@@ -6,8 +6,8 @@ from xdsl.dialects.builtin import i32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ..sizes import sized
 from .node import Importer, Node, Results
-from .sizes import sized
 
 
 def _scan(combiner: str) -> Importer:

@@ -15,9 +15,10 @@ from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Known, Node, Results, Size, Value, is_float, listed, shape_of
+from ..building import Known, Size, Value, is_float, shape_of
+from ..sizes import counted, sized, without_padding
+from .node import Importer, Node, Results, listed
 from .ops_elementwise import ELEMENTWISE
-from .sizes import counted, depends, sized, without_padding
 
 Consumer = Callable[[Node, Importer], Results]
 """Imports a node with padded operands, by means of the operator's own importer."""
@@ -33,7 +34,7 @@ def _first_only(node: Node) -> Size:
     """The size of operand 0. Raises NotConstantError if another operand has padding."""
     for i in _padded(node):
         if i:
-            raise depends(node, i)
+            raise node.size_depends(i)
     size = node.size(0)
     assert size is not None
     return size
@@ -59,13 +60,13 @@ def _elementwise(node: Node, importer: Importer) -> Results:
         if other is not None:
             same = other.count is size.count and len(shape) - other.axis == from_end
             if not same or shape[other.axis] != node.shape(first)[size.axis]:
-                raise depends(node, i)
+                raise node.size_depends(i)
         elif len(shape) >= from_end and shape[-from_end] != 1:
-            raise depends(node, first)
+            raise node.size_depends(first)
     results = importer(node)
     shape = _only_shape(results)
     if shape[-from_end] != node.shape(first)[size.axis]:
-        raise depends(node, first)
+        raise node.size_depends(first)
     return _passed_on(node, results, size, len(shape) - from_end)
 
 
@@ -130,7 +131,7 @@ def _arg(identity: float) -> Consumer:
             kept = _kept_axis(size.axis, [axis], keep=node.flag("keepdims", True))
             return _passed_on(node, importer(node), size, kept)
         if node.flag("select_last_index"):
-            raise depends(node, 0)
+            raise node.size_depends(0)
         node.replaced[0] = without_padding(node, node[0], size, identity)
         return importer(node)
 
@@ -143,7 +144,7 @@ def _softmax(node: Node, importer: Importer) -> Results:
     rank = len(node.shape(0))
     axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), rank)
     if node.opset < 13 and axis != rank - 1:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     if axis == size.axis:
         node.replaced[0] = without_padding(node, node[0], size, float("-inf"))
     return _passed_on(node, importer(node), size, size.axis)
@@ -168,7 +169,7 @@ def _top_k(node: Node, importer: Importer) -> Results:
     size = _first_only(node)
     axis = node.axis(node.integer("axis", -1), len(node.shape(0)))
     if node.opset >= 10 and node.graph.known(node.value(1)) is None:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     if axis != size.axis:
         return _passed_on(node, importer(node), size, size.axis)
     descending = node.opset < 11 or node.flag("largest", True)
@@ -182,7 +183,7 @@ def _gather(node: Node, importer: Importer) -> Results:
     padded, axis = _padded(node), node.axis(node.integer("axis", 0), len(node.shape(0)))
     data, indices = padded.get(0), padded.get(1)
     if data is not None and indices is not None:
-        raise depends(node, 1)
+        raise node.size_depends(1)
     if indices is not None:
         node.replaced[1] = without_padding(node, node[1], indices, 0.0)
         return _passed_on(node, importer(node), indices, axis + indices.axis)
@@ -205,7 +206,7 @@ def _gather_nd(node: Node, importer: Importer) -> Results:
     padded = _padded(node)
     size = padded.get(1)
     if size is None or 0 in padded or size.axis == len(node.shape(1)) - 1:
-        raise depends(node, next(iter(padded)))
+        raise node.size_depends(next(iter(padded)))
     node.replaced[1] = without_padding(node, node[1], size, 0.0)
     return _passed_on(node, importer(node), size, size.axis)
 
@@ -234,10 +235,10 @@ def _squeeze(node: Node, importer: Importer) -> Results:
     size, rank = _first_only(node), len(node.shape(0))
     axes = node.parameter("axes", 1, 13)
     if axes is None:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     gone = [node.axis(a, rank) for a in axes]
     if size.axis in gone:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     return _passed_on(node, importer(node), size, _kept_axis(size.axis, gone, keep=False))
 
 
@@ -261,7 +262,7 @@ def _reshape(node: Node, importer: Importer) -> Results:
     inner = prod(shape[axis + 1 :]) if shape else 0
     is_open = given is not None and (-1 in given or 0 in given[axis : axis + 1])
     if prod(source[: size.axis]) != 1 or not inner or fixed % inner or not is_open:
-        raise depends(node, 0)
+        raise node.size_depends(0)
     count = size.count
     if fixed != inner:
         count = node.add(nn.MulOp(count, node.constant(fixed // inner, count)))
@@ -283,7 +284,7 @@ def _slice(node: Node, importer: Importer) -> Results:
         if node.axis(axis, len(shape)) != size.axis:
             continue
         if first < 0 or last < 0 or step != 1:
-            raise depends(node, 0)
+            raise node.size_depends(0)
         most = node.constant(min(last, shape[size.axis]), count)
         left = node.add(nn.SubOp(node.add(nn.MinOp(count, most)), node.constant(first, count)))
         count = node.add(nn.MaxOp(left, node.constant(0, count)))
@@ -298,7 +299,7 @@ def _concat(node: Node, importer: Importer) -> Results:
     axis = node.axis(node.integer("axis"), len(node.shape(first)))
     alike = all(s.axis == size.axis and s.count is size.count for s in padded.values())
     if not alike or len(padded) != node.operand_count or axis == size.axis:
-        raise depends(node, first)
+        raise node.size_depends(first)
     return _passed_on(node, importer(node), size, size.axis)
 
 
@@ -329,7 +330,7 @@ def _matmul(node: Node, importer: Importer) -> Results:
     first, second = padded.get(0), padded.get(1)
     rank, other = len(node.shape(0)), len(node.shape(1))
     if rank < 2 or other < 2:
-        raise depends(node, next(iter(padded)))
+        raise node.size_depends(next(iter(padded)))
     inner = {0: rank - 1, 1: other - 2}
     merged = [i for i, size in padded.items() if size.axis == inner[i]]
     if len(merged) == len(padded):
@@ -338,7 +339,7 @@ def _matmul(node: Node, importer: Importer) -> Results:
         return importer(node)
     if first is not None and second is None and other == 2:
         return _passed_on(node, importer(node), first, first.axis)
-    raise depends(node, next(iter(padded)))
+    raise node.size_depends(next(iter(padded)))
 
 
 def _own(node: Node, importer: Importer) -> Results:
@@ -394,5 +395,5 @@ def read_sized(node: Node, importer: Importer) -> Results:
     if not padded:
         return importer(node)
     if node.operator not in SIZED or node.domain != "ai.onnx":
-        raise depends(node, next(iter(padded)))
+        raise node.size_depends(next(iter(padded)))
     return SIZED[node.operator](node, importer)

@@ -13,7 +13,8 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from .node import Importer, Node, Results, is_float
+from ..building import is_float
+from .node import Importer, Node, Results
 from .ops_extremes import first_largest
 from .ops_learned import rows_of_features, transformed
 from .tensors import Array

@@ -11,7 +11,8 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from .node import Importer, Node, Results, is_float
+from ..building import is_float
+from .node import Importer, Node, Results
 from .window import Window, explicit_pads, window_attributes
 
 

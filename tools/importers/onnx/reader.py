@@ -4,41 +4,37 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
 from numpy.typing import ArrayLike
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
-from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, Region, SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.host import ResultSize, set_optional_inputs, set_result_sizes
-from ....dialects.random_states import STEP
-from ....dialects.tensor_limits import check_tensor_limits
+from ....dialects.host import set_optional_inputs
 from ....ir.context import AbeleContext
-from ....ir.provenance import named
 from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
-from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.upstream import ModuleOp
+from ..batching import Prepare, read_with_batch
+from ..binding import Sizes, bound_values, input_sizes
+from ..building import Known, Names, Value
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
 from ..uses import Use, Used, gathered
-from .batching import Batch, Shapes
-from .binding import Sizes, bound_value
 from .declared import Declared
 from .functions import check_calls, check_function, identity, inlined, is_function, model_functions
+from .inputs import signature_of, signatures
 from .model_file import ModelFile, read_model_file
 from .names import check_names
-from .node import GraphScope, Held, Importer, Listed, Maybe, Names, Node, Results, Value, listed
-from .node import known as known_array
+from .node import GraphScope, Held, Importer, Listed, Maybe, Node, Results, listed
 from .ops_attention import ATTENTIONS
 from .ops_contraction import CONTRACTIONS
 from .ops_contrib import CONTRIBUTED, rms_norm
@@ -198,14 +194,7 @@ def import_onnx(
 def read_onnx(model: Model, reading: Reading) -> ModuleOp:
     """The module of an ONNX model, as for import_onnx."""
     file, folder = _file_of(model)
-    if reading.batch is None:
-        return _import(file, folder, reading)
-    shapes = Shapes()
-    trial = replace(reading, context=AbeleContext())
-    _import(file, folder, trial, lambda graph, sizes: _record(graph, sizes, shapes))
-    # Types that the file declares hold its own number of samples.
-    again, count = replace(reading, check=weigh_nothing, lenient=True), reading.batch
-    return _import(file, folder, again, lambda graph, sizes: _rebatch(graph, sizes, count, shapes))
+    return read_with_batch(reading, partial(_import, file, folder))
 
 
 def _file_of(model: Model) -> tuple[ModelFile, Path | None]:
@@ -218,31 +207,17 @@ def _file_of(model: Model) -> tuple[ModelFile, Path | None]:
     return read_model_file(path), path.parent
 
 
-Prepare = Callable[[GraphScope, Sizes], None]
-"""Changes the sizes of inputs, and how a graph is imported, before the import."""
-
-
-def _record(graph: GraphScope, sizes: Sizes, shapes: Shapes) -> None:
-    sizes.one_sample()
-    graph.shapes = shapes
-
-
-def _rebatch(graph: GraphScope, sizes: Sizes, count: int, shapes: Shapes) -> None:
-    sizes.one_sample()
-    sizes.check()
-    old = sizes.rebatch(count)
-    graph.batch = Batch(old, count, shapes) if old != count else None
-
-
-def _import(
-    file: ModelFile, folder: Path | None, reading: Reading, prepare: Prepare | None = None
-) -> ModuleOp:
+def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Prepare) -> ModuleOp:
     context, place = reading.context, reading.place
     model, lenient = file.model, reading.lenient
     check_names(model, place)
-    main = Block()
-    graph = GraphScope(context, place, folder, _opsets(model, place), body=main, main=main)
-    graph.training = reading.training
+    graph = GraphScope(
+        context=context,
+        place=place,
+        training=reading.training,
+        folder=folder,
+        opsets=_opsets(model, place),
+    )
     proto = model.graph
     if not proto.output:
         raise graph.bad("the model's graph has no outputs; is it an ONNX model?")
@@ -257,43 +232,19 @@ def _import(
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
-    values = _given_values(proto, reading.values, place)
-    given = _sizes(proto, reading.dims, values, place)
-    if prepare is not None:
-        prepare(graph, given)
-    given.check()
+    given, values = _bindings(proto, reading)
+    graph.watcher = prepare(given)
     declared = Declared(declarations, given.symbols)
-    inputs = _read_values(file, graph, given, values, declared)
+    _read_values(file, graph, given, values, declared)
     if reading.check is not weigh_nothing:
         check_weights(file, folder, place, reading.check)
     for node in nodes:
         _import_node(node, declared)
     pairs = [pair for each in proto.output for pair in _outputs(graph, each, declared)]
-    outputs = [name for name, _ in pairs]
-    results = [graph.emitted(value) for _, value in pairs]
-    sizes = _result_sizes(graph, outputs, results)
-    module = _module(graph, inputs, outputs, results)
-    set_result_sizes(module, sizes)
+    module = graph.module(pairs)
     optional = (each.name for each in optional_tensors(model))
     set_optional_inputs(module, [name for name in optional if name not in values])
     return module
-
-
-def _result_sizes(graph: GraphScope, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
-    """The outputs whose size depends on values. Appends these sizes to the results."""
-    taken = Names(set(names))
-    sizes: list[ResultSize] = []
-    named_by: dict[SSAValue, str] = {}
-    for name, value in tuple(zip(names, results, strict=True)):
-        size = graph.sizes.get(value)
-        if size is None:
-            continue
-        if size.count not in named_by:
-            named_by[size.count] = taken.unique(f"{name}, size of axis {size.axis}")
-            names.append(named_by[size.count])
-            results.append(size.count)
-        sizes.append(ResultSize(name, size.axis, named_by[size.count]))
-    return sizes
 
 
 def _open_axis(graph: GraphScope, value: Held) -> int | None:
@@ -322,8 +273,7 @@ def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
     file, folder = _file_of(model)
     proto, context, place = file.model, reading.context, reading.place
     check_names(proto, place)
-    main = Block()
-    graph = GraphScope(context, place, folder, _opsets(proto, place), body=main, main=main)
+    graph = GraphScope(context=context, place=place, folder=folder, opsets=_opsets(proto, place))
     graph.functions = model_functions(proto)
     graph.read = partial(_read_node, lenient=False)
     names = _node_names(proto.graph)
@@ -332,8 +282,7 @@ def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
     reasons = {id(node): why for node in every if (why := _refusal(node))}
     problem = ""
     try:
-        given = _given_values(proto.graph, reading.values, place)
-        sizes = _sizes(proto.graph, reading.dims, given, place)
+        sizes, given = _bindings(proto.graph, reading)
         sizes.check()
         declared = Declared((), sizes.symbols)
         _read_values(file, graph, sizes, given, declared)
@@ -412,43 +361,6 @@ def _outputs(
         yield output.name, value
 
 
-def _module(
-    graph: GraphScope, inputs: list[str], outputs: list[str], results: list[SSAValue]
-) -> ModuleOp:
-    """@main and the states, without unused operations."""
-    body = graph.body
-    end = ReturnOp(*results)
-    body.add_op(end)
-    if graph.loads:
-        first = body.first_op
-        assert first is not None
-        body.insert_ops_before(graph.loads, first)
-    for op in reversed(tuple(body.ops)):
-        if op is not end and not any(r.first_use for r in op.results):
-            body.erase_op(op)
-    _count_runs(graph, end)
-    used = {op.state.string_value() for op in body.ops if isinstance(op, nn.LoadOp)}
-    main = FuncOp("main", ([a.type for a in body.args], [v.type for v in results]), Region(body))
-    main.attributes["arg_names"] = ArrayAttr(map(StringAttr, inputs))
-    main.attributes["result_names"] = ArrayAttr(map(StringAttr, outputs))
-    main.location = end.location = named("main")
-    states = [state for state in graph.states if state.sym_name.data in used]
-    return ModuleOp([*states, main])
-
-
-def _count_runs(graph: GraphScope, end: ReturnOp) -> None:
-    """Before the end of @main, increase the number of the run, if random numbers depend on it."""
-    step = graph.random.get(STEP)
-    if step is None or step.first_use is None:
-        return
-    one = nn.ConstantOp(graph.context.blobs.add(np.ones((), np.uint32)))
-    following = nn.AddOp(step, one.result)
-    store = nn.StoreOp(following.result, STEP)
-    for op in (one, following, store):
-        op.location = named(STEP)
-    graph.main.insert_ops_before([one, following, store], end)
-
-
 def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
     """The version of each domain. Raises InputError if ai.onnx has none, or an unsupported one."""
     if not model.HasField("graph"):
@@ -489,8 +401,8 @@ def _read_values(
     sizes: Sizes,
     known: Mapping[str, Array],
     declared: Declared,
-) -> list[str]:
-    """Make weights known values and inputs arguments. Returns the inputs' names."""
+) -> None:
+    """Make weights known values and inputs arguments."""
     proto = file.model.graph
     if proto.sparse_initializer:
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
@@ -498,7 +410,7 @@ def _read_values(
         graph.add_weight(tensor, file.weights.get(index))
         if problem := declared.problem(tensor.name, graph.values[tensor.name]):
             raise graph.bad(f"weight {problem}")
-    graph.values.update((name, known_array(name, array)) for name, array in known.items())
+    graph.values.update((name, Known.of(name, array)) for name, array in known.items())
     inputs = [i for i in proto.input if i.name not in graph.values]
     seen: set[str] = set()
     for value in inputs:
@@ -506,40 +418,18 @@ def _read_values(
             raise graph.bad(f"two inputs are called {value.name!r}; need different names")
         seen.add(value.name)
     for value in inputs:
-        type_ = _input_type(value, graph, sizes)
-        argument = graph.body.insert_arg(type_, len(graph.body.args))
-        argument.location = named(value.name)
-        graph.values[value.name] = argument
-        graph.inputs[argument] = value.name
-        if graph.batch is not None and value.name in sizes.samples:
-            graph.batch.axes[argument] = 0
-    return [value.name for value in inputs]
+        dtype = _input_dtype(value, f"{graph.place}: input {value.name!r}")
+        shape = sizes.shape(signature_of(value))
+        graph.values[value.name] = graph.add_input(value.name, shape, dtype)
 
 
-def _sizes(
-    proto: onnx.GraphProto, dims: Mapping[str, int], values: Mapping[str, Array], place: str
-) -> Sizes:
-    """The sizes of the inputs' axes, from the model, from options, and from the inputs' values."""
-    weights = {tensor.name for tensor in proto.initializer}
-    inputs = {value.name: value for value in proto.input}
-    free = [each for each in proto.input if each.name not in weights and each.name not in values]
-    sizes = Sizes(free, place)
-    sizes.add_dims(dims)
-    for name, array in values.items():
-        sizes.add_value(inputs[name], array.shape)
-    return sizes
-
-
-def _given_values(
-    proto: onnx.GraphProto, values: Mapping[str, ArrayLike], place: str
-) -> dict[str, Array]:
-    """The arrays of inputs whose values are known at import."""
-    inputs = {value.name: value for value in proto.input}
-    for name in values:
-        if name not in inputs:
-            listed = ", ".join(inputs) or "none"
-            raise InputError(f"{place}: no input {name!r} to give a value; there are {listed}")
-    return {name: bound_value(inputs[name], given, place) for name, given in values.items()}
+def _bindings(proto: onnx.GraphProto, reading: Reading) -> tuple[Sizes, dict[str, Array]]:
+    """The sizes of the inputs' axes, and the arrays of inputs whose values are known."""
+    inputs, place = signatures(proto), reading.place
+    values = bound_values(place, inputs, reading.values)
+    weights = {tensor.name for tensor in proto.initializer} - values.keys()
+    open_inputs = (each for each in inputs if each.name not in weights)
+    return input_sizes(place, open_inputs, reading.dims, values), values
 
 
 _KINDS = {
@@ -552,8 +442,8 @@ _KINDS = {
 """The words for the kinds of values."""
 
 
-def _input_type(value: onnx.ValueInfoProto, graph: GraphScope, sizes: Sizes):
-    what = f"{graph.place}: input {value.name!r}"
+def _input_dtype(value: onnx.ValueInfoProto, what: str) -> np.dtype[Any]:
+    """The dtype of an input. Raises InputError for one that is no tensor, or has no shape."""
     kind = value.type.WhichOneof("value")
     if kind is None:
         raise InputError(f"{what} has no type")
@@ -565,16 +455,7 @@ def _input_type(value: onnx.ValueInfoProto, graph: GraphScope, sizes: Sizes):
     element = tensor_element(type_.elem_type, what)
     if not type_.HasField("shape"):
         raise InputError(f"{what} has no shape; give the model one")
-    shape: list[int] = []
-    for axis in range(len(type_.shape.dim)):
-        size = sizes.size(value, axis)
-        assert size is not None, f"{what}: axis {axis} is checked"
-        shape.append(size)
-    try:
-        check_tensor_limits(shape, numpy_dtype(element).itemsize)
-    except ValueError as error:
-        raise InputError(f"{what}: {error}") from None
-    return nn.tensor(shape, element)
+    return numpy_dtype(element)
 
 
 REMEDIES = {
@@ -615,12 +496,8 @@ def _results(node: Node) -> Results:
     if own is None:
         users = USERS_OPERATORS[f"{node.domain}.{node.operator}"]
         return read_sized(node, partial(users_results, users))
-    try:
+    with node.checked():
         results = read_sized(node, own)
-    except InputError:
-        raise
-    except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
-        raise node.bad(str(error)) from error
     unread = sorted(set(node.attributes) - node.read)
     # ONNX's schemas list the attributes of its own operators. onnxruntime's schemas are not
     # available.
@@ -641,13 +518,8 @@ def _read_node(node: Node, *, lenient: bool) -> list[Operation]:
 def _import_node(node: Node, declared: Declared) -> None:
     results = _results(node)
     values = listed(results)
-    first = values[0] if values else ""
-    node.locate(None if isinstance(first, str) else first)
-    tensors = [str(each) if isinstance(each, Listed | Maybe) else each for each in values]
-    if node.graph.shapes is not None:
-        node.graph.shapes.record(node, tensors)
-    if node.graph.batch is not None:
-        node.graph.batch.check(node, tensors)
+    tensors = [each if isinstance(each, SSAValue | Known) else None for each in values]
+    node.finish(node.operands(), tensors)
     for index, name in enumerate(node.proto.output):
         if not name:
             continue

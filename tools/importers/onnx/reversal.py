@@ -7,7 +7,8 @@ from xdsl.dialects.builtin import i32
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from .node import Importer, Node, Results, Value
+from ..building import Value
+from .node import Importer, Node, Results
 
 
 def reversed_in_time(node: Node, value: SSAValue, lengths: Value | None) -> SSAValue:

@@ -9,8 +9,9 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ..errors import NotConstantError, UnsupportedError
-from .node import Held, Listed, Maybe, Names, Node, Value, shape_of
+from ..building import Names, Value, shape_of
+from ..errors import UnsupportedError
+from .node import Held, Listed, Maybe, Node
 
 MOST_NODES = 1 << 18
 """The most nodes of nested graphs, each counted as often as it is imported."""
@@ -70,7 +71,7 @@ def of_fixed_size(node: Node, value: Value) -> Value:
     size = node.graph.sizes.get(value) if isinstance(value, SSAValue) else None
     if size is not None:
         what = f"the size of axis {size.axis} of a result of its graph"
-        raise not_constant(node, what, [size.count], "need a result of a fixed size")
+        raise node.not_constant(what, [size.count], "need a result of a fixed size")
     return value
 
 
@@ -91,13 +92,3 @@ def truth(node: Node, value: Value, what: str) -> bool | None:
         raise node.bad(f"{what} is {text_of(value)}; need one boolean")
     array = node.graph.known(value)
     return None if array is None else bool(array.reshape(()))
-
-
-def not_constant(node: Node, what: str, values: Sequence[Value], why: str) -> NotConstantError:
-    """The error for a value that must be known at import, but depends on inputs."""
-    inputs = dict.fromkeys(name for value in values for name in node.graph.inputs_behind(value))
-    return NotConstantError(
-        f"{node.graph.place}: {node}: {what} depends on inputs ({', '.join(inputs)}), which is not "
-        f"supported; {why}",
-        tuple(inputs),
-    )

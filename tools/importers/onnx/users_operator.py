@@ -12,7 +12,8 @@ from typing import cast
 from xdsl.ir import SSAValue
 
 from ....ir.support.errors import InputError, one_line
-from .node import Importer, Known, Node, Results
+from ..building import Known
+from .node import Importer, Node, Results
 
 
 def users_results(importer: Importer, node: Node) -> Results:

@@ -10,10 +10,11 @@ from onnx import shape_inference
 from onnx.shape_inference import InferenceError
 
 from ....ir.support.errors import InputError
+from ..building import shape_of
 from ..errors import UnsupportedError
 from ..uses import several_refused
 from .functions import graphs_in, identity
-from .node import GraphScope, Node, shape_of
+from .node import GraphScope, Node
 from .valid import light_copy
 
 Check = Callable[[Node], None]

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from onnx import helper
-from xdsl.ir import Block
 
 from abele.ir.errors import InputError
 from abele.tools.onnx_backend import AbeleBackend
@@ -101,13 +100,13 @@ def test_a_wrong_equation_is_refused(equation: str):
 def lenient(equation: str, shapes: list[tuple[int, ...]]) -> None:
     """Import without ONNX's own checks, which refuse some of these in other words."""
     from abele.ir.context import AbeleContext
-    from abele.tools.importers.onnx.node import GraphScope, Node, known
+    from abele.tools.importers.building import Known
+    from abele.tools.importers.onnx.node import GraphScope, Node
     from abele.tools.importers.onnx.ops_einsum import EINSUMS
 
-    block = Block()
-    graph = GraphScope(AbeleContext(), "model", None, {"ai.onnx": 17}, body=block, main=block)
+    graph = GraphScope(context=AbeleContext(), place="model", folder=None, opsets={"ai.onnx": 17})
     names = [f"x{i}" for i in range(len(shapes))]
     for name, shape in zip(names, shapes, strict=True):
-        graph.values[name] = known(name, some(*shape))
+        graph.values[name] = Known.of(name, some(*shape))
     proto = helper.make_node("Einsum", names, ["y"], name="n", equation=equation)
     EINSUMS["Einsum"](Node(proto, "n", graph))

@@ -22,7 +22,7 @@ from abele.ir.verify import verify
 from abele.passes.decompose import Decompose
 from abele.tools import compile_model
 from abele.tools.importers import NotConstantError, UnsupportedError, import_onnx
-from abele.tools.importers.onnx.node import Names
+from abele.tools.importers.building import Names
 
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"
 NETWORKS = sorted(LIGHT.glob("light_*.onnx"))

@@ -2,30 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
-import onnx
 from numpy.typing import ArrayLike
 
-from ....ir.support.errors import InputError
-from .declared import ANY
-from .tensors import Array, tensor_dtype
+from ...ir.support.arrays import Array
+from ...ir.support.errors import InputError
+
+ANY = "?"
+"""The symbol that exporters write for several unknown sizes, which may differ."""
 
 AXIS_DIGITS = 4
 """The most digits of an axis in INPUT:AXIS. No tensor has more axes."""
 
 
-def free_name(value: onnx.ValueInfoProto, axis: int) -> str:
-    """The name of an axis without a size: its symbol, or a name from the input and the axis."""
-    return value.type.tensor_type.shape.dim[axis].dim_param or f"{value.name}_{axis}"
+@dataclass(frozen=True)
+class InputSignature:
+    """An input of a model, as the model declares it.
 
+    Attributes:
+        shape: for each axis its size, or the name of a free one, "" if it has no name; None if the
+            model does not say how many axes there are.
+        dtype: of its elements; None if abele has no such elements, or if it is no tensor.
+    """
 
-def fixed_size(dimension: onnx.TensorShapeProto.Dimension) -> int | None:
-    """The size of an axis; None if it is free. Exporters write -1 for a size that is free."""
-    is_fixed = dimension.HasField("dim_value") and dimension.dim_value >= 0
-    return dimension.dim_value if is_fixed else None
+    name: str
+    shape: tuple[int | str, ...] | None
+    dtype: np.dtype[np.generic] | None
+
+    @property
+    def axes(self) -> tuple[int | str, ...]:
+        """The axes that are known."""
+        return self.shape or ()
+
+    def free_name(self, axis: int) -> str:
+        """The name of an axis without a size: its own, or one from the input and the axis."""
+        return str(self.axes[axis]) or f"{self.name}_{axis}"
+
+    def fixed_size(self, axis: int) -> int | None:
+        """The size of an axis; None if it is free."""
+        size = self.axes[axis]
+        return size if isinstance(size, int) else None
 
 
 @dataclass
@@ -40,7 +60,7 @@ class Sizes:
         samples: sizes of the first axis, by input; they take precedence over all others.
     """
 
-    inputs: Sequence[onnx.ValueInfoProto]
+    inputs: Sequence[InputSignature]
     place: str
     symbols: dict[str, int] = field(default_factory=dict[str, int])
     axes: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
@@ -50,11 +70,11 @@ class Sizes:
         """An error in a size or value that the user gives."""
         return InputError(f"{self.place}: {message}")
 
-    def names(self, value: onnx.ValueInfoProto) -> Iterator[tuple[int, str]]:
+    def names(self, value: InputSignature) -> Iterator[tuple[int, str]]:
         """The free axes of an input, and their names."""
-        for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
-            if fixed_size(dimension) is None:
-                yield axis, free_name(value, axis)
+        for axis in range(len(value.axes)):
+            if value.fixed_size(axis) is None:
+                yield axis, value.free_name(axis)
 
     def add_dims(self, dims: Mapping[str, int]) -> None:
         """Give sizes to dimensions, by symbol or by INPUT:AXIS. Raises InputError for others."""
@@ -80,10 +100,10 @@ class Sizes:
         value = next((each for each in self.inputs if each.name == whole), None)
         if value is None or not (text.isascii() and text.isdigit() and len(text) <= AXIS_DIGITS):
             return False
-        axis, sizes = int(text), value.type.tensor_type.shape.dim
-        if axis >= len(sizes):
-            raise self.bad(f"--dim {name}={size}: input {whole!r} has {len(sizes)} axes, from 0 on")
-        fixed = fixed_size(sizes[axis])
+        axis, rank = int(text), len(value.axes)
+        if axis >= rank:
+            raise self.bad(f"--dim {name}={size}: input {whole!r} has {rank} axes, from 0 on")
+        fixed = value.fixed_size(axis)
         if fixed not in (None, size):
             raise self.bad(
                 f"--dim {name}={size}: axis {axis} of input {whole!r} has the size {fixed}"
@@ -91,36 +111,41 @@ class Sizes:
         self.axes[whole, axis] = size
         return True
 
-    def add_value(self, value: onnx.ValueInfoProto, shape: tuple[int, ...]) -> None:
+    def add_value(self, value: InputSignature, shape: tuple[int, ...]) -> None:
         """Give the free axes of an input the sizes of its value. Raises InputError for others."""
-        dimensions = value.type.tensor_type.shape.dim
         what = f"the value of input {value.name!r} has shape {list(shape)}"
-        if not value.type.tensor_type.HasField("shape"):
+        if value.shape is None:
             return
-        if len(dimensions) != len(shape):
-            raise self.bad(f"{what}; the model declares {len(dimensions)} axes")
-        for axis, (dimension, size) in enumerate(zip(dimensions, shape, strict=True)):
+        if len(value.shape) != len(shape):
+            raise self.bad(f"{what}; the model declares {len(value.shape)} axes")
+        for axis, (symbol, size) in enumerate(zip(value.shape, shape, strict=True)):
             wanted = self.size(value, axis)
             if wanted not in (None, size):
                 raise self.bad(f"{what}; axis {axis} has the size {wanted}")
-            if dimension.dim_param not in ("", ANY):
-                self.symbols[dimension.dim_param] = size
+            if isinstance(symbol, str) and symbol not in ("", ANY):
+                self.symbols[symbol] = size
 
-    def size(self, value: onnx.ValueInfoProto, axis: int) -> int | None:
+    def shape(self, value: InputSignature) -> list[int]:
+        """The shape of an input. `check` must have accepted all sizes."""
+        sizes = [self.size(value, axis) for axis in range(len(value.axes))]
+        assert None not in sizes, f"input {value.name!r}: its sizes are checked"
+        return cast("list[int]", sizes)
+
+    def size(self, value: InputSignature, axis: int) -> int | None:
         """The size of an axis of an input; None if it has none yet."""
         if not axis and value.name in self.samples:
             return self.samples[value.name]
-        fixed = fixed_size(value.type.tensor_type.shape.dim[axis])
+        fixed = value.fixed_size(axis)
         if fixed is not None:
             return fixed
         own = self.axes.get((value.name, axis))
-        return self.symbols.get(free_name(value, axis)) if own is None else own
+        return self.symbols.get(value.free_name(axis)) if own is None else own
 
     def one_sample(self) -> None:
         """Give the first axis of the first input the size 1, if it has none."""
         first = next(iter(self.with_samples()), None)
         if first is not None and self.size(first, 0) is None:
-            self.symbols[free_name(first, 0)] = 1
+            self.symbols[first.free_name(0)] = 1
 
     def rebatch(self, count: int) -> int:
         """Give the first axis of inputs another size, and return its previous size.
@@ -138,9 +163,9 @@ class Sizes:
         self.samples = {each.name: count for each in inputs if self.size(each, 0) == old}
         return old
 
-    def with_samples(self) -> list[onnx.ValueInfoProto]:
+    def with_samples(self) -> list[InputSignature]:
         """The inputs that have axes."""
-        return [each for each in self.inputs if len(each.type.tensor_type.shape.dim)]
+        return [each for each in self.inputs if each.axes]
 
     def check(self) -> None:
         """Raise InputError for the first input with an unknown size. The message lists all missing
@@ -160,28 +185,62 @@ class Sizes:
         )
 
 
-def bound_value(value: onnx.ValueInfoProto, given: ArrayLike, place: str) -> Array:
-    """The array that a user gives as the value of an input, with the input's element type.
+def input_sizes(
+    place: str,
+    inputs: Iterable[InputSignature],
+    dims: Mapping[str, int],
+    values: Mapping[str, Array],
+) -> Sizes:
+    """The sizes of a model's inputs, as far as they are given. Raises InputError.
 
-    A number may stand for a tensor of one element. Raises InputError for elements that the type
-    does not have.
+    Args:
+        place: the model's name in messages.
+        inputs: all of them.
+        dims: sizes of free axes, by name or by INPUT:AXIS.
+        values: inputs that are known now, from `bound_values`.
     """
-    what = f"{place}: input {value.name!r}"
-    if value.type.WhichOneof("value") != "tensor_type":
-        raise InputError(f"{what} is no tensor, so it cannot be given a value")
-    type_ = value.type.tensor_type
-    dtype = tensor_dtype(type_.elem_type, what)
+    given = {each.name: each for each in inputs}
+    sizes = Sizes([each for each in given.values() if each.name not in values], place)
+    sizes.add_dims(dims)
+    for name, array in values.items():
+        sizes.add_value(given[name], array.shape)
+    return sizes
+
+
+def bound_values(
+    place: str, inputs: Iterable[InputSignature], values: Mapping[str, ArrayLike]
+) -> dict[str, Array]:
+    """The arrays that a user gives as values of inputs, with the inputs' element types.
+
+    A number may stand for a tensor of one element. Raises InputError for other inputs, and for
+    elements that the type does not have.
+
+    Args:
+        place: the model's name in messages.
+    """
+    known = {each.name: each for each in inputs}
+    for name in values:
+        if name not in known:
+            listed = ", ".join(known) or "none"
+            raise InputError(f"{place}: no input {name!r} to give a value; there are {listed}")
+    return {name: _bound(place, known[name], given) for name, given in values.items()}
+
+
+def _bound(place: str, signature: InputSignature, given: ArrayLike) -> Array:
+    what, dtype = f"{place}: input {signature.name!r}", signature.dtype
+    if dtype is None:
+        raise InputError(f"{what} is no tensor of numbers, so it cannot be given a value")
     try:
         array = np.asarray(given)
         with np.errstate(all="ignore"):
-            cast = array.astype(dtype)
-            back = cast.astype(array.dtype)
+            made = array.astype(dtype)
+            back = made.astype(array.dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{what}: a value that is no tensor of {dtype.name}: {error}") from None
     # Floats are rounded to the type. All other elements must keep their values.
     if dtype.kind in "biu" and not np.array_equal(back, array):
         raise InputError(f"{what}: the value has {array.dtype.name} elements; need {dtype.name}")
-    sizes = [fixed_size(each) for each in type_.shape.dim]
-    if not cast.ndim and all(size in (None, 1) for size in sizes):
-        cast = cast.reshape([1] * len(sizes))
-    return cast
+    axes = signature.axes
+    if not made.ndim and all(size == 1 or isinstance(size, str) for size in axes):
+        made = made.reshape([1] * len(axes))
+    return made

@@ -1,4 +1,4 @@
-"""Builds control flow on the device for nodes of ONNX."""
+"""Builds loops on the device."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from contextlib import contextmanager
 import numpy as np
 from xdsl.ir import Attribute, Block, BlockArgument, Region, SSAValue
 
-from ....dialects import control, nn
-from ....dialects.dtypes import numpy_dtype
-from .node import Node
+from ...dialects import control, nn
+from ...dialects.dtypes import numpy_dtype
+from .building import NodeBuilder
 
 
 @contextmanager
-def in_block(node: Node, types: Sequence[Attribute]) -> Generator[Block]:
+def in_block(node: NodeBuilder, types: Sequence[Attribute]) -> Generator[Block]:
     """A block with arguments of these types, to which the node adds operations inside the `with`.
 
     After an exception, the block and its operations are removed.
     """
-    outer, count = node.graph.body, len(node.ops)
-    node.graph.body = block = Block(arg_types=types)
+    outer, count = node.program.region, len(node.ops)
+    node.program.region = block = Block(arg_types=types)
     try:
         yield block
     except BaseException:
@@ -30,7 +30,7 @@ def in_block(node: Node, types: Sequence[Attribute]) -> Generator[Block]:
         del node.ops[count:]
         raise
     finally:
-        node.graph.body = outer
+        node.program.region = outer
 
 
 Rows = Sequence[tuple[SSAValue, SSAValue]]
@@ -45,7 +45,7 @@ Returns the new carried values, of the same types, and rows.
 
 
 def collecting_loop(
-    node: Node, turns: int, initial: Sequence[SSAValue], turn: Turn
+    node: NodeBuilder, turns: int, initial: Sequence[SSAValue], turn: Turn
 ) -> tuple[list[SSAValue], list[SSAValue]]:
     """A loop with a known number of iterations.
 
@@ -70,7 +70,7 @@ def collecting_loop(
 
 
 def numbered_loop(
-    node: Node,
+    node: NodeBuilder,
     turns: int,
     initial: Sequence[SSAValue],
     body: Callable[[list[SSAValue], SSAValue], Sequence[SSAValue]],
@@ -84,12 +84,12 @@ def numbered_loop(
     return collecting_loop(node, turns, initial, lambda given, number: (body(given, number), ()))[0]
 
 
-def _zeros(node: Node, like: SSAValue) -> SSAValue:
+def _zeros(node: NodeBuilder, like: SSAValue) -> SSAValue:
     zero = node.known(np.zeros((), numpy_dtype(nn.element_of(like))))
-    return node.add(nn.ExpandOp(node.graph.emitted(zero), nn.shape_of(like)))
+    return node.add(nn.ExpandOp(node.program.emitted(zero), nn.shape_of(like)))
 
 
-def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
+def row_at(node: NodeBuilder, table: SSAValue, at: SSAValue | int) -> SSAValue:
     """A row of a table, without its first axis.
 
     Args:
@@ -104,7 +104,7 @@ def row_at(node: Node, table: SSAValue, at: SSAValue | int) -> SSAValue:
     return node.reshape(row, shape[1:])
 
 
-def placed_at(node: Node, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
+def placed_at(node: NodeBuilder, table: SSAValue, row: SSAValue, at: SSAValue) -> SSAValue:
     """A table in which one row is replaced.
 
     Args:

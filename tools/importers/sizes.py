@@ -16,34 +16,35 @@ import numpy as np
 from xdsl.dialects.builtin import i32
 from xdsl.ir import Attribute, OpResult, SSAValue
 
-from ....dialects import nn
-from ....dialects.dtypes import numpy_dtype
-from ....ir.geometry.blocks import fill_of
-from .node import Node, NotConstantError, Results, Size, given_by
+from ...dialects import nn
+from ...dialects.dtypes import numpy_dtype
+from ...ir.geometry.blocks import fill_of
+from .building import NodeBuilder, Size
+from .errors import NotConstantError
 
 
-def sized(node: Node, value: SSAValue, axis: int, count: SSAValue) -> SSAValue:
+def sized(node: NodeBuilder, value: SSAValue, axis: int, count: SSAValue) -> SSAValue:
     """A value of which only the first `count` elements along an axis exist."""
-    node.graph.sizes[value] = Size(axis, count)
+    node.program.sizes[value] = Size(axis, count)
     return value
 
 
-def positions(node: Node, value: SSAValue, axis: int) -> SSAValue:
+def positions(node: NodeBuilder, value: SSAValue, axis: int) -> SSAValue:
     """The index of each element along an axis of a value, as i32, with size 1 on other axes."""
     shape = nn.shape_of(value)
     along = [n if i == axis else 1 for i, n in enumerate(shape)]
     return node.emitted(node.counted(shape[axis], np.int32).reshape(along))
 
 
-def without_padding(node: Node, value: SSAValue, size: Size, fill: float) -> SSAValue:
+def without_padding(node: NodeBuilder, value: SSAValue, size: Size, fill: float) -> SSAValue:
     """A value whose padding is set to a number: the identity of the combiner that reads it."""
     dtype = numpy_dtype(nn.element_of(value))
-    number = node.add(nn.ConstantOp(node.graph.context.blobs.add(np.array(fill_of(fill, dtype)))))
+    number = node.add(nn.ConstantOp(node.program.context.blobs.add(np.array(fill_of(fill, dtype)))))
     exists = node.add(nn.LessOp(positions(node, value, size.axis), size.count))
     return node.add(nn.SelectOp(exists, value, number))
 
 
-def ordered_first(node: Node, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
+def ordered_first(node: NodeBuilder, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
     """The indices of the true elements of a vector, in order, as i32, and their number.
 
     The remaining indices are 0. Each true element goes to the place given by a running sum; the
@@ -60,15 +61,15 @@ def ordered_first(node: Node, wanted: SSAValue) -> tuple[SSAValue, SSAValue]:
     return node.add(nn.SliceOp(spread, [0], [1], [n])), count
 
 
-def largest(node: Node, value: SSAValue) -> int | None:
+def largest(node: NodeBuilder, value: SSAValue) -> int | None:
     """An upper bound of the elements of an integer value; None if none is known.
 
     It follows sizes through the few operations that read them: Shape, Size and movements.
     """
-    known = node.graph.known(value)
+    known = node.program.known(value)
     if known is not None:
         return int(known.max(initial=0)) if known.dtype.kind in "iu" else None
-    for each, size in node.graph.sizes.items():
+    for each, size in node.program.sizes.items():
         if size.count is value:
             return nn.shape_of(each)[size.axis]
     if not isinstance(value, OpResult):
@@ -81,32 +82,21 @@ def largest(node: Node, value: SSAValue) -> int | None:
     return None
 
 
-def depends(node: Node, operand: int) -> NotConstantError:
-    """The error for a node that cannot read an operand whose size depends on values."""
-    size = node.size(operand)
-    assert size is not None
-    inputs = node.graph.inputs_behind(size.count)
-    return NotConstantError(
-        f"{node.graph.place}: node {node.name!r}: operator {node.operator} of domain "
-        f"{node.domain}, opset {node.opset}: axis {size.axis} of operand {operand} "
-        f"{node.proto.input[operand]!r} has a size that depends on values of inputs "
-        f"({', '.join(inputs)}), which is not supported here; "
-        f"give their values when you compile: {given_by(inputs)}",
-        inputs,
-    )
+def size_depends(node: NodeBuilder, operand: int, name: str, size: Size) -> NotConstantError:
+    """The error for a node that cannot read an operand whose size depends on values.
+
+    Args:
+        name: of the operand.
+    """
+    what = f"the size of axis {size.axis} of operand {operand} {name!r}"
+    return node.not_constant(what, [size.count])
 
 
-def as_vector(node: Node, value: SSAValue) -> SSAValue:
+def as_vector(node: NodeBuilder, value: SSAValue) -> SSAValue:
     """All elements of a value along one axis."""
     return node.reshape(value, (prod(nn.shape_of(value)),))
 
 
-def counted(node: Node, count: SSAValue, element: Attribute) -> SSAValue:
+def counted(node: NodeBuilder, count: SSAValue, element: Attribute) -> SSAValue:
     """A number of elements as a vector of one element."""
     return node.reshape(node.cast(count, element), (1,))
-
-
-def only(results: Results) -> SSAValue:
-    """The single result of an importer, which must be the result of an operation."""
-    assert isinstance(results, SSAValue)
-    return results

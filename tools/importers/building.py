@@ -1,0 +1,581 @@
+"""Builds the program of a model: its inputs, its weights, and the operations of its nodes.
+
+Every front end builds with these classes. A `ProgramBuilder` holds the program so far, and a
+`NodeBuilder` appends the operations of one node. Both know nothing of files:
+
+    program = ProgramBuilder(context=reading.context, place=reading.place)
+    x = program.add_input("x", (4, 8), np.float32)
+    w = program.weight("w", (8, 8), np.dtype(np.float32), lambda: array)
+    node = NodeBuilder("layer", program)
+    with node.checked():
+        y = node.add(nn.MatMulOp(x, program.emitted(w)))
+    node.finish([x, w], [y])
+    module = program.module([("y", y)])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import prod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import DTypeLike
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
+
+from ...backends.reference import evaluate_pure, is_evaluable
+from ...dialects import nn
+from ...dialects.dtypes import element_type, numpy_dtype
+from ...dialects.host import ResultSize, set_result_sizes
+from ...dialects.random_states import SEED, STEP
+from ...dialects.tensor_limits import check_tensor_limits
+from ...ir.context import AbeleContext
+from ...ir.provenance import is_known, named
+from ...ir.support.arrays import Array
+from ...ir.support.errors import InputError
+from ...ir.support.limits import TABLE_ELEMENTS
+from ...ir.support.number_kinds import is_floating
+from ...ir.upstream import LocationAttr, ModuleOp, VerifyException
+from .errors import NotConstantError, UnsupportedError, given_by
+
+MAX_KNOWN_ELEMENTS = 1 << 16
+"""The most elements of a parameter that is computed at import."""
+
+MAX_FILLED_BYTES = 1 << 16
+"""Larger tensors that repeat one number are expanded on the machine, as fold-constants leaves
+them."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value known at import. It becomes an operation when one is needed.
+
+    Attributes:
+        name: of the weight, or of the node that makes the constant.
+        make: returns the array; called at most once.
+        state: the name of a weight, None for a constant.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    make: Callable[[], Array]
+    state: str | None = None
+
+    @classmethod
+    def of(cls, name: str, array: Array) -> Known:
+        """A constant with an array's elements, or an input with a value that is known now."""
+        return cls(name, array.shape, array.dtype, lambda: array)
+
+
+Value = SSAValue | Known
+"""A tensor of a model: the result of an operation, or an array that is known at import."""
+
+Shape = tuple[int, ...]
+
+
+@dataclass
+class Names:
+    """Names that are taken, and the next number to try for each name that is requested again."""
+
+    taken: set[str] = field(default_factory=set[str])
+    next: dict[str, int] = field(default_factory=dict[str, int])
+
+    def unique(self, name: str) -> str:
+        """The name, numbered if it is taken. Takes the name."""
+        unique = name
+        while unique in self.taken:
+            number = self.next.get(name, 1)
+            unique, self.next[name] = f"{name}_{number}", number + 1
+        self.taken.add(unique)
+        return unique
+
+
+@dataclass(frozen=True)
+class Size:
+    """The number of elements along an axis of a value that exist; padding follows.
+
+    Attributes:
+        axis: counted from 0; its size in the value's type is the largest possible number.
+        count: the actual number, an i32 without axes.
+    """
+
+    axis: int
+    count: SSAValue
+
+
+class NodeWatcher(Protocol):
+    """What follows the values of a model from node to node, such as the samples of a batch."""
+
+    def add_input(self, name: str, value: SSAValue) -> None:
+        """Begin with an input."""
+        ...
+
+    def reshaped(self, node: NodeBuilder, shape: Shape) -> Shape | None:
+        """The shape of the result of a node that only reshapes its operand 0; None if the model's
+        own shape is right.
+
+        Args:
+            shape: of the operand.
+        """
+        ...
+
+    def add_node(
+        self, node: NodeBuilder, operands: Sequence[Value | None], results: Sequence[Value | None]
+    ) -> None:
+        """Go on with a node whose operations are built. The arguments are those of `finish`."""
+        ...
+
+
+@dataclass(kw_only=True)
+class ProgramBuilder:
+    """The program so far: states, and operations of @main.
+
+    Attributes:
+        context: for its operations and blobs.
+        place: the model's name in messages.
+        training: whether the program is to be trained, so that weights stay separate states, and
+            dropout is active.
+        watcher: follows the values from node to node, or None.
+        main: the body of @main.
+        region: the block of control flow to which nodes add operations; None for the body of @main.
+        inputs: the names of the arguments of @main.
+        sizes: the values of which an axis has a size that depends on values.
+    """
+
+    context: AbeleContext
+    place: str
+    training: bool = False
+    watcher: NodeWatcher | None = None
+    main: Block = field(default_factory=Block)
+    region: Block | None = None
+    inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
+    sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
+    states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
+    loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
+    made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
+    computed: dict[SSAValue, Array | None] = field(default_factory=dict[SSAValue, Array | None])
+    names: Names = field(default_factory=lambda: Names({"main", SEED, STEP}))
+    random: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
+
+    @property
+    def body(self) -> Block:
+        """The block to which nodes add operations."""
+        return self.main if self.region is None else self.region
+
+    def bad(self, message: str) -> InputError:
+        """An error in the model."""
+        return InputError(f"{self.place}: {message}")
+
+    def add_input(self, name: str, shape: Sequence[int], dtype: DTypeLike) -> SSAValue:
+        """A new argument of @main. Raises InputError for a tensor beyond the limits."""
+        dtype = np.dtype(dtype)
+        try:
+            check_tensor_limits(shape, dtype.itemsize)
+        except ValueError as error:
+            raise self.bad(f"input {name!r}: {error}") from None
+        argument = self.main.insert_arg(nn.tensor(shape, element_type(dtype)), len(self.main.args))
+        argument.location = named(name)
+        self.inputs[argument] = name
+        if self.watcher is not None:
+            self.watcher.add_input(name, argument)
+        return argument
+
+    def weight(
+        self,
+        name: str,
+        shape: Sequence[int],
+        dtype: np.dtype[np.generic],
+        read: Callable[[], Array],
+    ) -> Known:
+        """A weight, which becomes a state of the program if an operation reads it.
+
+        Args:
+            read: returns its array; called once, and never if nothing reads the weight. It must not
+                refer to this program: a reference cycle would keep the bytes of all weights.
+        """
+        made: list[Array] = []
+
+        def make() -> Array:
+            if not made:
+                made.append(read())
+            return made[0]
+
+        return Known(name, tuple(shape), dtype, make, name)
+
+    def emitted(self, value: Value) -> SSAValue:
+        """A value as the result of an operation."""
+        if isinstance(value, SSAValue):
+            return value
+        if value not in self.made:
+            blob = self.context.blobs.add(value.make())
+            if value.state is None:
+                constant = nn.ConstantOp(blob)
+                constant.location = named(value.name)
+                # At the top of @main, outside all regions, so that every operation may use the
+                # constant.
+                self.main.add_op(constant)
+                self.made[value] = constant.result
+            else:
+                symbol = self.names.unique(value.state)
+                state = nn.StateOp(symbol, blob)
+                load = nn.LoadOp(symbol, nn.tensor_of(state.elements))
+                state.location = load.location = named(value.name)
+                self.states.append(state)
+                self.loads.append(load)
+                self.made[value] = load.result
+        return self.made[value]
+
+    def random_state(self, name: str) -> SSAValue:
+        """The state SEED or STEP of the program, of ui32. It is 0 in the first run."""
+        if name not in self.random:
+            state = nn.StateOp(name, self.context.blobs.add(np.zeros((), np.uint32)))
+            load = nn.LoadOp(name, nn.tensor_of(state.elements))
+            state.location = load.location = named(name)
+            self.states.append(state)
+            self.loads.append(load)
+            self.random[name] = load.result
+        return self.random[name]
+
+    def known(self, value: Value) -> Array | None:
+        """The array of a value known at import, if it is small; None for a value that depends on
+        inputs.
+        """
+        if isinstance(value, Known):
+            return value.make()
+        # Computing a value twice would compute its operands four times, so results are kept.
+        if value not in self.computed:
+            self.computed[value] = self._computed(value)
+        return self.computed[value]
+
+    def exact(self, value: Value) -> Array | None:
+        """The array of a value known at import without any rounding, if it is small.
+
+        Floats that operations compute are left to the program, because its checks know their
+        errors.
+        """
+        if isinstance(value, SSAValue) and dtype_of(value).kind not in "biu":
+            return None
+        return self.known(value)
+
+    def _computed(self, value: SSAValue) -> Array | None:
+        """The array of the result of an operation, if all its operands are known."""
+        if not isinstance(value, OpResult) or prod(nn.shape_of(value)) > MAX_KNOWN_ELEMENTS:
+            return None
+        op = value.op
+        if isinstance(op, nn.LoadOp):
+            origin = next((k for k, v in self.made.items() if v is value), None)
+            return None if origin is None else origin.make()
+        if not is_evaluable(op):
+            return None
+        operands = [self.known(v) for v in op.operands]
+        given = [a for a in operands if a is not None]
+        return evaluate_pure(op, given)[value.index] if len(given) == len(operands) else None
+
+    def inputs_behind(self, value: Value) -> tuple[str, ...]:
+        """The inputs of the model that a value depends on."""
+        found: dict[str, None] = {}
+        seen: set[SSAValue] = set()
+        pending = [value] if isinstance(value, SSAValue) else []
+        while pending:
+            each = pending.pop()
+            if each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each, OpResult):
+                inner = (op for region in each.op.regions for op in region.walk())
+                pending += [v for op in (each.op, *inner) for v in op.operands]
+            else:
+                found.update((name, None) for v, name in self.inputs.items() if v is each)
+        return tuple(found)
+
+    def module(self, outputs: Iterable[tuple[str, Value]]) -> ModuleOp:
+        """The module of the program: the states, and @main, which returns the outputs.
+
+        An output whose size depends on values gets another output, which holds this size.
+        Operations that nothing reads are left out, and so are states that nothing loads.
+        """
+        pairs = list(outputs)
+        names = [name for name, _ in pairs]
+        results = [self.emitted(value) for _, value in pairs]
+        sizes = self._result_sizes(names, results)
+        end = ReturnOp(*results)
+        self.main.add_op(end)
+        if self.loads:
+            first = self.main.first_op
+            assert first is not None
+            self.main.insert_ops_before(self.loads, first)
+        for op in reversed(tuple(self.main.ops)):
+            if op is not end and not any(r.first_use for r in op.results):
+                self.main.erase_op(op)
+        self._count_runs(end)
+        used = {op.state.string_value() for op in self.main.ops if isinstance(op, nn.LoadOp)}
+        types = [a.type for a in self.main.args], [v.type for v in results]
+        function = FuncOp("main", types, Region(self.main))
+        inputs = [self.inputs[argument] for argument in self.main.args]
+        function.attributes["arg_names"] = ArrayAttr(map(StringAttr, inputs))
+        function.attributes["result_names"] = ArrayAttr(map(StringAttr, names))
+        function.location = end.location = named("main")
+        states = [state for state in self.states if state.sym_name.data in used]
+        module = ModuleOp([*states, function])
+        set_result_sizes(module, sizes)
+        return module
+
+    def _result_sizes(self, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
+        """The outputs whose size depends on values. Appends these sizes to the results."""
+        taken = Names(set(names))
+        sizes: list[ResultSize] = []
+        named_by: dict[SSAValue, str] = {}
+        for name, value in tuple(zip(names, results, strict=True)):
+            size = self.sizes.get(value)
+            if size is None:
+                continue
+            if size.count not in named_by:
+                named_by[size.count] = taken.unique(f"{name}, size of axis {size.axis}")
+                names.append(named_by[size.count])
+                results.append(size.count)
+            sizes.append(ResultSize(name, size.axis, named_by[size.count]))
+        return sizes
+
+    def _count_runs(self, end: ReturnOp) -> None:
+        """Before the end of @main, increase the number of the run, if random numbers depend on
+        it.
+        """
+        step = self.random.get(STEP)
+        if step is None or step.first_use is None:
+            return
+        one = nn.ConstantOp(self.context.blobs.add(np.ones((), np.uint32)))
+        following = nn.AddOp(step, one.result)
+        store = nn.StoreOp(following.result, STEP)
+        for op in (one, following, store):
+            op.location = named(STEP)
+        self.main.insert_ops_before([one, following, store], end)
+
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """The shape of a value."""
+    return value.shape if isinstance(value, Known) else nn.shape_of(value)
+
+
+def dtype_of(value: Value) -> np.dtype[np.generic]:
+    """The dtype of a value's elements."""
+    return value.dtype if isinstance(value, Known) else numpy_dtype(nn.element_of(value))
+
+
+class NodeBuilder:
+    """Appends the operations of one node of a model to the program.
+
+    Attributes:
+        name: of the node, which is unique in the program.
+        program: the program so far.
+        source: the place in the user's files that the node comes from, if it is known.
+        ops: the operations that `add` has appended so far.
+    """
+
+    def __init__(self, name: str, program: ProgramBuilder, source: LocationAttr | None = None):
+        self.name = name
+        self.program = program
+        self.source = source
+        self.ops: list[Operation] = []
+
+    # Errors
+
+    def __str__(self) -> str:
+        """The node in messages."""
+        return f"node {self.name!r}"
+
+    def bad(self, message: str) -> InputError:
+        """Return an error that names this node, for the importer to raise."""
+        return self.program.bad(f"{self}: {message}")
+
+    @property
+    def heading(self) -> str:
+        """The node and its operator, in messages about what is not supported."""
+        return str(self)
+
+    def unsupported(self, what: str, supported: str) -> UnsupportedError:
+        """Return an error for a valid node that cannot be compiled, for the importer to raise.
+
+        Args:
+            what: what the node uses, such as "axis -1".
+            supported: what is supported instead.
+        """
+        return UnsupportedError(
+            f"{self.program.place}: {self.heading}: {what} is not supported; {supported}"
+        )
+
+    def not_constant(
+        self, what: str, values: Iterable[Value], remedy: str | None = None
+    ) -> NotConstantError:
+        """Return an error for what must be known at import, but depends on inputs of the model.
+
+        Args:
+            what: the parameter in messages, such as "shape 'x1'".
+            values: the values that decide it.
+            remedy: what to do; None if the values of the inputs help.
+        """
+        behind = (name for value in values for name in self.program.inputs_behind(value))
+        inputs = tuple(dict.fromkeys(behind))
+        if remedy is None:
+            remedy = f"need a constant, or its values: {given_by(inputs)}"
+        return NotConstantError(
+            f"{self.program.place}: {self.heading}: {what} depends on inputs "
+            f"({', '.join(inputs)}), which is not supported; {remedy}",
+            inputs,
+        )
+
+    @contextmanager
+    def checked(self) -> Generator[None]:
+        """Turn errors of building operations inside the `with` into errors that name this node."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
+            raise self.bad(str(error)) from error
+
+    # Building
+
+    def add_control(self, op: Operation) -> list[SSAValue]:
+        """Append a loop, a branch or the end of a region to the program; return its results."""
+        self.program.body.add_op(op)
+        self.ops.append(op)
+        return list(op.results)
+
+    def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
+        """Append an operation to the program, and return its result.
+
+        The operation that makes the first result gets the name of the node, and the others a name
+        below it ("layer1/scale").
+        """
+        self.program.body.add_op(op)
+        self.ops.append(op)
+        return op.result
+
+    def add_several(self, op: nn.CombiningOp) -> Sequence[SSAValue]:
+        """Append an operation with several results, as add does, and return them."""
+        self.program.body.add_op(op)
+        self.ops.append(op)
+        return op.results
+
+    def constant(self, value: float, like: SSAValue) -> SSAValue:
+        """Append a constant without axes, and return it.
+
+        Args:
+            like: a value of the same element type.
+        """
+        dtype = numpy_dtype(nn.element_of(like))
+        return self.add(nn.ConstantOp(self.program.context.blobs.add(np.array(value, dtype))))
+
+    def reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The value in another shape: the result of a new reshape, or the value if it fits already.
+
+        Raises VerifyException if the number of elements differs.
+        """
+        if nn.shape_of(value) == tuple(shape):
+            return value
+        return self.add(nn.ReshapeOp(value, shape))
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The value in another element type: the result of a new cast, or the value if it fits."""
+        return value if nn.element_of(value) == element else self.add(nn.CastOp(value, element))
+
+    def wide(self, value: SSAValue) -> SSAValue:
+        """The value for sums and squares: cast to f32 if its elements are narrower floats."""
+        return self.cast(value, nn.wide_element(nn.element_of(value)))
+
+    def emitted(self, array: Array, like: SSAValue | None = None) -> SSAValue:
+        """An array that is known at import, as a constant of the program.
+
+        Args:
+            like: a value to whose element type the array is converted.
+        """
+        dtype = array.dtype if like is None else numpy_dtype(nn.element_of(like))
+        return self.program.emitted(self.known(np.asarray(array, dtype, order="C")))
+
+    def known(self, array: Array) -> Known:
+        """A result that is known at import, and becomes a constant if an operation needs it."""
+        return Known.of(self.name, array)
+
+    def check_table(self, *shape: int) -> None:
+        """Raise InputError if a table of this shape is too large to be computed at import.
+
+        Sizes of tables come from attributes and small constants, so a file of a hundred bytes can
+        request any number of elements.
+        """
+        if prod(shape) > TABLE_ELEMENTS.most:
+            raise self.bad(TABLE_ELEMENTS.refusal(f"a table of {list(shape)}"))
+
+    def counted(self, size: int, dtype: DTypeLike = np.int64) -> Array:
+        """The numbers from 0 to size - 1. Raises InputError if there are too many."""
+        self.check_table(size)
+        return np.arange(size, dtype=dtype)
+
+    def filled(self, value: Array, shape: Sequence[int]) -> Value:
+        """A tensor that repeats one number.
+
+        Returns a Known if the tensor is small. If not, appends an expand, so that the host never
+        stores the tensor whole.
+
+        Args:
+            value: an array without axes.
+        """
+        if prod(shape) * value.itemsize <= MAX_FILLED_BYTES:
+            return self.known(np.broadcast_to(value, tuple(shape)))
+        one = self.add(nn.ConstantOp(self.program.context.blobs.add(value)))
+        return self.add(nn.ExpandOp(one, shape))
+
+    def axis(self, axis: int, rank: int, *, end: bool = False) -> int:
+        """An axis counted from the front, for one that may be negative.
+
+        Raises InputError for an axis out of range.
+
+        Args:
+            rank: the number of axes.
+            end: allow the position after the last axis.
+        """
+        if not -rank <= axis <= rank - (not end):
+            raise self.bad(f"axis {axis} of rank {rank}; need {-rank}..{rank - (not end)}")
+        return axis + rank if axis < 0 else axis
+
+    def reshaped(self, shape: Shape) -> Shape | None:
+        """The shape of the result, if this node only reshapes its operand 0, and the model is read
+        for another number of samples than its own; None if the model's own shape is right.
+
+        Args:
+            shape: of the operand.
+        """
+        watcher = self.program.watcher
+        return None if watcher is None else watcher.reshaped(self, shape)
+
+    def finish(self, operands: Sequence[Value | None], results: Sequence[Value | None]) -> None:
+        """End the node, once all its operations are built.
+
+        Every node must be ended, and in the order of the program.
+
+        The operation that makes the first result gets the name of the node, and the others names
+        below it. Operations that have locations keep them.
+
+        Args:
+            operands, results: the node's; None for one that is left out, or that is no tensor.
+        """
+        first, steps = results[0] if results else None, Names()
+        for op in self.ops:
+            if is_known(op.location):
+                continue
+            if first in op.results:
+                op.location = named(self.name, self.source)
+            else:
+                step = steps.unique(op.name.rpartition(".")[2])
+                op.location = named(f"{self.name}/{step}", self.source)
+        if self.program.watcher is not None:
+            self.program.watcher.add_node(self, operands, results)
+
+
+def is_float(value: SSAValue) -> bool:
+    """Whether the elements are floating-point numbers."""
+    return is_floating(numpy_dtype(nn.element_of(value)))
