@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.func import CallOp, FuncOp
 from xdsl.ir import Block
 
-from ..ir.marks import ENTRY
+from ..ir.well_known import ENTRY
 
 
 @dataclass

@@ -11,8 +11,8 @@ from xdsl.ir import Block, Operation
 from ..dialects import control
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
-from ..ir.marks import ENTRY
 from ..ir.support.limits import LISTED_SUPERSTEPS
+from ..ir.well_known import ENTRY
 from .calls import FirstAndLastCalls
 from .prices.price import callee_of
 

@@ -18,12 +18,12 @@ from xdsl.ir import Operation
 from ..dialects import exchange, tile
 from ..dialects.control import RepeatOp
 from ..ir.geometry.blocks import Memory
-from ..ir.marks import ENTRY
 from ..ir.provenance import place
 from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
 from ..ir.support.limits import STRICT_TURNS, TURNS
 from ..ir.upstream import ModuleOp
+from ..ir.well_known import ENTRY
 from .addresses.places import check_places
 from .codelets.calls import Call
 from .codelets.numerics import Placed

@@ -10,8 +10,8 @@ from xdsl.ir import Block, Operation
 
 from ..dialects import control
 from ..dialects.tile import SuperstepOp
-from ..ir.marks import ENTRY
 from ..ir.upstream import ModuleOp
+from ..ir.well_known import ENTRY
 from .prices.price import Executions, callee_of, functions_of
 
 

@@ -7,7 +7,7 @@ from typing import cast
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Attribute, Operation
 
-from ..ir.marks import UPDATED
+from ..ir.well_known import UPDATED
 from . import nn
 
 

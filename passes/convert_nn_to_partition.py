@@ -21,10 +21,10 @@ from ..dialects.levels import NN, PARTITION
 from ..dialects.partition import PartitionTensor, laid_out, partition_type
 from ..dialects.structured import Composite, Movement, Reinterpretation, Structure, Structured
 from ..ir.geometry.layout import Layout
-from ..ir.marks import ENTRY
 from ..ir.provenance import at, locate, place
 from ..ir.support.errors import InputError
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from ..ir.well_known import ENTRY
 from .plans.derive import (
     combining,
     compute_layouts,

@@ -17,11 +17,11 @@ from ..dialects.host import host_names
 from ..dialects.levels import PARTITION, TILE
 from ..dialects.partition import PartitionTensor, partition_type
 from ..dialects.variable import Variable
-from ..ir.marks import ENTRY
 from ..ir.provenance import locate, origin_names, place
 from ..ir.support.errors import InputError
 from ..ir.support.unused_names import UnusedNames
 from ..ir.upstream import Context, ModuleOp, ModulePass
+from ..ir.well_known import ENTRY
 from .analysis.carried_in_place import Loop, carried_in_place
 from .analysis.states_in_place import states_in_place
 

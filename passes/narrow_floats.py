@@ -23,11 +23,11 @@ from ..dialects.structured import Composite, Movement, Reinterpretation, Structu
 from ..ir.blob import Blob
 from ..ir.context import AbeleContext
 from ..ir.edit import Edit, source_at
-from ..ir.marks import ENTRY
 from ..ir.number_attr import float_attr
 from ..ir.provenance import at, locate
 from ..ir.rewriting import may_rewrite
 from ..ir.upstream import Context, ModuleOp, ModulePass, Rewriter
+from ..ir.well_known import ENTRY
 from .analysis.wide_values import fixed_values, is_float32, wide_operations
 
 ELEMENTS: dict[str, Attribute] = {"f16": f16, "bf16": bf16}

@@ -26,13 +26,13 @@ from ..dialects.dtypes import STORED
 from ..dialects.levels import NN
 from ..ir.blob import Blob
 from ..ir.edit import Edit, source_at
-from ..ir.marks import TRAINED, UPDATED
 from ..ir.phases import UPDATE, keep_forward_names
 from ..ir.provenance import named, place
 from ..ir.rewriting import may_rewrite
 from ..ir.support.errors import InputError
 from ..ir.support.suggestions import suggestion
 from ..ir.upstream import Context, InsertPoint, ModuleOp, ModulePass
+from ..ir.well_known import TRAINED, UPDATED
 from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter

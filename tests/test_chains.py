@@ -9,10 +9,10 @@ from xdsl.dialects import func
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, TensorType
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from abele.backends.check import OpCheck
 from abele.backends.evaluate.partition import run_partition
 from abele.backends.evaluate.tile import run_tile
 from abele.backends.machine import Machine
+from abele.backends.op_check import OpCheck
 from abele.backends.reference import run_reference
 from abele.backends.target import resolve_target
 from abele.dialects import nn

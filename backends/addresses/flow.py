@@ -16,7 +16,7 @@ from xdsl.ir import Block, Operation
 from ...dialects import control
 from ...dialects.exchange import VariableOp
 from ...dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
-from ...ir.marks import ENTRY
+from ...ir.well_known import ENTRY
 from ..prices.price import callee_of
 from .in_place import is_in_place
 

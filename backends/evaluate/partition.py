@@ -16,10 +16,10 @@ from ...dialects.host import host_names
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.variable import ALIGNMENT, bytes_per_tile
 from ...ir.geometry.layout import Layout
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..codelets.numerics import Placed, run_vertices
 from ..faults import naming_index_faults
 from .blocks import Blocks, copy_blocks, read_blocks, tensor_of, write_blocks

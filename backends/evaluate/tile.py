@@ -9,10 +9,10 @@ from xdsl.ir import Operation
 
 from ...dialects import tile
 from ...dialects.control import RepeatOp
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..codelets.calls import Call, Scratch, run_calls
 from ..faults import naming_index_faults
 from .bind import calls_of_copy, calls_of_vertices

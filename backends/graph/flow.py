@@ -11,11 +11,11 @@ from xdsl.ir import Block, Operation
 from ...dialects import control
 from ...dialects.tile import ComputeSetOp, CopyOp, InputOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.limits import NESTED_LOOPS
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..prices.price import callee_of, functions_of, operands_of, variables_of
 from .contents import NO_PRODUCERS, Content, Contents, Producers
 

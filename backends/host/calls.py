@@ -38,7 +38,7 @@ class KernelCall:
         room: bytes that each thread needs.
         pointers: views of exactly those elements of the tables that are addresses, of memory or of
             code, or 0. Code that writes an address into a table must add it here, because a kept
-            run replaces it (keep_run).
+            run replaces it (write_bound_program.py).
     """
 
     __slots__ = ("_arguments", "_kept", "_pointers")

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects.structured import Structure
-from ..check import Judge
 from ..codelets.calls import Array, address, coalesced
+from ..op_check import Judge
 from ..reference.structure import merged_regions
 from .bounds import largest_ratio
 from .copies import UNITS

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from ..codelets.calls import Call
 from .bound_products import Products
 from .calls import KernelCall, WhileEqual
-from .keep_run import code_names
+from .write_bound_program import code_names
 
 
 def kernels_in(calls: Iterable[Call]) -> tuple[str, ...]:

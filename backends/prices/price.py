@@ -18,10 +18,10 @@ from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
-from ...ir.marks import ENTRY
 from ...ir.provenance import origin, place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..fabrics.traffic import Carried, Traffic
 from ..target import Target
 from . import cost

@@ -14,11 +14,11 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ...dialects import control, nn
 from ...dialects.host import host_names
 from ...dialects.structured import Composite, Movement, Reinterpretation, Structured
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..faults import IndexFault
 from ..turns import Turns
 from .gather import Array

@@ -55,8 +55,8 @@ from .indexed import GatherAlongOp, GatherOp, ScatterAlongOp, ScatterOp, UpdateO
 from .iota import IotaOp
 from .movement import ConcatOp, ExpandOp, PadOp, ResampleOp, ReshapeOp, SliceOp, TransposeOp
 from .sequence import ScanOp, SortIndicesOp, SortOp
-from .several import CombiningOp, SummarizeOp, SummarizeWindowsOp
 from .state import ConstantOp, LoadOp, StateOp, StoreOp
+from .summarize import CombiningOp, SummarizeOp, SummarizeWindowsOp
 from .window import PoolOp, ReduceOp
 from .windowed import pooled_size, window_reach
 

@@ -12,11 +12,11 @@ from xdsl.ir import Operation
 from ..rewriting import Source
 from ..support.errors import InputError
 from ..support.suggestions import suggestion
+from .bound_rule import BoundNested, BoundOperand, BoundPattern, BoundRule, Made, Match
 from .build import Builder, builds
 from .divisible import Divisors
 from .evaluate import expression_text, value_text
 from .kinds import a_kind, fits, kind_of_value
-from .law import BoundNested, BoundOperand, BoundPattern, BoundRule, Made, Match
 from .library import CLASSES, FUNCTIONS, KINDS
 from .orders import Orders, orders_of
 from .parse import refusal

@@ -14,8 +14,8 @@ from ..provenance import fused, place
 from ..support.errors import InputError
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, NoneAttr, VerifyException
+from .bound_rule import Env, Made, Match
 from .evaluate import NoValue, evaluate, value_text
-from .law import Env, Made, Match
 from .syntax import (
     Build,
     Expression,

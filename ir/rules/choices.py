@@ -17,7 +17,7 @@ from xdsl.dialects.builtin import TensorType, f16, f32, i1, i32
 from xdsl.ir import Attribute
 from xdsl.irdl import AttrConstraint
 
-from .law import BoundNested, BoundPattern
+from .bound_rule import BoundNested, BoundPattern
 from .syntax import Call, Constant, Expression, Listed, Name, Operator, Shaped, Size
 from .values import Plain, attribute_of
 

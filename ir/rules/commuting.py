@@ -22,9 +22,9 @@ from xdsl.ir import Operation, OpResult, SSAValue
 from ..provenance import place
 from ..support.errors import InputError
 from ..support.limits import MATCH_STEPS
+from .bound_rule import BoundNested, BoundPattern, Env
 from .bounded import TooLarge
 from .evaluate import CallFailed, NoValue, evaluate
-from .law import BoundNested, BoundPattern, Env
 from .matcher import ANY, Matcher, leaves
 from .orders import Orders
 from .syntax import Expression, Name, Property, Rest, Shaped, Size, TypeName, TypePattern, Variable

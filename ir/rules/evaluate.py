@@ -10,8 +10,8 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from ..support.errors import InputError
 from ..support.limits import short
+from .bound_rule import Env
 from .bounded import TooLarge, checked, times
-from .law import Env
 from .library import FUNCTIONS, Function
 from .syntax import Call, Constant, Expression, Listed, Name, Operator, Place, Property
 from .values import Plain, equal_values, plain

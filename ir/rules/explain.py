@@ -13,8 +13,8 @@ from ..provenance import place
 from ..support.errors import InputError
 from ..support.suggestions import suggestion_or
 from ..upstream import ModuleOp, Printer
+from .bound_rule import BoundRule, Match, ordered
 from .evaluate import CallFailed
-from .law import BoundRule, Match, ordered
 from .match import match_law, obstacles
 from .matcher import Obstacle
 from .rule_set import RuleSet, check_made

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ..context import AbeleContext
 from ..support.errors import InputError, one_line
-from .check import check_rules
+from .lint import lint_rules
 from .rule_set import RuleSet, read_rule_set
 from .vocabulary import Vocabulary
 
@@ -15,11 +15,11 @@ from .vocabulary import Vocabulary
 def load_rules(path: Path, context: AbeleContext) -> RuleSet:
     """The rules of a .rw file, bound to the operations of a context and tried on small programs.
 
-    Raises InputError for mistakes. Remarks of check_rules become warnings of the rule set.
+    Raises InputError for mistakes. Remarks of lint_rules become warnings of the rule set.
     """
     try:
         rules = read_rule_set(path, Vocabulary(context))
-        return replace(rules, warnings=tuple(map(str, check_rules(rules))))
+        return replace(rules, warnings=tuple(map(str, lint_rules(rules))))
     except InputError:
         raise
     except (ArithmeticError, LookupError, RecursionError, ValueError) as error:

@@ -10,8 +10,8 @@ from typing import TypeAlias
 
 from xdsl.ir import Operation
 
+from .bound_rule import BoundPattern, BoundRule, Match
 from .commuting import matching_orders
-from .law import BoundPattern, BoundRule, Match
 from .matcher import Matcher, Obstacle
 from .orders import MOST_ORDERS, Orders
 from .syntax import Place

@@ -11,8 +11,8 @@ from typing import Any, cast
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 
 from ..provenance import place
+from .bound_rule import BoundNested, BoundPattern, Env
 from .evaluate import NoValue, attribute_value, evaluate, expression_text, value_text
-from .law import BoundNested, BoundPattern, Env
 from .syntax import (
     Call,
     Constant,

@@ -11,7 +11,7 @@ from typing import overload
 
 from xdsl.traits import Commutative
 
-from .law import BoundNested, BoundPattern
+from .bound_rule import BoundNested, BoundPattern
 from .syntax import Rest
 
 MOST_ORDERS = 64

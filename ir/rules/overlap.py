@@ -10,7 +10,7 @@ from typing import cast
 
 from xdsl.ir import Operation, OpResult, SSAValue
 
-from .law import BoundNested, BoundOperand, BoundPattern, BoundRule
+from .bound_rule import BoundNested, BoundOperand, BoundPattern, BoundRule
 from .orders import MOST_ORDERS, Orders
 from .syntax import Field, Name, Rest, Shaped, Size, TypeName, TypePattern, Variable
 from .values import element_type

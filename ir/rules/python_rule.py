@@ -24,7 +24,7 @@ from ..support.errors import InputError
 from ..support.suggestions import suggestion
 from ..upstream import VerifyException
 from .bind import bind_pattern
-from .law import BoundRule, Made, Match
+from .bound_rule import BoundRule, Made, Match
 from .parse import parse_guards, parse_pattern
 from .rule_set import RuleSet
 from .syntax import Expression, Pattern, Place

@@ -18,8 +18,8 @@ from ..support.errors import InputError
 from ..support.suggestions import suggestion
 from ..upstream import Context, ModuleOp, ModulePass, PatternRewriter, RewritePattern
 from .bind import bind_rules
+from .bound_rule import BoundRule, Made, Match, ordered
 from .evaluate import CallFailed
-from .law import BoundRule, Made, Match, ordered
 from .levels import bind_levels
 from .library import one_application
 from .match import match_law, obstacles

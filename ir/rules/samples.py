@@ -21,11 +21,11 @@ from xdsl.traits import Pure
 
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, VerifyException
+from .bound_rule import BoundNested, BoundPattern, BoundRule, Match
 from .build import with_inferred_types
 from .choices import Choices, Hints
 from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
-from .law import BoundNested, BoundPattern, BoundRule, Match
 from .match import match_law
 from .matcher import Matcher
 from .orders import Orders

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import Attribute
 
 from ..support.errors import InputError
-from .law import BoundRule, Made
+from .bound_rule import BoundRule, Made
 from .samples import Sample
 
 

@@ -13,8 +13,8 @@ from stat import S_IMODE
 from tempfile import TemporaryFile
 from typing import BinaryIO, cast
 
-from .beside import file_beside
 from .errors import InputError
+from .temporary_entries import file_beside
 
 
 @contextmanager

@@ -22,8 +22,8 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any, cast
 
-from .beside import KEEPS, clean, folder_beside
 from .errors import InputError
+from .temporary_entries import KEEPS, clean, folder_beside
 from .whole_file import check_parents
 
 MANIFEST = ".abele.json"

@@ -14,10 +14,10 @@ from xdsl.ir import Block, Operation
 from ...backends.calls import FirstAndLastCalls
 from ...dialects import control, tile
 from ...dialects.variable import Variable
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from ..schedule_supersteps import SUPERSTEP
 
 FOREVER = np.iinfo(np.int64).max

@@ -12,11 +12,11 @@ from ...dialects import nn
 from ...dialects.host import host_names
 from ...dialects.nn.group import GROUP
 from ...ir.edit import Edit
-from ...ir.marks import ENTRY
 from ...ir.rewriting import may_rewrite
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ...ir.upstream import InsertPoint, ModuleOp
+from ...ir.well_known import ENTRY
 from ..decompose import replace_by_parts
 from .compute_steps import has_steps, replace_by_steps
 from .reverse import first_composites

@@ -32,8 +32,8 @@ from ...dialects.dtypes import numpy_dtype
 from ...dialects.home import Home, home_of
 from ...dialects.structured import Movement, Reinterpretation, Structured
 from ...ir.geometry.layout import Layout, linear_layout, replicated_layout
-from ...ir.marks import ENTRY
 from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
 from .keeping import Pins
 from .limits import Limits
 from .problem import Problem, movement_problem

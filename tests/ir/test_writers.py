@@ -19,7 +19,7 @@ MODULES = {"os", "shutil", "path", "Path"}
 """The modules and classes whose functions change files. A string's `replace` does not."""
 
 OWN = {
-    "ir/support/beside.py": "the mechanism",
+    "ir/support/temporary_entries.py": "the mechanism",
     "ir/support/whole_file.py": "the mechanism",
     "ir/support/whole_folder.py": "the mechanism",
     "tools/views/graph/folder.py": "into a whole_folder",

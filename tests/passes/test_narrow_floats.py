@@ -17,7 +17,7 @@ from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.passes.narrow_floats import NarrowFloats
 from abele.passes.pipelines import DOWN, PASSES
-from abele.tools.debug.check import relative_error
+from abele.tools.debug.run_check import relative_error
 from abele.tools.testing import bounded_run, check_pass
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.oracle.oracles import difference, narrowed_run, run, with_both_errors

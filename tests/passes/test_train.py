@@ -13,10 +13,10 @@ from abele.dialects import control, nn
 from abele.dialects.levels import NN as NN_LEVEL
 from abele.dialects.settable import listed_names
 from abele.ir.errors import InputError
-from abele.ir.marks import TRAINED
 from abele.ir.provenance import origin
 from abele.ir.text import parse_module
 from abele.ir.verify import verify
+from abele.ir.well_known import TRAINED
 from abele.passes.gradients.losses import LOSSES, REDUCTIONS
 from abele.passes.gradients.optimizers import OPTIMIZERS, Numbers
 from abele.passes.train import Train

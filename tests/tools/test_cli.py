@@ -180,7 +180,7 @@ def test_a_dimension_with_two_sizes(small: Path, tmp_path: Path):
 
 
 def test_a_failed_check_exits_with_1(small: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("abele.tools.debug.check.tolerance", lambda module: -1.0)
+    monkeypatch.setattr("abele.tools.debug.run_check.tolerance", lambda module: -1.0)
     result = abele("run", small, "--target", "tiny", "--check")
     assert result.exit_code == 1
     assert "check failed: output 'y'" in result.stderr

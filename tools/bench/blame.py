@@ -37,9 +37,9 @@ from ..testing.mutation.mutant import Mutant
 from ..testing.mutation.rule_classes import RULE_CLASSES
 from ..testing.mutation.study import chosen_mutants, plant
 from ..testing.search import shrink
-from ..testing.search.check import check_pass
 from ..testing.search.failures import AtFault, Miscompiled
 from ..testing.search.focus import programs_of_rules
+from ..testing.search.pass_check import check_pass
 from ..testing.search.report import Report
 from ..testing.search.settings import LIMIT
 from ..views.script import run_script

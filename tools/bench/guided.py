@@ -20,7 +20,7 @@ from xdsl.ir import Operation
 from ...dialects import nn
 from ...dialects.nn import shape_of, values_of
 from ...ir.upstream import Context, ModuleOp, ModulePass
-from ..testing.search.check import check_pass
+from ..testing.search.pass_check import check_pass
 from ..testing.search.report import Report
 from ..views.script import run_script
 from ..views.terminal import console

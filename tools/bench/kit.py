@@ -29,8 +29,8 @@ from ..testing.generators.decisions import LowerAtRandom
 from ..testing.generators.levels import level_before
 from ..testing.generators.sketch import random_sketch
 from ..testing.generators.strategies import programs
-from ..testing.rules.check import check_rules
-from ..testing.search.check import check_pass, check_pipeline
+from ..testing.rules.rule_check import check_rules
+from ..testing.search.pass_check import check_pass, check_pipeline
 from ..testing.search.report import Report
 from ..views.script import run_script
 from ..views.terminal import console

@@ -23,7 +23,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from ...backends.host.threads import THREADS as HOST
 from ...backends.host.threads import TimedCall, using
 from ...backends.target import resolve_target
-from ..debug.check import relative_error
+from ..debug.run_check import relative_error
 from ..driver.arrays import Array
 from ..driver.compile import compile_model
 from ..importers.light_networks import light_input, seeded

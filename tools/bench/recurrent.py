@@ -23,7 +23,7 @@ import typer
 from onnx import TensorProto, helper, numpy_helper
 
 from ...backends.host.threads import using
-from ..debug.check import relative_error
+from ..debug.run_check import relative_error
 from ..driver.compile import compile_model
 from ..views.script import run_script
 from ..views.table import figure_table

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..debug.check import check_run
 from ..debug.health import health
+from ..debug.run_check import check_run
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
 from ..driver.files import check_files

@@ -10,8 +10,8 @@ from typing import Annotated
 import typer
 
 from ...backends.target import resolve_target
-from ...ir.marks import LEVEL_NAMES, MOST_SEED
 from ...ir.support.deferred import deferred
+from ...ir.well_known import LEVEL_NAMES, MOST_SEED
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
@@ -123,7 +123,7 @@ def run(
             verdict = None
             if check:
                 # Most runs are not checked, and start sooner without it.
-                from ..debug.check import check_run  # noqa: PLC0415
+                from ..debug.run_check import check_run  # noqa: PLC0415
 
                 on_step("check against float64")
                 verdict = check_run(exe, values, results, at)

@@ -15,7 +15,7 @@ from ..views.user_errors import CHECK_FAILED, print_error_line
 if TYPE_CHECKING:
     from ...backends.target import Target
     from ...passes.planner.relaxed import Relaxed
-    from ..debug.check import Verdict
+    from ..debug.run_check import Verdict
 
 
 def warn(relaxed: Iterable[Relaxed]) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ...backends.check import Finding
 from ...backends.evaluate.binder import Binder
 from ...backends.host.binders import best_binder
 from ...backends.host.mixed import CallKind
+from ...backends.op_check import Finding
 from ...backends.target import Target
 from ...ir.support.errors import one_line
 from ...ir.upstream import ModuleOp

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 
 from xdsl.ir import Operation
 
-from ...backends.check import Finding
 from ...backends.host.kernel_names import kernels_in
 from ...backends.host.mixed import CallKind, CallKindOf, mixed_binder
 from ...backends.host.switch import PLAIN, VARIABLE
 from ...backends.machine import Machine
+from ...backends.op_check import Finding
 from ...backends.target import Target
 from ...dialects.tile import CopyOp, InputOp, OutputOp, SuperstepOp, VerticesOp
 from ...ir.provenance import origin, place

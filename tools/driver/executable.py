@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from ...backends import executable as program_file
 from ...backends.target import Target
-from ...ir.marks import MOST_SEED
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.turns import COMPILING, computed_once
+from ...ir.well_known import MOST_SEED
 from .analyses import Analyses
 from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
 from .arrays import Array, Tensor, UnknownInputError, checked, listed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from ...ir.marks import LEVEL_NAMES
+from ...ir.well_known import LEVEL_NAMES
 from .html_page import escaped
 
 CYCLES = ("compute", "exchange", "sync")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from ...ir.marks import LEVEL_NAMES
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.turns import COMPILING, computed_once
+from ...ir.well_known import LEVEL_NAMES
 
 if TYPE_CHECKING:
     from ...ir.upstream import ModuleOp

@@ -20,11 +20,11 @@ from ...dialects.tensor_limits import check_tensor_limits
 from ...dialects.tile import InputOp, OutputOp
 from ...dialects.verify_symbols import verify_symbols
 from ...ir.level import Level
-from ...ir.marks import ENTRY
 from ...ir.provenance import place
 from ...ir.support.errors import InputError, naming_memory_errors
 from ...ir.upstream import ModuleOp, VerifyException
 from ...ir.verify import verify
+from ...ir.well_known import ENTRY
 from ...ir.xdsl.walk import operations
 from ...passes.plans.planned import TARGET
 from ..importers.files_beside import file_inside

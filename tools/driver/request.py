@@ -49,7 +49,7 @@ from .runs_between import RUNS
 
 with deferred(__name__):
     from ...passes.train import Train
-    from .beside import Held, held_by
+    from .held_homes import Held, held_by
     from .program import ReadProgram
 
 MODEL = Kind(

@@ -21,7 +21,7 @@ from .signature import Signature
 from .stages import Stages
 
 if TYPE_CHECKING:
-    from ...backends.host.kept_run import KeptRun
+    from ...backends.host.read_bound_program import BoundProgram
     from ...backends.machine import Machine
     from ...ir.upstream import ModuleOp
 
@@ -56,7 +56,7 @@ class RunFile(Protocol):
         """The inputs and outputs of the program, if it is ready to run."""
         ...
 
-    def load(self) -> KeptRun | None:
+    def load(self) -> BoundProgram | None:
         """The program, ready to run; None if it must be bound."""
         ...
 
@@ -101,7 +101,7 @@ class Runners:
         self._stages = stages
         self._analyses = analyses
         self._runners: dict[tuple[str, bool], Runner] = {}
-        self._ready: KeptRun | None = None
+        self._ready: BoundProgram | None = None
         self._plain_runs = 0
 
     @property

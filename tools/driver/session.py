@@ -10,10 +10,10 @@ from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint,
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
 from ...ir.blob import Blob
-from ...ir.marks import TRAINED, UPDATED
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.turns import Turns
+from ...ir.well_known import TRAINED, UPDATED
 from .argument_kinds import NONE, SIZES, Kind, by_name, check_arguments
 from .arrays import as_array, listed
 from .compile import compile_model

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...ir.marks import TRAINED, UPDATED
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
+from ...ir.well_known import TRAINED, UPDATED
 from .arrays import Array, Tensor, checked
 from .modules import Modules
 from .runners import Runners

@@ -15,7 +15,7 @@ from xdsl.irdl import IRDLOperation
 from ...dialects.levels import DIALECTS, LEVELS, load_dialect
 from ...dialects.nn import TensorOp
 from ...ir.pass_options import member_types
-from ...ir.rules.law import BoundRule
+from ...ir.rules.bound_rule import BoundRule
 from .definitions import directives, fields_of, marks, spelled, syntax
 from .documents import Document, document, without_errors
 from .markdown import code, fence, link, page, plain, prose, table

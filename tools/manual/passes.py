@@ -9,7 +9,7 @@ from ...dialects.levels import LEVELS
 from ...ir.pass_levels import declared_levels
 from ...ir.pass_manager import load_pass
 from ...ir.pass_options import PassOption, pass_options
-from ...ir.rules.law import BoundRule
+from ...ir.rules.bound_rule import BoundRule
 from ...ir.upstream import ModulePass
 from ...passes.pipelines import DOWN, PASSES
 from .documents import Document, document

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 from xdsl.ir import Operation
 
-from ...ir.rules.law import BoundRule
+from ...ir.rules.bound_rule import BoundRule
 from ...ir.rules.library import CLASSES, FUNCTIONS, Function
 from ...passes.pipelines import PASSES
 from ...passes.rules.own import FOLDER, own_rules, own_vocabulary

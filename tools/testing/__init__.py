@@ -39,16 +39,16 @@ if TYPE_CHECKING:
         tile_count_invariant,
     )
     from .rules import RuleFailed, RuleWrong, check_rule, check_rules
-    from .search.check import check_pass, check_pipeline
     from .search.failures import Miscompiled, PassFailed, RelationFailed, StrategyFailed, Untested
+    from .search.pass_check import check_pass, check_pipeline
     from .search.report import Report
 
 _HOME = {
     "Operators": "generators.build",
     "build": "generators.build",
     "Report": "search.report",
-    "check_pass": "search.check",
-    "check_pipeline": "search.check",
+    "check_pass": "search.pass_check",
+    "check_pipeline": "search.pass_check",
     "Miscompiled": "search.failures",
     "PassFailed": "search.failures",
     "RelationFailed": "search.failures",

@@ -23,7 +23,7 @@ import pytest
 
 if TYPE_CHECKING:
     from ...ir.rules import RuleSet
-    from ...ir.rules.law import BoundRule
+    from ...ir.rules.bound_rule import BoundRule
     from .generators.build import Operators
     from .rules.settings import Property, RuleReport
     from .search.report import Report
@@ -156,17 +156,17 @@ def _without_our_frames(function: Callable[..., T], *given: Any, **keywords: Any
 @pytest.fixture
 def check_pass(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """abele.tools.testing.check_pass, with the budget of the command line."""
-    from .search import check, report  # noqa: PLC0415
+    from .search import pass_check, report  # noqa: PLC0415
 
-    return _checker(request, check.check_pass, report.Report)
+    return _checker(request, pass_check.check_pass, report.Report)
 
 
 @pytest.fixture
 def check_pipeline(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """abele.tools.testing.check_pipeline, with the budget of the command line."""
-    from .search import check, report  # noqa: PLC0415
+    from .search import pass_check, report  # noqa: PLC0415
 
-    return _checker(request, check.check_pipeline, report.Report)
+    return _checker(request, pass_check.check_pipeline, report.Report)
 
 
 @pytest.fixture

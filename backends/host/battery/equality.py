@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 
 from ....ir.support.strided import as_strided
-from ...check import Judge
 from ...codelets.calls import Array
+from ...op_check import Judge
 from ..copies import UNITS
 from ..judges import FastJudge
 from .comparing import Battery, Differs, any_bits, filled

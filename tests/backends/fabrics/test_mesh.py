@@ -15,7 +15,7 @@ from abele.backends.target import PRESETS, resolve_target
 from abele.backends.target.target import MK2
 from abele.dialects.tile import CopyOp, SuperstepOp
 from abele.tools import compile_model
-from abele.tools.debug.check import check_run
+from abele.tools.debug.run_check import check_run
 
 from ...strategies import Program, planned_programs
 from ..exchange_text import exchange_module, lowered, step, variable

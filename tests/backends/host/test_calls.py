@@ -12,7 +12,7 @@ from abele.backends.codelets.calls import address, owner
 from abele.backends.host import routes
 from abele.backends.host.battery.batteries import proved
 from abele.backends.host.calls import KernelCall
-from abele.backends.host.keep_run import code_names
+from abele.backends.host.write_bound_program import code_names
 
 pytest.importorskip("numba")
 

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tile_programs import structures
 
-from abele.backends.check import Judge
 from abele.backends.host.judges import FastJudge, best_judge
+from abele.backends.op_check import Judge
 from abele.backends.reference import evaluate_structure
 from abele.dialects.structured import Body, Stage, Structure, extras_of
 from abele.ir.geometry.space import AccessMap, AxisMap, Dim, Space, identity_map

@@ -6,23 +6,23 @@ import numpy as np
 import pytest
 import some_models
 
-from abele.backends.check import Judge
 from abele.backends.evaluate.binder import Binder
 from abele.backends.host import load
 from abele.backends.host.binders import best_binder
 from abele.backends.host.judges import FastJudge
-from abele.backends.host.keep_run import kept_file
-from abele.backends.host.kept_run import Damaged
 from abele.backends.host.kernel_names import kernels_in
+from abele.backends.host.read_bound_program import Damaged
 from abele.backends.host.switch import choice
 from abele.backends.host.tasks import NEEDS
+from abele.backends.host.write_bound_program import bound_program_file
 from abele.backends.machine import Machine
+from abele.backends.op_check import Judge
 from abele.tools import Executable, compile_model
 from abele.tools.driver.arrays import seeded
 
 from .test_generated_programs import generated, wrong
 from .test_judges import batch_of_products
-from .test_kept_run import loaded
+from .test_read_bound_program import loaded
 
 pytest.importorskip("numba")
 
@@ -103,7 +103,7 @@ def test_a_run_that_was_kept_with_kernels_is_not_used_without_them(
 ):
     exe, _ = compiled("products")
     machine = machine_of(exe, best_binder())
-    data = kept_file(machine, exe.module_at("exchange"))
+    data = bound_program_file(machine, exe.module_at("exchange"))
     assert data is not None
     assert loaded(data, machine) is not None
     without(missing, monkeypatch)

@@ -13,9 +13,9 @@ from xdsl.ir import Operation
 from xdsl.traits import Commutative
 
 from abele.ir.errors import InputError
+from abele.ir.rules.bound_rule import BoundNested, BoundPattern, BoundRule
 from abele.ir.rules.commuting import _Search, matching_orders
 from abele.ir.rules.evaluate import CallFailed
-from abele.ir.rules.law import BoundNested, BoundPattern, BoundRule
 from abele.ir.rules.library import FUNCTIONS, forget, guard
 from abele.ir.rules.match import match_law
 from abele.ir.rules.matcher import Matcher

@@ -8,7 +8,7 @@ from xdsl.ir import Operation
 
 from abele.dialects import nn
 from abele.ir.rules.bind import bind_pattern
-from abele.ir.rules.law import BoundPattern
+from abele.ir.rules.bound_rule import BoundPattern
 from abele.ir.rules.match import match_law
 from abele.ir.rules.parse import parse_pattern
 from abele.ir.rules.samples import TRIES, Sample, Sampler, samples

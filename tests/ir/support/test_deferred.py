@@ -16,7 +16,7 @@ with deferred(__name__):
     from html.entities import name2codepoint
     from math import hypot
 
-    from abele.ir import marks
+    from abele.ir import well_known
 
 
 def test_a_deferred_function_is_called():
@@ -39,7 +39,7 @@ def test_a_deferred_mapping_is_read():
 
 
 def test_a_deferred_module_is_asked_for_its_names():
-    assert marks.LEVEL_NAMES[0] == "nn"
+    assert well_known.LEVEL_NAMES[0] == "nn"
 
 
 def test_what_a_name_stands_for_is_at_hand():

@@ -18,7 +18,7 @@ from abele.ir.geometry.space import Dim, Space, identity_map
 from abele.ir.pass_manager import parse_pipeline
 from abele.passes.pipelines import PASSES
 from abele.passes.planner.fineness import MOST_VERTICES, check_vertices, with_vertices
-from abele.tools.debug.check import check_run
+from abele.tools.debug.run_check import check_run
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import MACHINE, Executable

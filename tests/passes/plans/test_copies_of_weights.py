@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr, UnitAttr
 from abele.backends.reference import run_reference
 from abele.dialects import nn
 from abele.dialects.levels import NN
-from abele.ir.marks import UPDATED
 from abele.ir.provenance import locate
 from abele.ir.text import print_module
 from abele.ir.upstream import Context, InsertPoint, ModuleOp, ModulePass, Rewriter
 from abele.ir.verify import verify
+from abele.ir.well_known import UPDATED
 from abele.passes.plans import copies_of_weights as tested
 from abele.passes.plans.copies_of_weights import copies_of_weights, in_clone, read_weights
 from abele.tools.testing import check_pass

@@ -8,7 +8,7 @@ import pytest
 from abele.backends.reference import run_reference
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
-from abele.tools.debug.check import check_run
+from abele.tools.debug.run_check import check_run
 from abele.tools.driver.request import Request
 
 TARGET = "tiny:4"

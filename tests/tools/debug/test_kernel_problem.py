@@ -12,7 +12,7 @@ from abele.backends.host.fusion import FusedBinder
 from abele.ir.text import write_module
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
-from abele.tools.debug.check import check_run
+from abele.tools.debug.run_check import check_run
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.request import Request
 

@@ -6,7 +6,7 @@ from onnx import helper, numpy_helper
 from some_models import SMALL, model, node, random, relu
 
 from abele.backends.reference import run_reference
-from abele.tools.debug.check import TOLERANCE, relative_error
+from abele.tools.debug.run_check import TOLERANCE, relative_error
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.compile import compile_model
 from abele.tools.onnx_backend import AbeleBackend

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from ....backends.faults import MachineFault
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.support.whole_file import whole_file
-from ...debug.check import check_run, relative_error
+from ...debug.run_check import check_run, relative_error
 from ...driver.compile import compile_model
 from ...driver.files import check_files
 from ...views.terminal import console

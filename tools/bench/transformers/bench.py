@@ -20,7 +20,7 @@ from ....backends.host.threads import using
 from ....backends.target import Target
 from ....ir.support.errors import InputError
 from ....ir.support.whole_file import whole_file
-from ...debug.check import relative_error
+from ...debug.run_check import relative_error
 from ...driver.compile import compile_model
 from ...driver.executable import Executable
 from ...driver.files import check_files

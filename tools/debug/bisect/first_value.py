@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from xdsl.ir import Operation
 
-from ....backends.check import tile_of
+from ....backends.op_check import tile_of
 from ....ir.upstream import ModuleOp
 from ...driver.arrays import Array
-from ..check import relative_error
+from ..run_check import relative_error
 from ..run_level import ComputedValue
 from .judge import Judge
 from .made_from import is_step, made_from, node_of

@@ -19,10 +19,10 @@ from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify, verify_level
 from ...driver.arrays import Array
 from ...driver.program import target_of
-from ..check import lost_too, not_finite, relative_error, tolerance
 from ..followed import KeptValues, follow_values, has_steps
 from ..kernel_problem import module_kernel_problem
 from ..machine_results import Difference, Results
+from ..run_check import lost_too, not_finite, relative_error, tolerance
 from ..run_level import ComputedValue, PhaseConflict, run_level
 from ..wrong_kernel import REPORT
 from .made_from import node_of

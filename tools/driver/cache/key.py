@@ -35,8 +35,8 @@ with deferred(__name__):
     from ....passes.train import Train
     from ...importers.files_beside import file_inside
     from ...importers.front_ends import Model
-    from ..beside import Held, as_text
     from ..extensions.loaded import Extensions
+    from ..held_homes import Held, as_text
 
 ROOT = Path(__file__).parents[3]
 """The folder of abele's packages."""

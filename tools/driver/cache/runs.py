@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ....backends.executable import ProgramFile
-from ....backends.host.kept_run import Damaged, KeptRun
 from ....backends.host.machine_code import kernel_stamp
+from ....backends.host.read_bound_program import BoundProgram, Damaged
 from ....backends.host.switch import is_wanted
 from ....backends.tile_rows import row_bytes
 from ....ir.support.errors import InputError
@@ -79,7 +79,7 @@ class RunFile:
         )
         return Signature(inputs, outputs)
 
-    def load(self) -> KeptRun | None:
+    def load(self) -> BoundProgram | None:
         """The program, ready to run; None if it must be bound. A damaged file is removed."""
         if self.program is None or not self.exists:
             return None
@@ -87,7 +87,7 @@ class RunFile:
         try:
             blobs = {blob.digest: blob.stored for blob in self.program.blobs}
             data = read_sealed(self.path, KIND, self.seal)
-            found = KeptRun(data, blobs, target.tiles, row_bytes(target.bytes_per_tile))
+            found = BoundProgram(data, blobs, target.tiles, row_bytes(target.bytes_per_tile))
             # What was copied meanwhile counts only now.
             self.program.check()
             return found
@@ -106,8 +106,8 @@ class RunFile:
         data: bytes | None = None
         # The machine runs without the file, and its tables take memory several times.
         with suppress(MemoryError):
-            home = import_module("....backends.host.keep_run", __package__)
-            data = home.kept_file(machine, module)
+            home = import_module("....backends.host.write_bound_program", __package__)
+            data = home.bound_program_file(machine, module)
         if data is None:
             return
         with suppress(OSError):

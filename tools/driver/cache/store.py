@@ -21,11 +21,11 @@ from pathlib import Path
 from time import time_ns
 from typing import Any, cast
 
-from ....ir.support.beside import clean
 from ....ir.support.cache_folder import cache_folder
 from ....ir.support.errors import InputError
 from ....ir.support.private_folder import intrusion
 from ....ir.support.sealed_file import make_way, read_regular
+from ....ir.support.temporary_entries import clean
 from ....ir.support.whole_file import whole_file
 from ..files import PROGRAM_FILE
 from .key import Parts, key_of

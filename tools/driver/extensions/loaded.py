@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ....ir.marks import LEVEL_NAMES
 from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
+from ....ir.well_known import LEVEL_NAMES
 from .extension import Extension
 from .part import Part
 

@@ -29,11 +29,11 @@ from ....dialects.structured import (
 )
 from ....ir.blob import BlobStore
 from ....ir.context import AbeleContext
-from ....ir.marks import ENTRY
 from ....ir.provenance import named
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.tensor_type import tensor_type
 from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.well_known import ENTRY
 from ...driver.arrays import Array
 from ...driver.context import new_context
 from .instances import Instances

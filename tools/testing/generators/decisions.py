@@ -36,11 +36,11 @@ from ....dialects.variable import ALIGNMENT
 from ....ir.context import AbeleContext
 from ....ir.geometry.layout import Layout, canonical, raw_layout
 from ....ir.geometry.space import Dim, identity_map
-from ....ir.marks import ENTRY
 from ....ir.provenance import locate, named, origin, origin_names
 from ....ir.support.errors import InputError
 from ....ir.text import print_inline
 from ....ir.upstream import Context, ModuleOp, ModulePass
+from ....ir.well_known import ENTRY
 from ....passes.allocate import Allocate
 from ....passes.analysis.lifetimes import lifetimes
 from ....passes.analysis.packing import Boxes, pack

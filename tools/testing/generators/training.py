@@ -14,9 +14,9 @@ import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntegerAttr, StringAttr
 
 from ....dialects import nn
-from ....ir.marks import TRAINED
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
+from ....ir.well_known import TRAINED
 from ....passes.gradients.losses import LOSSES, REDUCTIONS
 from ....passes.gradients.optimizers import OPTIMIZERS
 from ....passes.gradients.program import entry_of, inputs_of, outputs_of, states_of

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....backends.faults import MachineFault
 from ....ir.support.errors import DoesNotFit, InputError
-from ...debug.check import check_run, relative_error, tolerance
+from ...debug.run_check import check_run, relative_error, tolerance
 from ...driver.arrays import Array, seeded
 from ...driver.compile import compile_model
 from ...driver.executable import MACHINE

@@ -33,7 +33,7 @@ from onnx import TensorProto, helper, numpy_helper
 from typer.core import TyperGroup
 
 from ....backends.executable import load
-from ....ir.support import beside, whole_folder
+from ....ir.support import temporary_entries, whole_folder
 from ....ir.support.errors import InputError
 from ....ir.support.json_lines import read_json
 from ....ir.support.whole_folder import EXCHANGE_EVENT, MANIFEST, difference
@@ -265,8 +265,8 @@ class Harness:
             found = self._lost(each, writer, work)
         else:
             # The next run begins with this cleaning.
-            beside.cleaned.clear()
-            beside.clean(work)
+            temporary_entries.cleaned.clear()
+            temporary_entries.clean(work)
             found = self._lost(each, writer, work)
         if each.way.startswith("disk full"):
             left = _hidden(work)
@@ -441,7 +441,7 @@ def _child(run: Callable[[], None], work: Path) -> NoReturn:
         sys.stdout, sys.stderr = open(os.devnull, "w"), open(os.devnull, "w")
         os.chdir(work)
         os.environ[LIMIT] = "0"
-        beside.cleaned.clear()
+        temporary_entries.cleaned.clear()
         run()
         code = 0
     except SystemExit as ended:

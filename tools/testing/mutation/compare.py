@@ -19,9 +19,9 @@ from ....ir.upstream import Context, ModuleOp, ModulePass
 from ....passes.pipelines import PASSES
 from ....passes.plans.planned import TARGET
 from ..limits import TooLong, at_most
-from ..search.check import check_pass
 from ..search.contracts import passes_after, with_apply
 from ..search.failures import AtFault, Miscompiled
+from ..search.pass_check import check_pass
 from ..search.settings import LIMIT, BudgetOptions
 
 ANY_TARGET = "mk2:4"

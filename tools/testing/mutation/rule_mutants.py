@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, RulesPass, parse_rule_set
-from ....ir.rules.check import check_rules
+from ....ir.rules.lint import lint_rules
 from ....ir.rules.parse import parse_rules
 from ....ir.rules.syntax import Rule, RuleFile
 from ....ir.upstream import ModulePass
@@ -113,7 +113,7 @@ def _mutated_pass(
     """The pass with one rule replaced. Raises InputError if the rule language rejects the rule."""
     changed = replace(file, rules=(*file.rules[:index], new, *file.rules[index + 1 :]))
     mutated = parse_rule_set(file_text(changed), rules.vocabulary, file.path)
-    check_rules(mutated.chosen(only=[new.name]))
+    lint_rules(mutated.chosen(only=[new.name]))
     others = tuple(law for law in rules.laws if law.place.file != file.path)
     return with_rules(tested, replace(mutated, laws=(*others, *mutated.laws)))
 

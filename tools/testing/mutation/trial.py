@@ -33,9 +33,9 @@ from ..generators.levels import level_before
 from ..limits import TooLong
 from ..oracle.relations import Relation
 from ..search import shrink
-from ..search.check import check_pass
 from ..search.contracts import WronglyRefused, contracts_of, must_accept_all, with_apply
 from ..search.failures import Miscompiled, PassFailed
+from ..search.pass_check import check_pass
 from ..search.report import Report
 from ..search.settings import LIMIT, CheckOptions
 from .compare import Budget, Case, OutOfTime, compare

@@ -23,10 +23,10 @@ from ....dialects.host import host_names
 from ....dialects.nn.base import integers
 from ....dialects.structured import Composite, Movement, Reinterpretation, Structured
 from ....ir.geometry.space import AccessMap
-from ....ir.marks import ENTRY
 from ....ir.rules.build import Infers
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify
+from ....ir.well_known import ENTRY
 from ....passes.decompose import Decompose
 from ..generators.program import Program
 

@@ -43,8 +43,8 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
-from ....ir.marks import ENTRY
 from ....ir.support.number_kinds import is_floating
+from ....ir.well_known import ENTRY
 from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import ComputedValue, run_level
 from ...driver.arrays import Array

@@ -26,9 +26,9 @@ from ....dialects.structured import Structure
 from ....dialects.variable import Variable
 from ....ir.geometry.layout import Layout
 from ....ir.geometry.space import Space
-from ....ir.marks import ENTRY
 from ....ir.provenance import place
 from ....ir.support.errors import InputError
+from ....ir.well_known import ENTRY
 from ...driver.arrays import Array
 from ..generators.program import Program
 

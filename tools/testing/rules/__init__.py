@@ -17,17 +17,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .check import check_rule, check_rules, lowering_passes, rules_of
     from .failures import NeverFired, RuleFailed, RuleWrong
+    from .rule_check import check_rule, check_rules, lowering_passes, rules_of
     from .settings import PROPERTIES, RuleReport
 
 _HOME = {
     "PROPERTIES": "settings",
     "RuleReport": "settings",
-    "check_rule": "check",
-    "check_rules": "check",
-    "lowering_passes": "check",
-    "rules_of": "check",
+    "check_rule": "rule_check",
+    "check_rules": "rule_check",
+    "lowering_passes": "rule_check",
+    "rules_of": "rule_check",
     "NeverFired": "failures",
     "RuleFailed": "failures",
     "RuleWrong": "failures",

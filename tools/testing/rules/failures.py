@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ....ir.rules.law import BoundRule
+from ....ir.rules.bound_rule import BoundRule
 from ..generators.program import Program
 from ..search.failures import Miscompiled, PassFailed, Wrong, saved_lines
 

@@ -12,8 +12,8 @@ from ....dialects.levels import level_of
 from ....ir.provenance import place
 from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, RulesPass, Vocabulary
+from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.law import BoundRule
 from ....ir.rules.match import match_law
 from ....ir.support.errors import DoesNotFit, InputError, one_line
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ....backends.check import mismatch, moved_tensor, worst_of_vertices
 from ....backends.codelets.numerics import kind_of, run_vertices
 from ....backends.evaluate.blocks import Blocks, copy_blocks, read_blocks, write_blocks
 from ....backends.evaluate.partition import stacked_blocks
+from ....backends.op_check import mismatch, moved_tensor, worst_of_vertices
 from ....dialects import partition, tile
 from ....dialects.abele import LayoutAttr, Plan, PlanAttr
 from ....dialects.levels import NN

@@ -12,8 +12,8 @@ from math import inf
 
 from xdsl.ir import Operation
 
+from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.law import BoundRule
 from ....ir.rules.rule_set import RulesPass
 from ....ir.rules.vocabulary import Vocabulary
 from ....ir.upstream import ModulePass

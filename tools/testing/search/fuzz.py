@@ -24,8 +24,8 @@ from ....passes.pipelines import PASSES
 from ..generators.decisions import LowerAtRandom
 from ..generators.levels import KNOWN
 from .aim import Aim
-from .check import check_pass, check_pipeline
 from .failures import Miscompiled, PassFailed, Untested
+from .pass_check import check_pass, check_pipeline
 from .pass_level import level_given
 from .report import Report
 from .run import PassList

@@ -16,9 +16,9 @@ from xdsl.ir import Operation
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.host import DEFAULTS, host_names
 from ....ir.blob import Blob
-from ....ir.marks import ENTRY
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
+from ....ir.well_known import ENTRY
 from ....passes.plans.planned import TARGET
 from ...driver.arrays import Array
 from ...driver.reduce import reduced

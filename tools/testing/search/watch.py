@@ -11,8 +11,8 @@ from typing import Protocol
 from xdsl.ir import Operation
 
 from ....ir.rewriting import Source, Watcher, watched
+from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.evaluate import expression_text
-from ....ir.rules.law import BoundRule
 from ....ir.rules.match import watched_guards
 from ....ir.rules.syntax import Place
 from ..generators.rules.reading import guards_of

@@ -29,8 +29,8 @@ from ....dialects.partition import ComputeOp
 from ....dialects.settable import listed_names
 from ....dialects.tile import ComputeSetOp, SuperstepOp, SyncOp, VerticesOp
 from ....dialects.variable import Variable
-from ....ir.marks import ENTRY
 from ....ir.upstream import ModuleOp
+from ....ir.well_known import ENTRY
 from ...driver.executable import Executable
 from ...driver.shown_text import shown
 from .collect import MOST_NODES, Report

@@ -13,8 +13,8 @@ from ....backends.prices.price import MOST_TIMES, Executions, callee_of, functio
 from ....backends.prices.step_charges import StepCharge
 from ....dialects import control
 from ....dialects.tile import CopyOp, SuperstepOp
-from ....ir.marks import ENTRY
 from ....ir.upstream import ModuleOp
+from ....ir.well_known import ENTRY
 from ...driver.shown_text import shown
 from .columns import Table, rows_table
 from .execution import dearest

@@ -6,7 +6,7 @@ import pytest
 
 from abele.tools.bench.transformers.bench import part_of, token_by_token
 from abele.tools.bench.transformers.graphs import Shape, decoder, encoder, kept_caches
-from abele.tools.debug.check import relative_error
+from abele.tools.debug.run_check import relative_error
 from abele.tools.driver.compile import compile_model
 
 SMALL = Shape(layers=2, width=8, heads=2, hidden=12, words=11, tokens=4)

@@ -15,14 +15,14 @@ import pytest
 from some_models import products, relu
 
 from abele.backends import executable as program_file
-from abele.backends.host import fusion, keep_run
-from abele.backends.host.kept_run import KeptRun
+from abele.backends.host import fusion, write_bound_program
 from abele.backends.host.machine_code import kernel_stamp
+from abele.backends.host.read_bound_program import BoundProgram
 from abele.ir.support import sealed_file
 from abele.ir.support.turns import COMPILING
 from abele.ir.support.whole_file import whole_file
 from abele.tools import Executable, compile_model
-from abele.tools.debug.check import Verdict, check_run
+from abele.tools.debug.run_check import Verdict, check_run
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.cache import runs
 from abele.tools.driver.cache.store import store_here
@@ -87,7 +87,7 @@ def test_a_program_that_cannot_be_kept_for_lack_of_memory_runs(
         raise MemoryError
 
     run_file(folder).unlink()
-    monkeypatch.setattr(keep_run, "contents_of", refused)
+    monkeypatch.setattr(write_bound_program, "contents_of", refused)
     assert results(compile_model("net.onnx", TARGET)) == expected
     assert not run_file(folder).exists()
 
@@ -127,8 +127,8 @@ def test_a_check_says_if_only_the_program_that_is_kept_is_wrong(
         return check_run(exe, inputs, exe.run(inputs), "exchange")
 
     assert check().passed
-    run = KeptRun.run
-    monkeypatch.setattr(KeptRun, "run", lambda *a: {n: x + 1 for n, x in run(*a).items()})
+    run = BoundProgram.run
+    monkeypatch.setattr(BoundProgram, "run", lambda *a: {n: x + 1 for n, x in run(*a).items()})
     assert "bound anew it gives the right bits. `--no-cache`" in check().problem
 
 
@@ -246,14 +246,14 @@ def test_threads_that_run_one_program_of_the_cache_get_their_own_answers(expecte
 def test_threads_that_first_run_a_program_of_the_cache_load_it_once(
     expected: list[bytes], monkeypatch: pytest.MonkeyPatch
 ):
-    made: list[KeptRun] = []
+    made: list[BoundProgram] = []
 
-    def make(*given: Any) -> KeptRun:
+    def make(*given: Any) -> BoundProgram:
         sleep(0.02)
-        made.append(KeptRun(*given))
+        made.append(BoundProgram(*given))
         return made[-1]
 
-    monkeypatch.setattr(runs, "KeptRun", make)
+    monkeypatch.setattr(runs, "BoundProgram", make)
     exe = compile_model("net.onnx", TARGET)
     with ThreadPoolExecutor(3) as pool:
         assert list(pool.map(lambda _: results(exe), range(3))) == [expected] * 3

@@ -54,7 +54,7 @@ def test_warnings_about_rules_are_shown_once(relu: Path, tmp_path: Path):
 
 
 def test_checks_of_rules_are_loaded_with_the_first_rules_only():
-    loaded = "import sys, abele.tools.driver.compile; print('abele.ir.rules.check' in sys.modules)"
+    loaded = "import sys, abele.tools.driver.compile; print('abele.ir.rules.lint' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", loaded], capture_output=True, text=True, check=True
     )

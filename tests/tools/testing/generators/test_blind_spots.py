@@ -6,7 +6,7 @@ import pytest
 
 from abele.ir.upstream import ModulePass
 from abele.tools.testing import Miscompiled, check_pass
-from abele.tools.testing.search import check
+from abele.tools.testing.search import pass_check
 from abele.tools.testing.search.failures import Wrong
 
 from ..blind_passes import BLIND, RARE
@@ -26,7 +26,7 @@ def _unreduced(monkeypatch: pytest.MonkeyPatch):
         assert wrong.kind == "value"
         raise Found
 
-    monkeypatch.setattr(check._Check, "_miscompiled", found)
+    monkeypatch.setattr(pass_check._Check, "_miscompiled", found)
 
 
 @pytest.mark.usefixtures("_unreduced")

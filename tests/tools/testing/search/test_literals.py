@@ -17,7 +17,7 @@ from abele.ir.upstream import Context, ModuleOp, ModulePass
 from abele.passes.pipelines import PASSES
 from abele.tools.testing import Report, check_pass
 from abele.tools.testing.generators.sketch import NO_LITERALS, about_literals, random_sketch
-from abele.tools.testing.search import check
+from abele.tools.testing.search import pass_check
 from abele.tools.testing.search.aim import Aim
 from abele.tools.testing.search.failures import Wrong
 from abele.tools.testing.search.named import literals_of
@@ -103,7 +103,7 @@ def unreduced(monkeypatch: pytest.MonkeyPatch):
         assert wrong.kind == "value"
         raise Found
 
-    monkeypatch.setattr(check._Check, "_miscompiled", found)
+    monkeypatch.setattr(pass_check._Check, "_miscompiled", found)
 
 
 def find(tested: ModulePass) -> int:

@@ -24,12 +24,12 @@ from .....dialects.dtypes import numpy_dtype
 from .....dialects.structured import Structured
 from .....ir.blob import BlobStore
 from .....ir.context import AbeleContext
-from .....ir.marks import ENTRY
 from .....ir.provenance import named
 from .....ir.rules.samples import Sample
 from .....ir.tensor_type import tensor_type
 from .....ir.upstream import ModuleOp, VerifyException
 from .....ir.verify import verify
+from .....ir.well_known import ENTRY
 from ....driver.arrays import Array
 from ..build import MOST_POINTS, Operators
 from ..program import Program

@@ -29,9 +29,9 @@ from xdsl.traits import HasParent
 
 from .....dialects.dtypes import numpy_dtype
 from .....dialects.levels import NN
+from .....ir.rules.bound_rule import BoundPattern, BoundRule
 from .....ir.rules.build import Infers, InfersAll
 from .....ir.rules.choices import Choices, Hints
-from .....ir.rules.law import BoundPattern, BoundRule
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.upstream import UNKNOWN_LOC, ModuleOp
 from ..program import Program

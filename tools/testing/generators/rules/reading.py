@@ -16,8 +16,8 @@ from typing import Any
 from xdsl.ir import Attribute, Operation, OpResult, SSAValue
 from xdsl.traits import Commutative
 
+from .....ir.rules.bound_rule import BoundNested, BoundPattern, BoundRule
 from .....ir.rules.evaluate import NoValue, attribute_value, evaluate, expression_text, value_text
-from .....ir.rules.law import BoundNested, BoundPattern, BoundRule
 from .....ir.rules.orders import MOST_ORDERS
 from .....ir.rules.syntax import (
     Expression,

@@ -22,8 +22,8 @@ from xdsl.ir import Operation
 from .....dialects.levels import LEVELS, NN
 from .....ir.level import Level
 from .....ir.pass_manager import parse_pipeline
+from .....ir.rules.bound_rule import BoundRule
 from .....ir.rules.evaluate import CallFailed
-from .....ir.rules.law import BoundRule
 from .....ir.rules.samples import Sampler
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.support.errors import DoesNotFit, InputError

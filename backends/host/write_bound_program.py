@@ -1,4 +1,4 @@
-"""Writes a loaded program into a file from which it runs again without being bound (see kept_run).
+"""Writes a bound program into a file from which it runs again (see read_bound_program).
 
 A program is kept if its main function consists of plain supersteps, no run changes anything that
 the next run reads, and all its calls are of kinds that a file can hold. Any other program is bound
@@ -33,7 +33,8 @@ from ..machine import Machine
 from .bound_products import BoundProducts, Groups, Products
 from .calls import KernelCall, WhileEqual
 from .fusion import FusedBinder
-from .kept_run import (
+from .load import loaded_kernels
+from .read_bound_program import (
     ADDRESS_COLUMNS,
     ALIGNMENT,
     CALL_COLUMNS,
@@ -43,7 +44,6 @@ from .kept_run import (
     ZERO_BLOCK,
     contents_of,
 )
-from .load import loaded_kernels
 
 PLAIN = {
     "builtin.module",
@@ -67,7 +67,7 @@ class _NotKept(Exception):
     """The reason why a program cannot be kept."""
 
 
-def kept_file(machine: Machine, module: ModuleOp) -> bytes | None:
+def bound_program_file(machine: Machine, module: ModuleOp) -> bytes | None:
     """The contents of a file that keeps a machine's program; None if it cannot be kept.
 
     Args:

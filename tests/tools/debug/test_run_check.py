@@ -20,14 +20,14 @@ from abele.ir.text import parse_module, write_module
 from abele.passes.pipelines import PASSES, pipeline
 from abele.tools import compile_model
 from abele.tools.debug.bisect.bisect import bisect
-from abele.tools.debug.check import (
+from abele.tools.debug.made_not_finite import traced_reference
+from abele.tools.debug.run_check import (
     TOLERANCE,
     check_run,
     relative_error,
     rounding_error,
     tolerance,
 )
-from abele.tools.debug.made_not_finite import traced_reference
 from abele.tools.driver.arrays import seeded
 from abele.tools.driver.context import new_context
 from abele.tools.driver.request import Request
@@ -501,7 +501,7 @@ def test_threads_come_to_the_same_verdict(wide, factor: int):
 def test_an_error_in_a_thread_reaches_the_caller(wide):
     with (
         using(3),
-        mock.patch("abele.backends.check.overflow_of", side_effect=ValueError("planted")),
+        mock.patch("abele.backends.op_check.overflow_of", side_effect=ValueError("planted")),
         pytest.raises(ValueError, match="planted"),
     ):
         check_run(*wide, "exchange")
@@ -517,8 +517,8 @@ def test_an_interrupt_ends_what_other_threads_compute(wide):
 
     with (
         using(3),
-        mock.patch("abele.tools.debug.check.unrounded_outputs", reference),
-        mock.patch("abele.tools.debug.check.Machine", side_effect=KeyboardInterrupt),
+        mock.patch("abele.tools.debug.run_check.unrounded_outputs", reference),
+        mock.patch("abele.tools.debug.run_check.Machine", side_effect=KeyboardInterrupt),
         pytest.raises(KeyboardInterrupt),
     ):
         check_run(*wide, "exchange")
@@ -546,7 +546,7 @@ from weakref import ref
 from abele.backends.host.threads import using
 from abele.backends.machine import Machine
 from abele.tools import compile_model
-from abele.tools.debug.check import check_run
+from abele.tools.debug.run_check import check_run
 from abele.tools.driver.arrays import seeded
 
 machines = []
@@ -562,11 +562,11 @@ inputs = seeded(exe.inputs)
 outputs = exe.run(inputs)
 for threads in (1, 3):
     for error in (None, ValueError, MemoryError):
-        with using(threads), mock.patch("abele.tools.debug.check.Machine", Watched):
+        with using(threads), mock.patch("abele.tools.debug.run_check.Machine", Watched):
             if error is None:
                 assert check_run(exe, inputs, outputs, "exchange").passed
                 continue
-            with mock.patch("abele.backends.check.overflow_of", side_effect=error):
+            with mock.patch("abele.backends.op_check.overflow_of", side_effect=error):
                 try:
                     check_run(exe, inputs, outputs, "exchange")
                 except error:

@@ -1,4 +1,4 @@
-"""Operations with several results: reductions by a combiner that merges several values at once."""
+"""Reductions with several results: their combiner merges several values at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks rules on sample programs before they run."""
+"""Warns of mistakes in rules, which it looks for on sample programs before the rules run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from xdsl.ir import Operation
 
 from ..support.errors import InputError
 from ..upstream import PatternRewriter
+from .bound_rule import BoundRule, Made, Match, ordered
 from .evaluate import CallFailed
-from .law import BoundRule, Made, Match, ordered
 from .match import match_law
 from .overlap import common_patterns, same_values, shadows
 from .parse import refusal
@@ -46,7 +46,7 @@ class Remark:
         return self.text
 
 
-def check_rules(rules: RuleSet, seed: int = 0) -> tuple[Remark, ...]:
+def lint_rules(rules: RuleSet, seed: int = 0) -> tuple[Remark, ...]:
     """Check that each rule matches some program, keeps its types, ends, and is not hidden.
 
     The checks run on programs built from the rules' own patterns (see samples).

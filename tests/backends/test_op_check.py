@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from xdsl.dialects.builtin import ModuleOp
 
-from abele.backends.check import Finding, Judge, OpCheck, mismatch, moved_tensor, tile_of
 from abele.backends.codelets.numerics import Placed
 from abele.backends.evaluate.blocks import Blocks, holds_all, holds_once, read_blocks
 from abele.backends.host.binders import best_binder
 from abele.backends.host.judges import best_judge
 from abele.backends.machine import DropMessage, FlipByte, Machine, Observer
+from abele.backends.op_check import Finding, Judge, OpCheck, mismatch, moved_tensor, tile_of
 from abele.backends.target import resolve_target
 from abele.dialects.tile import CopyOp, VerticesOp
 from abele.ir.geometry.blocks import scatter
@@ -100,7 +100,7 @@ def test_what_a_move_has_brought_is_known_for_its_superstep_only():
         return read_blocks(blocks)
 
     module = exchange_module(STEPS)
-    with mock.patch("abele.backends.check.read_blocks", reading):
+    with mock.patch("abele.backends.op_check.read_blocks", reading):
         machine = Machine(module, TINY, observers=[OpCheck()], binder=WATCHED)
         machine.run({})
     starts = {name: machine.variables[name].start for name in "wabc"}

@@ -14,13 +14,13 @@ from xdsl.dialects.builtin import AnyFloat, TensorType
 from xdsl.ir import Attribute, Operation
 
 from ...backends.addresses.prove import AddressProof
-from ...backends.check import OpCheck
 from ...backends.codelets.conversion import float_limits
 from ...backends.faults import IndexFault
 from ...backends.host.binders import best_binder
 from ...backends.host.judges import best_judge
 from ...backends.host.threads import THREADS
 from ...backends.machine import Machine
+from ...backends.op_check import OpCheck
 from ...backends.reference import (
     TooManyTurns,
     first_meaningless,

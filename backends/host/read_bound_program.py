@@ -1,4 +1,4 @@
-"""Files of programs that are ready to run: bound calls, their tables, and memory addresses.
+"""Reads a bound program from a file: its calls, their tables, and memory addresses.
 
 Binding a program makes a few hundred calls and the tables of kernels. Only the addresses of memory
 and code in them depend on the process. So a file has the tables as they were, and for each address
@@ -10,7 +10,7 @@ place in the tables, its block and its offset; then the tables. Blocks are numbe
 and so on are kernels' code. The cache seals files for their program, kernels and host.
 
 Only programs of plain supersteps are kept like this, and only if no run changes anything that the
-next run reads (see `keep_run`).
+next run reads (see `write_bound_program`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Damaged(ValueError):
     """The contents of a file are damaged, or belong to another target."""
 
 
-class KeptRun:
+class BoundProgram:
     """A program that is ready to run. No run changes anything that the next run reads.
 
     Raises Damaged, and MemoryError.

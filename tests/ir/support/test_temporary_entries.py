@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from abele.ir.support import beside
-from abele.ir.support.beside import KEEPS, clean, file_beside, folder_beside
+from abele.ir.support import temporary_entries
+from abele.ir.support.temporary_entries import KEEPS, clean, file_beside, folder_beside
 
 WRITES = """
 import os, sys
 from pathlib import Path
-from abele.ir.support.beside import file_beside, folder_beside
+from abele.ir.support.temporary_entries import file_beside, folder_beside
 with {}(Path(sys.argv[1], "out")) as made:
     print("made", flush=True)
     {}
@@ -25,7 +25,7 @@ def process(folder: Path, kind: str, then: str) -> subprocess.Popen[str]:
 
 @pytest.fixture(autouse=True)
 def unknown(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(beside, "cleaned", set())
+    monkeypatch.setattr(temporary_entries, "cleaned", set())
 
 
 @pytest.mark.parametrize("kind", ["file_beside", "folder_beside"])
@@ -88,7 +88,7 @@ def test_a_file_system_without_locks_is_written_to_and_not_cleaned(
 
     left = tmp_path / (".abele-" + "0" * 32)
     left.write_text("")
-    monkeypatch.setattr(beside.fcntl, "flock", without)
+    monkeypatch.setattr(temporary_entries.fcntl, "flock", without)
     with file_beside(tmp_path / "out") as (made, descriptor):
         os.close(descriptor)
         assert made.exists()

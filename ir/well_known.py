@@ -1,5 +1,7 @@
-"""Names that a program's users need without loading its dialects: levels, the function that a run
-begins in, attributes, the largest seed.
+"""Names and limits that users of a program need without loading its dialects.
+
+They are the names of the levels, the function that a run begins in, attributes of training
+programs, and the largest seed.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from abele.dialects.home import MOST
 from abele.ir.errors import DoesNotFit, InputError
 from abele.tools import Executable, Session, Training, compile_model
 from abele.tools.driver import compile_anew
-from abele.tools.driver.beside import held_by
 from abele.tools.driver.executable import MACHINE
+from abele.tools.driver.held_homes import held_by
 from abele.tools.driver.request import Request
 
 TARGET = "tiny:8"

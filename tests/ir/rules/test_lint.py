@@ -5,18 +5,18 @@ import re
 import pytest
 
 from abele.ir.errors import InputError
-from abele.ir.rules.check import check_rules
+from abele.ir.rules.lint import lint_rules
 
 from .some_rules import rules_of
 
 
 def remarks(text: str) -> list[str]:
-    return [str(each).split("\n")[0] for each in check_rules(rules_of(text))]
+    return [str(each).split("\n")[0] for each in lint_rules(rules_of(text))]
 
 
 def refusal(text: str) -> list[str]:
     with pytest.raises(InputError) as caught:
-        check_rules(rules_of(text))
+        lint_rules(rules_of(text))
     return str(caught.value).split("\n")
 
 

@@ -11,11 +11,11 @@ import some_models
 
 from abele.backends.codelets.calls import address
 from abele.backends.evaluate.binder import Binder
-from abele.backends.host import keep_run, kept_run, routes
+from abele.backends.host import read_bound_program, routes, write_bound_program
 from abele.backends.host.binders import best_binder
 from abele.backends.host.calls import KernelCall
-from abele.backends.host.keep_run import kept_file
-from abele.backends.host.kept_run import Damaged, KeptRun, contents_of
+from abele.backends.host.read_bound_program import BoundProgram, Damaged, contents_of
+from abele.backends.host.write_bound_program import bound_program_file
 from abele.backends.machine import Machine
 from abele.ir.upstream import ModuleOp
 from abele.tools import Executable, compile_model
@@ -43,8 +43,8 @@ def blobs_of(machine: Machine) -> dict[str, np.ndarray]:
     return {blob.digest: blob.stored for blob in blobs}
 
 
-def loaded(data: bytes, machine: Machine) -> KeptRun:
-    return KeptRun(data, blobs_of(machine), *machine.memory.shape)
+def loaded(data: bytes, machine: Machine) -> BoundProgram:
+    return BoundProgram(data, blobs_of(machine), *machine.memory.shape)
 
 
 def results(run: Callable[[dict[str, np.ndarray]], object], exe: Executable) -> list[bytes]:
@@ -68,16 +68,16 @@ def machine(exe: Executable) -> Machine:
 
 @pytest.fixture
 def data(exe: Executable, machine: Machine) -> bytes:
-    found = kept_file(machine, exe.module_at("exchange"))
+    found = bound_program_file(machine, exe.module_at("exchange"))
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_kept_run_gives_the_same_bytes(name: str):
+def test_a_program_read_back_gives_the_same_bytes(name: str):
     exe = compiled(getattr(some_models, name)())
     machine = bound(exe)
-    data = kept_file(machine, exe.module_at("exchange"))
+    data = bound_program_file(machine, exe.module_at("exchange"))
     assert data is not None
     expected = results(machine.run, exe)
     # Each copy has memory of its own.
@@ -94,7 +94,7 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
         if program is None:
             continue
         machine = Machine(program.module, program.target, binder=best_binder())
-        data = kept_file(machine, program.module)
+        data = bound_program_file(machine, program.module)
         if data is None:
             continue
         kept += 1
@@ -108,10 +108,10 @@ def test_generated_programs_are_kept_whole_or_not_at_all():
 
 def tables_of(machine: Machine, module: ModuleOp) -> np.ndarray | None:
     """The tables in the file of a program, without addresses."""
-    data = kept_file(machine, module)
+    data = bound_program_file(machine, module)
     if data is None:
         return None
-    head, numbers = kept_run._opened(data)
+    head, numbers = read_bound_program._opened(data)
     return numbers[3 * head["addresses"] :]
 
 
@@ -136,71 +136,71 @@ def test_all_that_depends_on_where_memory_lies_is_noted_as_an_address(
 def test_a_number_that_is_as_large_as_an_address_stays_a_number(exe: Executable, machine: Machine):
     """Numbers are relocated where somebody has noted an address, however large they are."""
     module = exe.module_at("exchange")
-    writer = keep_run._Writer(machine, module)
+    writer = write_bound_program._Writer(machine, module)
     table = np.array([address(machine.memory) + (1 << 44), 1 << 45, -(1 << 45)], np.int64)
     number = writer._number(table)
     data = writer.file()
-    head, numbers = kept_run._opened(data)
+    head, numbers = read_bound_program._opened(data)
     _, size, first = head["blocks"][number]
     np.testing.assert_array_equal(numbers[3 * head["addresses"] :][first : first + 3], table)
     assert size == 24
 
 
 def test_a_number_that_could_be_a_forgotten_address_is_not_kept(exe: Executable, machine: Machine):
-    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    writer = write_bound_program._Writer(machine, exe.module_at("exchange"))
     code = next(iter(writer._codes))
     for table in (np.array([address(machine.memory) + 8]), np.array([3, code])):
-        writer = keep_run._Writer(machine, exe.module_at("exchange"))
+        writer = write_bound_program._Writer(machine, exe.module_at("exchange"))
         _ = writer._number(table)
-        with pytest.raises(keep_run._NotKept, match="a number that may be an address"):
+        with pytest.raises(write_bound_program._NotKept, match="a number that may be an address"):
             writer.file()
 
 
 def test_an_address_outside_all_blocks_is_not_kept(exe: Executable, machine: Machine):
-    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    writer = write_bound_program._Writer(machine, exe.module_at("exchange"))
     table = np.array([8])
     writer._note_addresses([table])
     writer._kept.append(table)
-    with pytest.raises(keep_run._NotKept, match="an address outside all blocks"):
+    with pytest.raises(write_bound_program._NotKept, match="an address outside all blocks"):
         writer.file()
 
 
 def test_a_kernel_of_no_name_is_not_kept(exe: Executable, machine: Machine):
-    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    writer = write_bound_program._Writer(machine, exe.module_at("exchange"))
     call = KernelCall(1 << 20, np.zeros(1, np.int64), np.array([0, 1]), None)
-    with pytest.raises(keep_run._NotKept, match="a kernel of no name"):
+    with pytest.raises(write_bound_program._NotKept, match="a kernel of no name"):
         writer._call((call, ()))
 
 
 def test_arguments_that_a_file_cannot_have_are_refused(exe: Executable, machine: Machine):
-    writer = keep_run._Writer(machine, exe.module_at("exchange"))
+    writer = write_bound_program._Writer(machine, exe.module_at("exchange"))
     assert writer._argument((1, 2.5, True)) == ["numbers", [1, 2.5, True]]
     bfloat16 = ml_dtypes.bfloat16(1)
     for given in (bfloat16, (np.float64(1),), [np.zeros(1), 1.0], [np.zeros(1, bfloat16.dtype)]):
-        with pytest.raises(keep_run._NotKept):
+        with pytest.raises(write_bound_program._NotKept):
             writer._argument(given)
 
 
 def test_a_program_whose_runs_change_a_state_is_not_kept():
     exe = compile_model(some_models.relu(), "tiny:8", keep={"x": "y"}, cache=False)
-    assert kept_file(bound(exe), exe.module_at("exchange")) is None
+    assert bound_program_file(bound(exe), exe.module_at("exchange")) is None
 
 
 def test_a_machine_that_keeps_all_bytes_is_not_kept(exe: Executable):
     module = exe.module_at("exchange")
-    assert kept_file(Machine(module, exe.target, binder=Binder), module) is None
+    assert bound_program_file(Machine(module, exe.target, binder=Binder), module) is None
 
 
 def test_large_tables_are_not_kept(
     exe: Executable, machine: Machine, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(keep_run, "MOST_BYTES", 100)
-    assert kept_file(machine, exe.module_at("exchange")) is None
+    monkeypatch.setattr(write_bound_program, "MOST_BYTES", 100)
+    assert bound_program_file(machine, exe.module_at("exchange")) is None
 
 
 def changed(data: bytes, change: Callable[[Head, np.ndarray], None]) -> bytes:
     """A file with other contents."""
-    head, numbers = kept_run._opened(data)
+    head, numbers = read_bound_program._opened(data)
     whole = json.loads(json.dumps(head))
     change(whole, numbers)
     return contents_of(whole, [numbers])
@@ -225,7 +225,7 @@ def unknown_block(head: Head, numbers: np.ndarray) -> None:
 
 
 def table_elsewhere(head: Head, numbers: np.ndarray) -> None:
-    saved = next(block for block in head["blocks"] if block[0] == kept_run.SAVED_BLOCK)
+    saved = next(block for block in head["blocks"] if block[0] == read_bound_program.SAVED_BLOCK)
     saved[2] = len(numbers)
 
 

@@ -18,7 +18,7 @@ from typing import Unpack
 from ....backends.reference.run import has_meaning
 from ....ir.pass_manager import load_pass
 from ....ir.rules import PythonRule, RuleSet, RulesPass, bind_python_rules
-from ....ir.rules.law import BoundRule
+from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.load import load_rules
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import heap_frozen
