@@ -38,6 +38,10 @@ NO_COLUMN = 0
 """The column of a place in a file of which only the line is known. Columns are counted from 1."""
 
 
+MOST_IN_NOTE = 200
+"""The most characters of the name in the model's file that a message shows."""
+
+
 def named(name: str, location: LocationAttr | None = None) -> NameLoc:
     """The location of a framework's node.
 
@@ -109,6 +113,18 @@ def origin_names(source: Operation | LocationAttr) -> tuple[str, ...]:
 def file_names(source: Operation | LocationAttr) -> tuple[str, ...]:
     """The names of an operation's nodes in the model's file, where they differ, in order."""
     return tuple(dict.fromkeys(_inner_names(_location(source))))
+
+
+def inner_location(location: LocationAttr) -> LocationAttr | None:
+    """What the location of a node holds besides its name; None if it holds no more."""
+    inner = location.location if isinstance(location, NameLoc) else location
+    return inner if isinstance(inner, LocationAttr) and is_known(inner) else None
+
+
+def note_of(source: Operation | LocationAttr) -> str:
+    """What messages add to the name of a node: "net.py:5, 'node_3' in the file"; "" if nothing."""
+    names = (f"{name[:MOST_IN_NOTE]!r} in the file" for name in file_names(source)[:1])
+    return ", ".join((*filter(None, [line_of(source)]), *names))
 
 
 def line_of(source: Operation | LocationAttr) -> str:

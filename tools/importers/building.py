@@ -34,12 +34,12 @@ from ...dialects.host import ResultSize, set_result_sizes
 from ...dialects.random_states import SEED, STEP
 from ...dialects.tensor_limits import check_tensor_limits
 from ...ir.context import AbeleContext
-from ...ir.provenance import is_known, named
+from ...ir.provenance import at, inner_location, is_known, named, note_of
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.limits import TABLE_ELEMENTS
 from ...ir.support.number_kinds import is_floating
-from ...ir.upstream import LocationAttr, ModuleOp, VerifyException
+from ...ir.upstream import LocationAttr, ModuleOp, NameLoc, VerifyException
 from .errors import NotConstantError, UnsupportedError, given_by
 
 MAX_KNOWN_ELEMENTS = 1 << 16
@@ -372,7 +372,8 @@ class NodeBuilder:
     Attributes:
         name: of the node, which is unique in the program.
         program: the program so far.
-        source: the place in the user's files that the node comes from, if it is known.
+        source: what its location holds besides its name, if anything: its name in the model's file
+            and its place in the user's files.
         ops: the operations that `add` has appended so far.
     """
 
@@ -386,7 +387,21 @@ class NodeBuilder:
 
     def __str__(self) -> str:
         """The node in messages."""
-        return f"node {self.name!r}"
+        note = note_of(self.location)
+        return f"node {self.name!r}{note and f' ({note})'}"
+
+    @property
+    def location(self) -> NameLoc:
+        """The location of the operation that makes the node's first result."""
+        return named(self.name, self.source)
+
+    def below(self, step: str) -> LocationAttr | None:
+        """The source of a node within this one.
+
+        Args:
+            step: the name of the inner node, after this node's name and a slash.
+        """
+        return inner_location(at(self.location, step))
 
     def bad(self, message: str) -> InputError:
         """Return an error that names this node, for the importer to raise."""
@@ -568,10 +583,9 @@ class NodeBuilder:
             if is_known(op.location):
                 continue
             if first in op.results:
-                op.location = named(self.name, self.source)
+                op.location = self.location
             else:
-                step = steps.unique(op.name.rpartition(".")[2])
-                op.location = named(f"{self.name}/{step}", self.source)
+                op.location = at(self.location, steps.unique(op.name.rpartition(".")[2]))
         if self.program.watcher is not None:
             self.program.watcher.add_node(self, operands, results)
 

@@ -24,11 +24,6 @@ MOST_TEXT = 200
 MOST_TRACE = 1 << 16
 """The most characters of a stack that are searched, from its innermost call on."""
 
-_PART = r"[\w@-]+"
-
-_PATH = re.compile(rf"{_PART}(?:\.{_PART})*")
-"""A path of modules, such as blocks.0.attn. A module's second call may be called attn@1."""
-
 _OTHER = re.compile(r"[^\w@-]+")
 
 _CONSTANT = re.compile(r"Constant(_\d+)?")
@@ -68,16 +63,22 @@ class SourceLine:
         return f"{self.file}:{self.line}"
 
 
-def is_module_path(text: str) -> bool:
-    """Whether a text is the path of a module, such as blocks.0.attn."""
-    return len(text) <= MOST_PATH and _PATH.fullmatch(text) is not None
+def module_path(text: str) -> str | None:
+    """The path of a module, such as blocks.0.attn; None if the text is too long for one.
+
+    Modules may be called anything. What is no letter, digit or dash becomes "_". A module's second
+    call may be called attn@1.
+    """
+    if len(text) > MOST_PATH:
+        return None
+    return ".".join(_OTHER.sub("_", part) for part in text.split(".") if part)
 
 
 def names_by_module(nodes: Sequence[tuple[str, str]]) -> list[str]:
     """A name for each node: its module, followed by its operator, as in blocks.0.attn.MatMul.
 
-    A module that calls no other module and has one node gives that node its name. Constants have no
-    such name, and do not count. Names may repeat.
+    A module that calls no other module and has one node gives that node its name, unless it is only
+    a number. Constants have no such name, and do not count. Names may repeat.
 
     Args:
         nodes: the path of the module of each node, "" for the model itself; and the operator of
@@ -87,7 +88,7 @@ def names_by_module(nodes: Sequence[tuple[str, str]]) -> list[str]:
     outer = {around for module in own for around in _around(module)}
     names: list[str] = []
     for module, operator in nodes:
-        alone = module and own[module] == 1 and module not in outer
+        alone = own[module] == 1 and module not in outer and not module.isdecimal() and module
         if alone and not _CONSTANT.fullmatch(operator):
             names.append(module)
         else:

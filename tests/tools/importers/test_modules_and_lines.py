@@ -8,7 +8,7 @@ from abele.tools.importers.modules_and_lines import (
     MOST_TEXT,
     MOST_TRACE,
     SourceLine,
-    is_module_path,
+    module_path,
     names_by_module,
     users_line,
 )
@@ -27,12 +27,14 @@ def frame(file: str, line: object = 5) -> str:
     return f'File "{file}", line {line}, in forward\n    x = 1\n'
 
 
-def test_a_path_is_made_of_names_and_dots():
-    assert is_module_path("blocks.0.attn")
-    assert is_module_path("ln1@1")
-    for text in ("", ".", "a..b", "a.", "a b", "a/b", "a+b", "<b>", "a\n", "a\x1b", "x" * 201):
-        assert not is_module_path(text)
-    assert is_module_path("x" * MOST_PATH)
+def test_a_path_is_made_of_words_and_dots():
+    assert module_path("blocks.0.attn") == "blocks.0.attn"
+    assert module_path("norm@1") == "norm@1"
+    assert module_path("") == module_path("...") == ""
+    assert module_path("heads.odd key") == "heads.odd_key"
+    assert module_path("a/b+c\n.<script>\x1b[2J") == "a_b_c_._script_2J"
+    assert module_path("x" * MOST_PATH) == "x" * MOST_PATH
+    assert module_path("x" * (MOST_PATH + 1)) is None
 
 
 def test_a_module_with_one_node_gives_the_node_its_name():
@@ -45,6 +47,14 @@ def test_a_module_with_one_node_gives_the_node_its_name():
 def test_a_module_with_several_nodes_or_modules_adds_the_operator():
     nodes = [("a.qkv", "MatMul"), ("a.qkv", "Add"), ("a", "Softmax"), ("", "Relu"), ("b", "Relu")]
     assert names_by_module(nodes) == ["a.qkv.MatMul", "a.qkv.Add", "a.Softmax", "Relu", "b"]
+
+
+def test_a_module_that_is_a_number_adds_the_operator():
+    assert names_by_module([("0", "Conv"), ("1", "Relu"), ("a.2", "Conv")]) == [
+        "0.Conv",
+        "1.Relu",
+        "a.2",
+    ]
 
 
 def test_constants_of_a_module_do_not_take_its_name():

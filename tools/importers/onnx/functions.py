@@ -87,8 +87,9 @@ def inlined(node: Node) -> Results:
     inner = graph.inside(_operands(node, function), _opsets(node, function), path)
     names = Names()
     for proto in body:
-        name = names.unique(f"{node.name}/{proto.name or proto.op_type}")
-        node.ops += graph.read(Node(proto, name, inner, node))
+        step = names.unique(proto.name or proto.op_type)
+        each = Node(proto, f"{node.name}/{step}", inner, node, node.below(step))
+        node.ops += graph.read(each)
     return _results(node, function, inner)
 
 

@@ -12,9 +12,11 @@ import onnx
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from ....dialects.dtypes import element_type
+from ....ir.provenance import note_of
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_whole
+from ....ir.upstream import LocationAttr
 from ..building import Known, NodeBuilder, ProgramBuilder, Size, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
 from ..sizes import size_depends
@@ -211,9 +213,14 @@ class Node(NodeBuilder):
     """
 
     def __init__(
-        self, proto: onnx.NodeProto, name: str, graph: GraphScope, outer: Node | None = None
+        self,
+        proto: onnx.NodeProto,
+        name: str,
+        graph: GraphScope,
+        outer: Node | None = None,
+        source: LocationAttr | None = None,
     ):
-        super().__init__(name, graph)
+        super().__init__(name, graph, source)
         self.proto = proto
         self.outer = outer
         self.graph = graph
@@ -228,7 +235,8 @@ class Node(NodeBuilder):
 
     def __str__(self) -> str:
         where = "" if self.outer is None else f", in the function body of {self.outer.operator}"
-        return f"node {self.name!r} ({self.operator}{where})"
+        note = note_of(self.location)
+        return f"node {self.name!r} ({self.operator}{where}{note and f', {note}'})"
 
     def meaning(self) -> str:
         """The operator in words: its name, its domain, and the domain's version."""
@@ -239,7 +247,7 @@ class Node(NodeBuilder):
     @property
     def heading(self) -> str:
         """The node and its operator, in messages about what is not supported."""
-        return f"node {self.name!r}: operator {self.meaning()}"
+        return f"{super().__str__()}: operator {self.meaning()}"
 
     # Operands
 

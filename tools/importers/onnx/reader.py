@@ -24,7 +24,7 @@ from ....ir.support.user_entries import add_entry
 from ....ir.upstream import ModuleOp
 from ..batching import Prepare, read_with_batch
 from ..binding import Sizes, bound_values, input_sizes
-from ..building import Known, Names, Value
+from ..building import Known, Value
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
@@ -61,6 +61,7 @@ from .ops_sized import read_sized
 from .ops_training import TRAINING
 from .ops_trees import TREES
 from .ops_window import WINDOWS
+from .origins import node_origins
 from .overrides import optional_tensors
 from .reversal import REVERSALS
 from .tensors import Array, tensor_element
@@ -226,8 +227,7 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
     graph.functions = model_functions(model)
     check_calls(model.graph.node, graph.functions, place)
     graph.read = partial(_read_node, lenient=lenient)
-    names = _node_names(proto)
-    nodes = [Node(node, name, graph) for node, name in zip(proto.node, names, strict=True)]
+    nodes = _nodes(model, graph)
     check_operators(nodes, _check_operator)
     if not lenient:
         check_valid(model, graph, nodes, ONNX_OPERATORS)
@@ -276,8 +276,7 @@ def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
     graph = GraphScope(context=context, place=place, folder=folder, opsets=_opsets(proto, place))
     graph.functions = model_functions(proto)
     graph.read = partial(_read_node, lenient=False)
-    names = _node_names(proto.graph)
-    nodes = [Node(node, name, graph) for node, name in zip(proto.graph.node, names, strict=True)]
+    nodes = _nodes(proto, graph)
     every = list(every_node(nodes))
     reasons = {id(node): why for node in every if (why := _refusal(node))}
     problem = ""
@@ -385,14 +384,10 @@ def _opsets(model: onnx.ModelProto, place: str) -> dict[str, int]:
     return opsets
 
 
-def _node_names(proto: onnx.GraphProto) -> list[str]:
-    """A name for each node: its own, or that of its first result. Repeated names get numbers."""
-    taken = Names()
-    names: list[str] = []
-    for index, node in enumerate(proto.node):
-        first = next((o for o in node.output if o), "")
-        names.append(taken.unique(node.name or first or f"node {index}"))
-    return names
+def _nodes(model: onnx.ModelProto, graph: GraphScope) -> list[Node]:
+    """The nodes of a model's graph."""
+    every = zip(model.graph.node, node_origins(model), strict=True)
+    return [Node(node, each.name, graph, source=each.source) for node, each in every]
 
 
 def _read_values(

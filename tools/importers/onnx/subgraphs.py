@@ -48,7 +48,8 @@ def read_graph(node: Node, graph: onnx.GraphProto, given: Sequence[Held]) -> lis
             inner.values.pop(name, None)
             inner.lists.pop(name, None)
         own = proto.name or next((name for name in proto.output if name), proto.op_type)
-        each = Node(proto, names.unique(f"{node.name}/{own}"), inner)
+        step = names.unique(own)
+        each = Node(proto, f"{node.name}/{step}", inner, source=node.below(step))
         node.ops += inner.read(each)
     return [inner.held(each.name, f"the graph {graph.name!r} of {node}") for each in graph.output]
 

@@ -69,7 +69,9 @@ def every_node(nodes: Iterable[Node]) -> Iterator[Node]:
 
 def _below(node: Node, protos: Sequence[onnx.NodeProto], graph: GraphScope) -> list[Node]:
     named = [(each, each.name or next(iter(each.output), "")) for each in protos]
-    return [Node(each, f"{node.name}/{name}", graph, node) for each, name in named][::-1]
+    return [
+        Node(each, f"{node.name}/{name}", graph, node, node.below(name)) for each, name in named
+    ][::-1]
 
 
 # What an import of all nodes finds
@@ -145,6 +147,6 @@ def inferred_types(
 def reason_of(node: Node, error: InputError) -> str:
     """The message of an error about a node, without the node's name."""
     text = str(error).removeprefix(f"{node.graph.place}: ")
-    for known in (f"node {node.name!r}: operator {node.meaning()}: ", f"{node}: "):
+    for known in (f"{node.heading}: ", f"{node}: "):
         text = text.removeprefix(known)
     return text
