@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from ....ir.provenance import origin_names
 from ....ir.upstream import LocationAttr
 
-PLACE = re.compile(r"([^()\s]+):(\d+):(\d+)\)?$")
+_PLACE = re.compile(r"([^()\s]+):(\d+):(\d+)\)?$")
 """A line of a file at the end of a location's text."""
 
 
@@ -25,7 +25,7 @@ def nodes_of(location: LocationAttr, known: Collection[str]) -> tuple[str, ...]:
 
 def without_folders(text: str) -> str:
     """The text of a location, in which a line of a file has no folder."""
-    return PLACE.sub(lambda found: os.path.basename(found[0]), text)
+    return _PLACE.sub(lambda found: os.path.basename(found[0]), text)
 
 
 def node_names(locations: Iterable[LocationAttr]) -> frozenset[str]:

@@ -60,6 +60,7 @@ class OperatorPlan:
             is compared: MACs, bytes through the vector units, or bytes over the exchange.
         limited_by: the limit, in words.
         phase: the phase of a step of training; forward in any other program.
+        line: the line of the user's file that the operator comes from; "" if it is not known.
     """
 
     node: str
@@ -82,6 +83,7 @@ class OperatorPlan:
     limited_by: str
     runner_up: RunnerUp | None
     phase: str
+    line: str
 
     @property
     def space(self) -> str:
@@ -125,6 +127,7 @@ def figures(
     given: bool = False,
     others: Callable[[Question], Sequence[Choice]] = considered,
     phase: str = FORWARD,
+    line: str = "",
 ) -> OperatorPlan:
     """The figures of the choice that answers a question.
 
@@ -134,6 +137,7 @@ def figures(
             `considered` prices every plan on the shortlist, and `plans` only the most promising
             ones, which the search has priced already.
         phase: of a step of training.
+        line: of the user's file.
     """
     problem, target = question.problem, question.target
     merge = choice.merge
@@ -160,6 +164,7 @@ def figures(
         limited_by=_limited_by(question, choice, given),
         runner_up=_runner_up(others(question), choice),
         phase=phase,
+        line=line,
     )
 
 

@@ -18,9 +18,10 @@ from ....dialects import control, nn
 from ....dialects.abele import PlanAttr
 from ....dialects.dtypes import element_type
 from ....dialects.levels import NN, level_of
+from ....ir.node_names import operations_named
 from ....ir.pass_manager import PassManager
 from ....ir.phases import Phases, several
-from ....ir.provenance import at, locate, origin, origin_names, place
+from ....ir.provenance import at, line_of, locate, origin, origin_names, place
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.support.suggestions import suggestion
 from ....ir.upstream import ModuleOp
@@ -123,6 +124,9 @@ class PlannedModel:
         for op in self.questions:
             for each in (_node(op), _layer(op, self.names), *origin_names(op)):
                 names.setdefault(each, op)
+        in_file = operations_named(name, self.questions)
+        if name not in names and in_file:
+            return in_file[0]
         if name not in names:
             hint = suggestion(name, names, "abele plan without --operator lists them")
             raise InputError(f"no operator {name!r}{hint}")
@@ -229,6 +233,7 @@ def plan_model(request: Request, program: ReadProgram | None = None) -> PlannedM
                 choice,
                 op in planned.given,
                 phase=phases.phase(op),
+                line=_line_beside(_node(op), op),
             )
         )
     work = sum(
@@ -284,6 +289,12 @@ def product_of_matrices(m: int, k: int, n: int, dtype: str, target: Target) -> R
 
 def _node(op: Operation) -> str:
     return origin(op) or f"{op.name} at {place(op)}"
+
+
+def _line_beside(name: str, op: Operation) -> str:
+    """The line of the user's file that an operation comes from; "" if the name is that line."""
+    line = line_of(op)
+    return "" if line == name else line
 
 
 def _layer(op: Operation, names: Mapping[str, str]) -> str:

@@ -38,8 +38,12 @@ PARTS = ("compute", "exchange", "sync", "combine")
 PHASE = "phase"
 """The column of phases, which only a step of training has."""
 
+LINE = "line"
+"""The column of lines of the user's files, which not every model has."""
+
 OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
     Column("node", _node, keep=16, fold=24),
+    Column(LINE, lambda each: each.line, keep=13, fold=12),
     Column(PHASE, lambda each: each.phase, keep=9, fold=8),
     Column("op", lambda each: each.op, keep=5, fold=9),
     Column("space", lambda each: each.space, keep=6, fold=16),
@@ -69,8 +73,11 @@ OPERATOR_COLUMNS: tuple[Column[OperatorPlan], ...] = (
 
 
 def operator_columns(plan: ProgramPlan) -> tuple[Column[OperatorPlan], ...]:
-    """All columns; without phases for a program that is not a step of training."""
-    return tuple(each for each in OPERATOR_COLUMNS if each.name != PHASE or plan.phases)
+    """All columns; without phases for a program that is not a step of training, and without lines
+    if none is known.
+    """
+    absent = {PHASE: not plan.phases, LINE: not any(each.line for each in plan.operators)}
+    return tuple(each for each in OPERATOR_COLUMNS if not absent.get(each.name))
 
 
 @dataclass(frozen=True)

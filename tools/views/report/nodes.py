@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -10,9 +9,9 @@ from xdsl.ir import Operation
 
 from ....dialects.levels import LEVELS
 from ....ir.phases import FORWARD, PHASES, Phases, several
-from ....ir.provenance import is_known, origin, origin_names, place
+from ....ir.provenance import line_of, origin, origin_names
 from ....ir.upstream import LocationAttr, ModuleOp
-from ...driver.dump.nodes import PLACE, node_names, nodes_of
+from ...driver.dump.nodes import node_names, nodes_of
 from ...driver.shown_text import shown
 from ..layer_names import layer_name
 
@@ -142,12 +141,6 @@ class Nodes:
         """The first known line of an operation's nodes."""
         found = (self.lines[n] for n in self.groups[number][1] if n in self.lines)
         return shown(next(found, ""))
-
-
-def line_of(op: Operation) -> str:
-    """FILE:LINE:COLUMN of an operation, without the file's folder; "" if it is not known."""
-    found = PLACE.search(place(op)) if is_known(op.location) else None
-    return f"{os.path.basename(found[1])}:{found[2]}:{found[3]}" if found else ""
 
 
 def counted(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> dict[str, dict[str, int]]:

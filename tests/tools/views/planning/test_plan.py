@@ -17,6 +17,7 @@ from abele.passes.train import Train
 from abele.tools import compile_model
 from abele.tools.driver.request import Request
 from abele.tools.views.planning.plan import plan_model, product_of_matrices
+from abele.tools.views.planning.tables import operator_columns
 
 TINY = resolve_target("tiny:16")
 
@@ -192,6 +193,22 @@ def test_operators_are_found_by_any_of_their_names():
     assert question.operator("the_y") is op
     with pytest.raises(InputError, match=r"no operator 'the_q'; did you mean the_"):
         question.operator("the_q")
+
+
+def test_a_model_of_pytorch_has_its_modules_and_lines_beside_the_plans():
+    path = Path(__file__).parents[2] / "importers/onnx/exported/dynamo.onnx"
+    planned = plan_model(Request(path, "tiny:4", passes="nn"))
+    product = next(each for each in planned.plan.operators if each.op == "nn.conv")
+    assert (product.layer, product.line) == ("patch", "export.py:56")
+    assert "line" in [each.name for each in operator_columns(planned.plan)]
+    by_file_name = planned.operator("node_MatMul_6")
+    assert origin(by_file_name) == "blocks.0.attn.qkv.MatMul+blocks.0.attn.qkv.Add"
+    assert by_file_name is planned.operator("blocks.0.attn.qkv.MatMul")
+
+
+def test_a_model_without_lines_has_no_column_for_them():
+    planned = plan_model(Request(convolutions(), "tiny:4", passes="nn"))
+    assert "line" not in [each.name for each in operator_columns(planned.plan)]
 
 
 def test_a_program_that_is_planned_already_is_refused(tmp_path):
