@@ -163,9 +163,9 @@ class Timeline:
                     self._block(region.block, calling, False)
             case control.RepeatOp() | control.WhileOp():
                 start = PHASES * len(self.names)
-                if isinstance(op, control.RepeatOp) and op.turn_variable is not None:
+                if isinstance(op, control.RepeatOp) and op.iteration_variable is not None:
                     # The body may read the number in its first phase, and reads are sorted first.
-                    self._touch(op.turn_variable, AFTER, True, certain)
+                    self._touch(op.iteration_variable, AFTER, True, certain)
                 for region in op.regions:
                     self._block(region.block, calling, certain)
                 self.loops.append((start, PHASES * len(self.names) - 1))

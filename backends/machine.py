@@ -21,7 +21,7 @@ from ..ir.geometry.blocks import Memory
 from ..ir.provenance import place
 from ..ir.support.arrays import Array
 from ..ir.support.errors import InputError
-from ..ir.support.limits import STRICT_TURNS, TURNS
+from ..ir.support.limits import ITERATIONS, STRICT_ITERATIONS
 from ..ir.upstream import ModuleOp
 from ..ir.well_known import ENTRY
 from .addresses.places import check_places
@@ -59,8 +59,8 @@ class Observer:
     def on_move(self, op: tile.CopyOp, machine: Machine) -> None:
         """A move has been made."""
 
-    def on_turn(self, op: RepeatOp, machine: Machine) -> None:
-        """A turn of a loop is about to begin, and its number can be read."""
+    def on_iteration(self, op: RepeatOp, machine: Machine) -> None:
+        """An iteration of a loop is about to begin, and its number can be read."""
 
     def on_superstep(self, op: tile.SuperstepOp, machine: Machine) -> None:
         """A superstep has ended."""
@@ -140,7 +140,7 @@ class Machine:
         self._supersteps = {op: self._superstep(op, calls) for op in steps}
         self._check_faults()
         execute, number = partial(Machine._execute, weak), partial(Machine._number, weak)
-        limits = (TURNS, STRICT_TURNS) if strict else (TURNS,)
+        limits = (ITERATIONS, STRICT_ITERATIONS) if strict else (ITERATIONS,)
         limit = min(limits, key=lambda each: each.most)
         self._walker: Walker[bool] = Walker(module, execute, bool, iteration_limit, number, limit)
         self.load()
@@ -262,20 +262,20 @@ class Machine:
             return (self._predicate(name),)
         raise InputError(f"{op.name} at {place(op)}: not an operation of the exchange level")
 
-    def _number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
-        """Write the number of a turn to the variable of its loop."""
-        name = op.turn_variable
+    def _number(self, op: RepeatOp, iteration: int) -> Sequence[bool]:
+        """Write the number of an iteration to the variable of its loop."""
+        name = op.iteration_variable
         assert name is not None
         if name not in self._numbered:
             pairs = filling(np.zeros((), np.int32), self.blocks[name])
             self._numbered[name] = [block for block, _ in pairs]
         for block in self._numbered[name]:
-            block[...] = turn
+            block[...] = iteration
         self._stamps[name].write(True)
         if self._shadow is not None:
             self._shadow.define(name)
         for observer in self.observers:
-            observer.on_turn(op, self)
+            observer.on_iteration(op, self)
         return ()
 
     def _run_superstep(self, step: _Superstep) -> None:

@@ -21,17 +21,17 @@ class Execution:
 
     Attributes:
         start: in cycles.
-        turns: of the loops around it, from 0.
+        iterations: of the loops around it, from 0.
     """
 
     step: SuperstepOp
     start: int
-    turns: tuple[int, ...]
+    iterations: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """Turns of a loop, or a call, that are not listed.
+    """Iterations of a loop, or a call, that are not listed.
 
     Attributes:
         start, cycles: when, and how long in all.
@@ -40,7 +40,7 @@ class Skipped:
     loop: control.RepeatOp | func.CallOp
     start: int
     cycles: int
-    turns: int
+    iterations: int
 
 
 def timeline(
@@ -52,8 +52,8 @@ def timeline(
 
     Args:
         cycles: of one execution of each superstep.
-        most: where a loop would lead to more executions than that, its last turns are skipped; each
-            loop has its first turn. Further calls of a function are skipped as well.
+        most: where a loop would lead to more executions than that, its last iterations are skipped;
+            each loop has its first iteration. Further calls of a function are skipped as well.
     """
     functions = functions_of(module)
     walk = _Walk(functions, Executions(functions, cycles), most)
@@ -69,27 +69,27 @@ class _Walk:
     called: set[str] = field(default_factory=set[str])
 
     def block(
-        self, block: Block, calling: tuple[str, ...], turns: tuple[int, ...]
+        self, block: Block, calling: tuple[str, ...], iterations: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         for op in block.ops:
-            yield from self._operation(op, calling, turns)
+            yield from self._operation(op, calling, iterations)
 
     def _operation(
-        self, op: Operation, calling: tuple[str, ...], turns: tuple[int, ...]
+        self, op: Operation, calling: tuple[str, ...], iterations: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         match op:
             case SuperstepOp():
-                yield Execution(op, self.clock, turns)
+                yield Execution(op, self.clock, iterations)
                 self.clock += self.executions.cycles[op]
                 self.left -= 1
             case control.RepeatOp():
-                yield from self._repeat(op, calling, turns)
+                yield from self._repeat(op, calling, iterations)
             case control.IfOp():
                 branch = self.executions.dearer_branch(op, calling)
-                yield from self.block(branch, calling, turns)
+                yield from self.block(branch, calling, iterations)
             case control.WhileOp():
-                yield from self.block(op.test.block, calling, turns)
-                yield from self.block(op.body.block, calling, turns)
+                yield from self.block(op.test.block, calling, iterations)
+                yield from self.block(op.body.block, calling, iterations)
             case func.CallOp():
                 callee = callee_of(op, self.functions, calling)
                 inside = (*calling, callee.sym_name.data)
@@ -102,23 +102,23 @@ class _Walk:
                     yield skipped
                     return
                 self.called.add(callee.sym_name.data)
-                yield from self.block(callee.body.block, inside, turns)
+                yield from self.block(callee.body.block, inside, iterations)
             case _:
                 return
 
     def _repeat(
-        self, op: control.RepeatOp, calling: tuple[str, ...], turns: tuple[int, ...]
+        self, op: control.RepeatOp, calling: tuple[str, ...], iterations: tuple[int, ...]
     ) -> Iterator[Execution | Skipped]:
         once = self.executions.block(op.body.block, calling)
         if not once:
-            # No superstep takes time in any of its turns, which may be very many.
+            # No superstep takes time in any of its iterations, which may be very many.
             return
         each = max(sum(once.values()), 1)
-        for turn in range(op.turns):
-            if turn and self.left < each:
-                rest = op.turns - turn
+        for iteration in range(op.iterations):
+            if iteration and self.left < each:
+                rest = op.iterations - iteration
                 skipped = Skipped(op, self.clock, rest * self.executions.cost(once), rest)
                 self.clock += skipped.cycles
                 yield skipped
                 return
-            yield from self.block(op.body.block, calling, (*turns, turn))
+            yield from self.block(op.body.block, calling, (*iterations, iteration))

@@ -55,7 +55,7 @@ def _check_arguments(region: Region, types: Sequence[Attribute], what: str) -> N
         )
 
 
-TURN = TensorType(i32, [])
+ITERATION_NUMBER = TensorType(i32, [])
 """The type of an iteration number: an i32 without axes."""
 
 
@@ -63,9 +63,9 @@ MOST_NUMBERED = 2**31
 """The most iterations whose numbers an i32 can hold."""
 
 
-def is_turn(type_: Attribute) -> bool:
+def is_iteration_number(type_: Attribute) -> bool:
     """True for the type of an iteration number, with or without a layout."""
-    return getattr(type_, "tensor", type_) == TURN
+    return getattr(type_, "tensor", type_) == ITERATION_NUMBER
 
 
 def is_predicate(type_: Attribute) -> bool:
@@ -177,41 +177,45 @@ class RepeatOp(IRDLOperation):
         )
 
     @property
-    def turn_number(self) -> BlockArgument | None:
+    def iteration_number(self) -> BlockArgument | None:
         """The body's argument that is the number of the iteration; None if it takes none."""
         arguments = self.body.block.args
         return arguments[-1] if len(arguments) > len(self.initial) else None
 
     @property
-    def turn_variable(self) -> str | None:
+    def iteration_variable(self) -> str | None:
         """The name of the variable that holds the number of the iteration; None if none does."""
         return None if self.turn is None else self.turn.string_value()
 
     @property
-    def turns(self) -> int:
+    def iterations(self) -> int:
         """The number of iterations."""
         return self.count.value.data
 
     def verify_(self) -> None:
         """Check arguments, results and terminators."""
-        if self.turns < 0:
-            raise VerifyException(f"repeat {self.turns} times; need 0 or more")
+        if self.iterations < 0:
+            raise VerifyException(f"repeat {self.iterations} times; need 0 or more")
         types = [v.type for v in self.initial]
         if [r.type for r in self.outputs] != types:
             raise VerifyException("repeat: results must have the types of the initial values")
-        number = self.turn_number
+        number = self.iteration_number
         if number is None:
             if self.runs is not None:
                 raise VerifyException("repeat: iterations that are runs need a number as argument")
             _check_arguments(self.body, types, "repeat body")
         elif self.turn is not None:
-            raise VerifyException("repeat: the number of a turn is an argument and in a variable")
-        elif is_turn(number.type):
+            raise VerifyException(
+                "repeat: the number of an iteration is an argument and in a variable"
+            )
+        elif is_iteration_number(number.type):
             _check_arguments(self.body, [*types, number.type], "repeat body")
         else:
-            _check_arguments(self.body, [*types, TURN], "repeat body")
-        if number is not None and self.turns > MOST_NUMBERED:
-            raise VerifyException(f"{self.turns} numbered turns; need at most {MOST_NUMBERED}")
+            _check_arguments(self.body, [*types, ITERATION_NUMBER], "repeat body")
+        if number is not None and self.iterations > MOST_NUMBERED:
+            raise VerifyException(
+                f"{self.iterations} numbered iterations; need at most {MOST_NUMBERED}"
+            )
         _check_yield(self.body, types, "repeat body")
 
 

@@ -16,7 +16,7 @@ from ..ir.upstream import ModuleOp, VerifyException
 from ..ir.xdsl.walk import operations
 from . import exchange, nn, partition
 from .abele import LayoutAttr
-from .control import TURN, RepeatOp, run_around
+from .control import ITERATION_NUMBER, RepeatOp, run_around
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import IN_A_SUPERSTEP, CopyOp, InputOp, OutputOp, ReadOp, SuperstepOp, VerticesOp
 from .variable import Variable
@@ -116,12 +116,14 @@ def _verify_predicate(op: ReadOp, declared: _Declared) -> None:
         raise VerifyException(f"@{variable.symbol} is {variable.tensor}; need a single i1")
 
 
-def _verify_turn(op: RepeatOp, declared: _Declared) -> None:
-    name = op.turn_variable
+def _verify_iteration(op: RepeatOp, declared: _Declared) -> None:
+    name = op.iteration_variable
     if name is not None:
         variable = _named(name, declared.variables, "variable")
-        if variable.tensor != TURN or variable.is_resident:
-            raise VerifyException(f"@{name} is {variable.tensor}; need a temporary {TURN}")
+        if variable.tensor != ITERATION_NUMBER or variable.is_resident:
+            raise VerifyException(
+                f"@{name} is {variable.tensor}; need a temporary {ITERATION_NUMBER}"
+            )
 
 
 def _verify_state(op: partition.LoadOp | partition.StoreOp, declared: _Declared) -> None:
@@ -154,7 +156,7 @@ _CHECKS: dict[type[Operation], Callable[[Any, _Declared], None]] = {
     InputOp: _verify_host,
     OutputOp: _verify_host,
     ReadOp: _verify_predicate,
-    RepeatOp: _verify_turn,
+    RepeatOp: _verify_iteration,
     partition.LoadOp: _verify_state,
     partition.StoreOp: _verify_state,
 }

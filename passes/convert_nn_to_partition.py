@@ -432,10 +432,14 @@ class _Conversion:
     def _repeat(self, op: control.RepeatOp) -> None:
         initial = self._carried(op)
         types = [v.type for v in initial]
-        number = op.turn_number
-        taken = types if number is None else [*types, laid_out(control.TURN, self.homes.turn)]
+        number = op.iteration_number
+        taken = (
+            types
+            if number is None
+            else [*types, laid_out(control.ITERATION_NUMBER, self.homes.iteration_number)]
+        )
         body = self._region(op.body, taken, lambda values: self._in_types(values, types), True)
-        new = control.RepeatOp(op.turns, initial, body, runs=op.runs is not None)
+        new = control.RepeatOp(op.iterations, initial, body, runs=op.runs is not None)
         self._add(new)
         self._bind(op, new.results)
 

@@ -323,11 +323,11 @@ class _Conversion:
         self.source = op
         variables = self._carried(op.initial, op.results)
         self._write_into(op, variables)
-        number, turn = op.turn_number, None
+        number, iteration = op.iteration_number, None
         self.where.update(zip(op.body.block.args, variables, strict=number is None))
         if number is not None:
-            turn = self.where[number] = self._fresh(partition_type(number))
-        self._add(control.RepeatOp(op.turns, [], self._region(op.body, variables), turn))
+            iteration = self.where[number] = self._fresh(partition_type(number))
+        self._add(control.RepeatOp(op.iterations, [], self._region(op.body, variables), iteration))
 
     @_at.register
     def _while(self, op: control.WhileOp) -> None:

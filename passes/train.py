@@ -36,6 +36,7 @@ from ..ir.well_known import TRAINED, UPDATED
 from .gradients.choices import DEFAULT_LOSS, DEFAULT_OPTIMIZER
 from .gradients.control_flow import Flow, function_of
 from .gradients.emit import Emitter
+from .gradients.iteration_rows import widened
 from .gradients.loads import load_in_front
 from .gradients.losses import (
     LOSSES,
@@ -61,7 +62,6 @@ from .gradients.program import (
 )
 from .gradients.reverse import Backward
 from .gradients.several_steps import repeat_steps
-from .gradients.turns import widened
 from .gradients.way import is_float
 
 LOSS = "loss"

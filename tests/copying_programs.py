@@ -68,8 +68,10 @@ def blocks(draw: st.DrawFn, depth: int, functions: int, names: str = NAMES) -> s
         elif kind == "call":
             found.append(f"func.call @f{draw(st.integers(0, functions - 1))}() : () -> ()")
         elif kind == "repeat":
-            turns = draw(st.integers(1, 3))
-            found.append(f"control.repeat {turns} () : () -> () {{ {draw(inner)} control.yield }}")
+            iterations = draw(st.integers(1, 3))
+            found.append(
+                f"control.repeat {iterations} () : () -> () {{ {draw(inner)} control.yield }}"
+            )
         elif kind == "if":
             branches = [f"{{ {draw(inner)} control.yield }}" for _ in range(2)]
             found.append(f"%p = tile.read @p : i1 control.if %p : i1 {branches[0]}")

@@ -28,15 +28,15 @@ def settled(x: np.ndarray, hidden: np.ndarray, exe: Executable) -> tuple[np.ndar
         if op.name == "nn.state"
     }
     drive = x.astype(np.float64) @ states["input"] + states["bias"]
-    change, turns = 1e3, 0
+    change, iterations = 1e3, 0
     while change > 1e-3:
         following = hidden
         for _ in range(2):
             following = np.tanh(following @ states["recurrent"] + drive)
         change = np.square(following - hidden).sum()
         hidden = (hidden + following) / 2 if change > 0.5 else following
-        turns += 1
-    return hidden, turns
+        iterations += 1
+    return hidden, iterations
 
 
 @pytest.mark.parametrize("level", LEVELS)
@@ -51,19 +51,19 @@ def test_every_level_converges_as_numpy_does(recurrent: Executable, level: str):
     hidden = np.zeros((1, 8))
     for value in (1.0, 0.3, -2.0):
         x = np.full((1, 4), value, np.float32)
-        hidden, turns = settled(x, hidden, recurrent)
+        hidden, iterations = settled(x, hidden, recurrent)
         results = recurrent.run({"x": x}, at=level)
-        assert results["turns"].tolist() == [turns]
+        assert results["turns"].tolist() == [iterations]
         np.testing.assert_allclose(results["hidden"], hidden, atol=1e-5)
 
 
 def test_the_number_of_iterations_depends_on_the_input(recurrent: Executable):
-    turns: set[int] = set()
+    iterations: set[int] = set()
     for value in (0.0, 0.3, 3.0):
         recurrent.reset()
         x = np.full((1, 4), value, np.float32)
-        turns.add(int(recurrent.run({"x": x})["turns"][0]))
-    assert len(turns) > 1
+        iterations.add(int(recurrent.run({"x": x})["turns"][0]))
+    assert len(iterations) > 1
 
 
 def test_a_second_run_begins_where_the_first_ended(recurrent: Executable):
@@ -86,7 +86,9 @@ def test_the_strict_machine_agrees_to_the_bit(recurrent: Executable):
 def test_the_repeat_keeps_its_count(recurrent: Executable):
     for level in LEVELS:
         repeats = [
-            op.turns for op in recurrent.module_at(level).walk() if isinstance(op, control.RepeatOp)
+            op.iterations
+            for op in recurrent.module_at(level).walk()
+            if isinstance(op, control.RepeatOp)
         ]
         assert repeats == [2]
 
@@ -106,8 +108,8 @@ ENDLESS = """func.func @main(%x: tensor<i1>) -> tensor<i1> {
 @pytest.mark.parametrize(
     ("options", "limit", "variable"),
     [
-        ({}, "200,000 turns", "ABELE_MOST_TURNS"),
-        ({"strict": True}, "20,000 strict turns", "ABELE_MOST_STRICT_TURNS"),
+        ({}, "200,000 iterations", "ABELE_MOST_TURNS"),
+        ({"strict": True}, "20,000 strict iterations", "ABELE_MOST_STRICT_TURNS"),
     ],
 )
 def test_an_endless_loop_meets_a_limit_also_in_a_strict_run(tmp_path, options, limit, variable):

@@ -20,7 +20,7 @@ from .strategies import context
 ROWS, WIDTH = 6, 4
 TABLE = f"tensor<{ROWS}x{WIDTH}xf32>"
 SIZES = f"tensor<2x{WIDTH}xf32>, tensor<2x1xi32>"
-TURNS = 3
+ITERATIONS = 3
 STATE = np.arange(ROWS * WIDTH, dtype=np.float32).reshape(ROWS, WIDTH)
 
 MERGE: dict[str, Callable[[float, float], float]] = {
@@ -143,7 +143,7 @@ HEAD = (
 def test_a_loop_overwrites_no_table_that_is_still_read(case: tuple[str, str, str, str]):
     body, first, second, _ = case
     check_levels(f"""{HEAD} {{
-      %p, %q = control.repeat {TURNS} (%x, %y) : ({TABLE}, {TABLE}) -> ({TABLE}, {TABLE}) {{
+      %p, %q = control.repeat {ITERATIONS} (%x, %y) : ({TABLE}, {TABLE}) -> ({TABLE}, {TABLE}) {{
       ^bb0(%a: {TABLE}, %b: {TABLE}):
         {body}
         control.yield {first}, {second} : {TABLE}, {TABLE}

@@ -251,9 +251,9 @@ class _Walk:
         self, op: control.IfOp | control.RepeatOp | control.WhileOp, calling: tuple[str, ...]
     ) -> _Region:
         region = _Region(self.phase, self.phase, op=op)
-        if isinstance(op, control.RepeatOp) and not op.turns:
+        if isinstance(op, control.RepeatOp) and not op.iterations:
             return region
-        written = op.turn_variable if isinstance(op, control.RepeatOp) else None
+        written = op.iteration_variable if isinstance(op, control.RepeatOp) else None
         parts = [self._block(each.block, calling, written) for each in op.regions]
         region.end = self.phase
         region.steps.extend(parts)
@@ -328,7 +328,7 @@ class _Walk:
             case control.RepeatOp():
                 for body in region.steps:
                     assert isinstance(body, _Region)
-                    again = body.needs if region.op.turns > 1 else {}
+                    again = body.needs if region.op.iterations > 1 else {}
                     self._lives(body, again | after, around)
             case control.WhileOp():
                 test, body = region.steps

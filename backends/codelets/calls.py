@@ -129,7 +129,7 @@ FEW_ELEMENTS = 4
 def copy_calls(target: Array, source: Array) -> list[Call]:
     """The NumPy calls that copy one array into another of its shape and dtype, bit for bit.
 
-    NumPy's inner loop is the innermost axis, and one turn of the outer loop costs as much as
+    NumPy's inner loop is the innermost axis, and one iteration of the outer loop costs as much as
     several elements. So a short contiguous run is copied as one item, and a short axis of elements
     that are not contiguous is unrolled.
     """

@@ -11,9 +11,9 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from ...dialects.control import ConditionOp, IfOp, RepeatOp, WhileOp, YieldOp
 from ...ir.support.errors import InputError
-from ...ir.support.limits import TURNS, Limit
+from ...ir.support.limits import ITERATIONS, Limit
 from ...ir.upstream import ModuleOp
-from ..turns import Turns
+from ..iterations import Iterations
 
 Value = TypeVar("Value")
 
@@ -60,11 +60,11 @@ class Walker(Generic[Value]):
         execute: Callable[[Operation, list[Value]], Sequence[Value]],
         truth: Callable[[Value], bool],
         iteration_limit: int | None = None,
-        number: Callable[[RepeatOp, int], Sequence[Value]] = lambda _op, _turn: (),
-        limit: Limit = TURNS,
+        number: Callable[[RepeatOp, int], Sequence[Value]] = lambda _op, _iteration: (),
+        limit: Limit = ITERATIONS,
     ) -> None:
         self.functions = {f.sym_name.data: f for f in module.ops if isinstance(f, FuncOp)}
-        self.turns = Turns(self.functions, iteration_limit, limit)
+        self.iterations = Iterations(self.functions, iteration_limit, limit)
         self._execute = execute
         self._truth = truth
         self._number = number
@@ -80,10 +80,10 @@ class Walker(Generic[Value]):
     def call(self, name: str, arguments: Sequence[Value] = ()) -> list[Value]:
         """Call a function with the full budget of iterations; returns its results.
 
-        Raises InputError if there is no such function, and IterationLimit as Turns.
+        Raises InputError if there is no such function, and IterationLimit as Iterations.
         """
         function = self._function(name)
-        self.turns.begin()
+        self.iterations.begin()
         return self._body(function, arguments)
 
     def _function(self, name: str) -> FuncOp:
@@ -139,20 +139,20 @@ class Walker(Generic[Value]):
 
     def _call(self, op: CallOp, operands: list[Value]) -> Sequence[Value]:
         callee = self._function(op.callee.string_value())
-        self.turns.call(op, callee)
+        self.iterations.call(op, callee)
         found = self._body(callee, operands)
-        self.turns.back()
+        self.iterations.back()
         return found
 
     def _repeat(self, op: RepeatOp, carried: list[Value]) -> Sequence[Value]:
         body = self._prepared(op.body.block)
-        turns = range(self.turns.repeat(op))
-        if op.turn_number is None and op.turn is None:
-            for _ in turns:
+        iterations = range(self.iterations.repeat(op))
+        if op.iteration_number is None and op.turn is None:
+            for _ in iterations:
                 carried = self._run(body, carried)
         else:
-            for turn in turns:
-                carried = self._run(body, [*carried, *self._number(op, turn)])
+            for iteration in iterations:
+                carried = self._run(body, [*carried, *self._number(op, iteration)])
         return carried
 
     def _if(self, op: IfOp, operands: list[Value]) -> Sequence[Value]:
@@ -165,7 +165,7 @@ class Walker(Generic[Value]):
             (predicate,) = self._run(test, carried)
             if not self._truth(predicate):
                 return carried
-            self.turns.take(op)
+            self.iterations.take(op)
             carried = self._run(body, carried)
 
 

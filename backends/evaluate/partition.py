@@ -123,12 +123,12 @@ class _Evaluator:
             self.observe(op, operands, results)
         return results
 
-    def number(self, op: RepeatOp, turn: int) -> Sequence[Stacked]:
-        number = op.turn_number
+    def number(self, op: RepeatOp, iteration: int) -> Sequence[Stacked]:
+        number = op.iteration_number
         assert number is not None
         if op.runs is not None:
             self.before = dict(self.states)
-        return [_filled(partition_type(number), np.array(turn, np.int32))]
+        return [_filled(partition_type(number), np.array(iteration, np.int32))]
 
     def load(self, op: partition.LoadOp, operands: list[Stacked]) -> Sequence[Stacked]:
         return [self.before[op.state.string_value()]]

@@ -88,10 +88,10 @@ class _Evaluator:
             self.observe(op, self.read)
         return results
 
-    def number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
-        name = op.turn_variable
+    def number(self, op: RepeatOp, iteration: int) -> Sequence[bool]:
+        name = op.iteration_variable
         assert name is not None
-        write_blocks(np.array(turn, np.int32), self.blocks[name])
+        write_blocks(np.array(iteration, np.int32), self.blocks[name])
         if self.observe is not None:
             self.observe(op, self.read)
         return []

@@ -101,7 +101,7 @@ class Flow:
                     for name in touched
                 )
             case control.RepeatOp():
-                if op.turns < 2:
+                if op.iterations < 2:
                     self._block(op.body.block, state, calling)
                 else:
                     self._loop(op, None, op.body.block, state, calling)

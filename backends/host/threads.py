@@ -32,7 +32,7 @@ LINE_BYTES = 8 * LINE
 WAITING_SECONDS = 3e-4
 """The time that a thread waits for the next call before it parks."""
 
-SAMPLE_TURNS = 20_000
+SAMPLE_ITERATIONS = 20_000
 """Iterations of waiting that are timed."""
 
 STOP_SECONDS = 1.0
@@ -151,11 +151,11 @@ class Threads:
         self._job = address(self._lines)
         self._lines[JOB_YIELD] = _give_way()
         self._parked = self._lines[JOB_PARKED : JOB_PARKED + 1]
-        turns = _turns(self._sharing)
+        iterations = _iterations(self._sharing)
         for own in range(1, wanted):
             gate = Lock()
             gate.acquire()
-            given = self._sharing, self._lines, own, turns, gate
+            given = self._sharing, self._lines, own, iterations, gate
             worker = Thread(target=_work, args=given, name=f"abele-{own}", daemon=True)
             try:
                 worker.start()
@@ -184,18 +184,18 @@ class Threads:
         self._workers, self._gates = [], []
 
 
-def _work(sharing: Any, lines: Array, own: int, turns: int, gate: Lock) -> None:
+def _work(sharing: Any, lines: Array, own: int, iterations: int, gate: Lock) -> None:
     """Join jobs, and park while there is none."""
     job = address(lines)
-    while sharing.work(job, own, turns, sharing.TAKE_UNITS) == sharing.PARK:
+    while sharing.work(job, own, iterations, sharing.TAKE_UNITS) == sharing.PARK:
         gate.acquire()
 
 
-def _turns(sharing: Any) -> int:
+def _iterations(sharing: Any) -> int:
     """The number of iterations that a thread waits before it parks."""
     start = perf_counter()
-    sharing.spin(SAMPLE_TURNS)
-    return max(1, int(SAMPLE_TURNS * WAITING_SECONDS / (perf_counter() - start)))
+    sharing.spin(SAMPLE_ITERATIONS)
+    return max(1, int(SAMPLE_ITERATIONS * WAITING_SECONDS / (perf_counter() - start)))
 
 
 def _give_way() -> int:

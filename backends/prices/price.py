@@ -209,7 +209,7 @@ class Executions:
                 return {op: 1}
             case control.RepeatOp():
                 once = self.block(op.body.block, calling)
-                return {step: count * op.turns for step, count in once.items()}
+                return {step: count * op.iterations for step, count in once.items()}
             case control.IfOp():
                 return self.block(self.dearer_branch(op, calling), calling)
             case control.WhileOp():

@@ -20,7 +20,7 @@ from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
 from ..faults import IndexFault
-from ..turns import Turns
+from ..iterations import Iterations
 from .gather import Array
 from .operation import operation_value, parts_of, tensor_kind
 
@@ -43,7 +43,7 @@ class Evaluate(Protocol):
 _Environment = dict[SSAValue, Array]
 
 
-class TooManyTurns(InputError):
+class TooManyIterations(InputError):
     """A loop has more iterations than a run allows."""
 
 
@@ -67,8 +67,8 @@ def run_reference(
 ) -> Run:
     """Execute @main of a module of nn.
 
-    Raises InputError for missing, unknown or ill-shaped inputs, TooManyTurns for loops of more than
-    max_turns, and IterationLimit for a run of more turns and calls than are allowed.
+    Raises InputError for missing, unknown or ill-shaped inputs, TooManyIterations for loops of more
+    than max_turns, and IterationLimit for a run of more iterations and calls than are allowed.
 
     Args:
         inputs: by argument name.
@@ -210,7 +210,7 @@ class _Interpreter:
     )
 
     def __post_init__(self) -> None:
-        self.turns = Turns(self.functions)
+        self.iterations = Iterations(self.functions)
 
     def block(self, block: Block, arguments: Sequence[Array], outer: _Environment) -> list[Array]:
         """Run a block, and return the operands of its terminator."""
@@ -265,9 +265,11 @@ class _Interpreter:
         finally:
             self.observe = observe
 
-    def check_turn(self, turn: int, op: Operation) -> None:
-        if self.max_turns is not None and turn >= self.max_turns:
-            raise TooManyTurns(f"{op.name} at {place(op)}: not done after {self.max_turns} turns")
+    def check_iteration(self, iteration: int, op: Operation) -> None:
+        if self.max_turns is not None and iteration >= self.max_turns:
+            raise TooManyIterations(
+                f"{op.name} at {place(op)}: not done after {self.max_turns} iterations"
+            )
 
 
 def last_uses(block: Block) -> dict[Operation, tuple[SSAValue, ...]]:
@@ -296,12 +298,12 @@ def _is_true(predicate: Array) -> bool:
 
 
 @lru_cache(maxsize=4096)
-def _turn_number(turn: int) -> Array:
+def _iteration_number(iteration: int) -> Array:
     """The number of an iteration, as the same array in each run: caches compare arrays by identity.
 
     The array must not be written to.
     """
-    number = np.array(turn, np.int32)
+    number = np.array(iteration, np.int32)
     number.flags.writeable = False
     return number
 
@@ -311,11 +313,11 @@ def _repeat(
 ) -> Sequence[Array]:
     assert isinstance(op, control.RepeatOp)
     carried = operands
-    if run.max_turns is not None and op.turns > run.max_turns:
-        run.check_turn(run.max_turns, op)
-    body, numbered = op.body.block, op.turn_number is not None
-    for turn in range(run.turns.repeat(op)):
-        number = [_turn_number(turn)] if numbered else []
+    if run.max_turns is not None and op.iterations > run.max_turns:
+        run.check_iteration(run.max_turns, op)
+    body, numbered = op.body.block, op.iteration_number is not None
+    for iteration in range(run.iterations.repeat(op)):
+        number = [_iteration_number(iteration)] if numbered else []
         if op.runs is not None:
             run.before = {**run.before, **run.after}
         carried = run.block(body, [*carried, *number], values)
@@ -334,13 +336,13 @@ def _while(
     run: _Interpreter, op: Operation, operands: list[Array], values: _Environment
 ) -> Sequence[Array]:
     assert isinstance(op, control.WhileOp)
-    carried, turn = operands, 0
+    carried, iteration = operands, 0
     test, body = op.test.block, op.body.block
     while _is_true(run.block(test, carried, values)[0]):
-        run.check_turn(turn, op)
-        run.turns.take(op)
+        run.check_iteration(iteration, op)
+        run.iterations.take(op)
         carried = run.block(body, carried, values)
-        turn += 1
+        iteration += 1
     return carried
 
 
@@ -351,9 +353,9 @@ def _call(
     name = op.callee.string_value()
     if name not in run.functions:
         raise InputError(f"{op.name} at {place(op)}: no function @{name}")
-    run.turns.call(op, run.functions[name])
+    run.iterations.call(op, run.functions[name])
     found = run.block(run.functions[name].body.block, operands, {})
-    run.turns.back()
+    run.iterations.back()
     return found
 
 

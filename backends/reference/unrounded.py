@@ -18,7 +18,7 @@ from .operation import Meaningless, tensor_kind
 from .run import run_reference
 from .structure import structure_value
 
-UNROUNDED_TURNS = 10_000
+UNROUNDED_ITERATIONS = 10_000
 """The most iterations of a loop; one with more counts as endless in exact arithmetic.
 
 A loop may end only because its values are rounded: one that halves a value until it is 0 takes 150
@@ -30,7 +30,7 @@ def unrounded_outputs(
     module: ModuleOp,
     inputs: Mapping[str, Array],
     state: Mapping[str, Array] | None = None,
-    max_turns: int = UNROUNDED_TURNS,
+    max_turns: int = UNROUNDED_ITERATIONS,
     on_operation: Callable[[], None] | None = None,
     wide: bool = False,
 ) -> dict[str, Array]:
@@ -39,7 +39,7 @@ def unrounded_outputs(
     run_reference rounds the result of each operation to its dtype; here nothing is rounded, and a
     cast from one float to another changes nothing. Integers and booleans are as in run_reference.
     Float outputs are float64, even if they are inputs passed through. Raises InputError as
-    run_reference does, and TooManyTurns for loops of more than max_turns.
+    run_reference does, and TooManyIterations for loops of more than max_turns.
 
     Args:
         inputs, state: in the program's own dtypes, as for run_reference.

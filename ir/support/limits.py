@@ -23,16 +23,18 @@ class Limit:
         name: what is counted, in the plural.
         default: the most that is allowed unless the environment says otherwise.
         meaning: one sentence for the documentation.
+        called: the end of the variable's name, if it is not the name in capitals.
     """
 
     name: str
     default: int
     meaning: str
+    called: str = ""
 
     @property
     def variable(self) -> str:
         """The environment variable that changes the limit."""
-        return PREFIX + self.name.upper().replace(" ", "_")
+        return PREFIX + (self.called or self.name.upper().replace(" ", "_"))
 
     @property
     def most(self) -> int:
@@ -55,16 +57,18 @@ class Limit:
         return f"{allowed} ({self.variable} changes it)" if most in (None, self.most) else allowed
 
 
-TURNS = Limit(
-    "turns",
+ITERATIONS = Limit(
+    "iterations",
     200_000,
-    "Turns of all loops together, plus calls of functions, in one run of a program.",
+    "Iterations of all loops together, plus calls of functions, in one run of a program.",
+    "TURNS",
 )
 
-STRICT_TURNS = Limit(
-    "strict turns",
+STRICT_ITERATIONS = Limit(
+    "strict iterations",
     20_000,
-    "As turns, for a strict run, which takes many times as long.",
+    "As iterations, for a strict run, which takes many times as long.",
+    "STRICT_TURNS",
 )
 
 NESTED_CALLS = Limit("nested calls", 64, "Calls within calls in a program.")
@@ -129,8 +133,8 @@ INLINED_NODES = Limit(
 )
 
 LIMITS = (
-    TURNS,
-    STRICT_TURNS,
+    ITERATIONS,
+    STRICT_ITERATIONS,
     NESTED_CALLS,
     NESTED_LOOPS,
     ALIAS_PARTS,

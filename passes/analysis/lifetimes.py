@@ -153,10 +153,10 @@ class _Clock:
             raise InputError(f"{op.name} at {place(op)}: no superstep; run schedule-supersteps")
         start, outer = self.now, self.enclosing
         self.enclosing = (*outer, op)
-        if isinstance(op, control.RepeatOp) and op.turn_variable is not None:
+        if isinstance(op, control.RepeatOp) and op.iteration_variable is not None:
             # The control program writes the iteration number between supersteps.
             self.now += 2
-            self.touch([], [op.turn_variable])
+            self.touch([], [op.iteration_variable])
         for region in op.regions:
             for block in region.blocks:
                 self.walk(block)

@@ -26,8 +26,8 @@ from ...ir.support.unused_names import UnusedNames
 from ...ir.upstream import InsertPoint, ModuleOp
 from .emit import Emitter
 from .errors import NoGradient
+from .iteration_rows import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .rules import Gradients
-from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .way import is_float, needed, reached, read_by
 
 Passed = list[tuple[SSAValue, SSAValue]]
@@ -136,7 +136,7 @@ def _drop_unused(edit: Edit, block: Block, spare: Operation | None = None) -> No
 def _repeat(through: Through) -> Passed:
     op = through.op
     assert isinstance(op, control.RepeatOp)
-    if op.turns == 0:
+    if op.iterations == 0:
         pairs = zip(op.initial, through.gradients, strict=True)
         return [(value, each) for value, each in pairs if each is not None]
     outside = through.captured()
@@ -191,16 +191,16 @@ class _LoopBack:
         op, emit, own = self.op, self.emit, self.op.body.block
         start = list(op.initial)
         body = Block(arg_types=[start[i].type for i in self.carried])
-        turn = body.insert_arg(control.TURN, len(body.args))
+        iteration = body.insert_arg(control.ITERATION_NUMBER, len(body.args))
         # The initial values of the iteration. Rows of tables replace them in the end.
         begun = [body.insert_arg(v.type, len(body.args)) for v in start]
         end = control.YieldOp()
         body.add_op(end)
         inner = Emitter(emit.edit, end, op, emit.step)
-        number = self._number(inner, turn)
+        number = self._number(inner, iteration)
         inside: dict[SSAValue, SSAValue] = dict(zip(own.args, begun, strict=False))
-        if op.turn_number is not None:
-            inside[op.turn_number] = number.result
+        if op.iteration_number is not None:
+            inside[op.iteration_number] = number.result
         copies = _copied(emit, own, end, inside)
         inner.made.clear()
         yields = [inside.get(v, v) for v in _yields(own)]
@@ -213,7 +213,7 @@ class _LoopBack:
         held = [v for v in self.outside if v in found]
         for value in held:
             each = widened(inner, found[value])
-            total = body.insert_arg(each.type, turn.index)
+            total = body.insert_arg(each.type, iteration.index)
             passed.append(inner.add([total, each]))
         end.operands = passed
         self._keep(body, begun, number, {copy: v for v, copy in inside.items()}, copies, inner.made)
@@ -223,18 +223,18 @@ class _LoopBack:
             gradient = gradients[i]
             begin.append(zeros(emit, start[i]) if gradient is None else gradient)
         begin += [nothing_at(emit, value) for value in held]
-        loop = control.RepeatOp(self.op.turns, begin, Region(body))
+        loop = control.RepeatOp(self.op.iterations, begin, Region(body))
         emit.insert(loop)
         sources = [*(start[i] for i in self.carried), *held]
         results = zip(sources, loop.outputs, strict=True)
         return [(value, narrowed(emit, result, value)) for value, result in results]
 
-    def _number(self, emit: Emitter, turn: SSAValue) -> nn.SubOp:
+    def _number(self, emit: Emitter, iteration: SSAValue) -> nn.SubOp:
         """The number of the original iteration that an iteration walks back through, from the last
         to 0.
         """
-        last = emit(nn.ConstantOp(Blob(np.array(self.op.turns - 1, np.int32))))
-        number = nn.SubOp(last, turn)
+        last = emit(nn.ConstantOp(Blob(np.array(self.op.iterations - 1, np.int32))))
+        number = nn.SubOp(last, iteration)
         emit.insert(number)
         return number
 
@@ -263,7 +263,7 @@ class _LoopBack:
         places: dict[SSAValue, BlockArgument] = {}
 
         def read(value: SSAValue, copy: SSAValue) -> None:
-            type_ = nn.tensor((self.op.turns, *nn.shape_of(value)), nn.element_of(value))
+            type_ = nn.tensor((self.op.iterations, *nn.shape_of(value)), nn.element_of(value))
             place = places[value] = body.insert_arg(type_, len(body.args))
             after = number.next_op
             assert after is not None
@@ -295,17 +295,19 @@ class _LoopBack:
         op, block = self.op, self.op.body.block
         end = block.last_op
         assert isinstance(end, control.YieldOp)
-        turn = op.turn_number or block.insert_arg(control.TURN, len(block.args))
+        iteration = op.iteration_number or block.insert_arg(
+            control.ITERATION_NUMBER, len(block.args)
+        )
         outer = Emitter(self.emit.edit, op, op, "kept")
         inner = Emitter(self.emit.edit, end, op, "kept")
         initial, yielded = list(op.initial), list(end.operands)
         for value in values:
-            table = zeros(outer, value, (op.turns,))
-            place = block.insert_arg(table.type, turn.index)
+            table = zeros(outer, value, (op.iterations,))
+            place = block.insert_arg(table.type, iteration.index)
             initial.append(table)
-            yielded.append(with_row(inner, place, value, turn))
+            yielded.append(with_row(inner, place, value, iteration))
         end.operands = yielded
-        made = control.RepeatOp(op.turns, initial, op.detach_region(op.body))
+        made = control.RepeatOp(op.iterations, initial, op.detach_region(op.body))
         made.location = op.location
         self.emit.edit.insert(made, InsertPoint.before(op))
         self.emit.edit.replace(op, made.outputs[: len(op.outputs)])
@@ -459,7 +461,7 @@ def _function_back(through: Through, function: FuncOp) -> tuple[str, tuple[int, 
 
 def _while(through: Through) -> Passed:
     raise NoGradient(
-        "repeats until a condition holds, so it is not known how many turns must be kept"
+        "repeats until a condition holds, so it is not known how many iterations must be kept"
     )
 
 

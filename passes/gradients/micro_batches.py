@@ -20,8 +20,8 @@ from ...ir.blob import Blob
 from ...ir.edit import Edit
 from ...ir.support.errors import InputError
 from .emit import Emitter
+from .iteration_rows import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .program import chosen, end_of, inputs_of
-from .turns import narrowed, nothing_at, row_of, widened, with_row, zeros
 from .way import read_by
 
 STEP = "micro-batch"
@@ -54,20 +54,21 @@ class MicroBatches:
     Attributes:
         count: the number of parts.
         size: the samples per part.
-        turn: the number of the current part: an operation that stands for it until the loop exists.
+        iteration: the number of the current part: an operation that stands for it until the loop
+            exists.
     """
 
     main: FuncOp
     edit: Edit
     count: int
     size: int
-    turn: nn.ConstantOp = field(init=False)
+    iteration: nn.ConstantOp = field(init=False)
 
     def __post_init__(self) -> None:
-        self.turn = nn.ConstantOp(Blob(np.zeros((), np.int32)))
+        self.iteration = nn.ConstantOp(Blob(np.zeros((), np.int32)))
         first = self.main.body.block.first_op
         assert first is not None
-        Emitter(self.edit, first, self.main, STEP).insert(self.turn)
+        Emitter(self.edit, first, self.main, STEP).insert(self.iteration)
 
     def cut(self, axes: Mapping[str, int | None]) -> None:
         """Make each input large enough for a whole batch, and let the program read a part of it.
@@ -98,18 +99,18 @@ class MicroBatches:
         assert isinstance(argument, BlockArgument)
         shape, element = nn.shape_of(argument), nn.element_of(argument)
         whole = (*shape[:axis], shape[axis] * self.count, *shape[axis + 1 :])
-        emit = Emitter(self.edit, self._after_turn(), self.main, STEP)
+        emit = Emitter(self.edit, self._after_iteration(), self.main, STEP)
         large = block.insert_arg(nn.tensor(whole, element), argument.index)
         large.location, large.name_hint = argument.location, argument.name_hint
         apart = emit.reshaped(large, (*shape[:axis], self.count, *shape[axis:]))
-        part = row_of(emit, apart, self.turn.result, axis)
+        part = row_of(emit, apart, self.iteration.result, axis)
         argument.replace_all_uses_with(part)
         block.erase_arg(argument)
         self.main.update_function_type()
         return large, part
 
-    def _after_turn(self) -> Operation:
-        found = self.turn.next_op
+    def _after_iteration(self) -> Operation:
+        found = self.iteration.next_op
         assert found is not None
         return found
 
@@ -130,7 +131,7 @@ class MicroBatches:
         main = self.main.body.block
         stores = [op for op in main.ops if isinstance(op, nn.StoreOp)]
         loads = self._loads_of(stores)
-        inside = self._depending([self.turn, *(op for ops in loads for op in ops)])
+        inside = self._depending([self.iteration, *(op for ops in loads for op in ops)])
         body = Block()
         for op in inside:
             op.detach()
@@ -161,12 +162,14 @@ class MicroBatches:
             yielded.append(inner(nn.AddOp(total, own)))
         for value in joined:
             table = carry(zeros(outer, value, (self.count,)))
-            yielded.append(with_row(inner, table, now.get(value, value), self.turn.result))
+            yielded.append(with_row(inner, table, now.get(value, value), self.iteration.result))
         for value in last:
             carry(zeros(outer, value))
             yielded.append(now.get(value, value))
-        self.turn.result.replace_all_uses_with(body.insert_arg(control.TURN, len(body.args)))
-        self.edit.erase(self.turn)
+        self.iteration.result.replace_all_uses_with(
+            body.insert_arg(control.ITERATION_NUMBER, len(body.args))
+        )
+        self.edit.erase(self.iteration)
         yielding.operands = yielded
         loop = control.RepeatOp(self.count, initial, Region(body))
         outer.insert(loop)
@@ -209,7 +212,7 @@ class MicroBatches:
             ]
             if not loads:
                 type_ = nn.tensor(nn.shape_of(store.stored), nn.element_of(store.stored))
-                emit = Emitter(self.edit, self._after_turn(), store, STEP)
+                emit = Emitter(self.edit, self._after_iteration(), store, STEP)
                 loads = [nn.LoadOp(name, type_)]
                 emit.insert(loads[0])
             found.append(loads)

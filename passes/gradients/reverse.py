@@ -17,8 +17,8 @@ from .compute_steps import has_steps
 from .control_flow import Flow, Passed, Through, function_of
 from .emit import Emitter
 from .errors import NoGradient, no_gradient
+from .iteration_rows import narrowed
 from .rules import has_rule, passed_back
-from .turns import narrowed
 from .way import is_float, on_the_way
 
 

@@ -14,9 +14,9 @@ from ...dialects.structured import Movement, Structured
 from ...ir.blob import Blob
 from .emit import Emitter
 from .errors import NoGradient
+from .iteration_rows import narrowed
 from .structured import differentiated
 from .summaries import summarized
-from .turns import narrowed
 
 Gradients = Sequence[SSAValue | None]
 """The gradients of an operation's results; None for a result without one."""

@@ -9,8 +9,8 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from ...dialects import control, nn
 from ...ir.edit import Edit
 from .emit import Emitter
+from .iteration_rows import row_of, with_row, zeros
 from .program import end_of, inputs_of, outputs_of, rename_results
-from .turns import row_of, with_row, zeros
 
 STEP = "step"
 """The last part of the location of operations that read a step's batch and collect its results."""
@@ -24,8 +24,8 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     axis of steps. Constants stay in front of the loop.
     """
     block, names = main.body.block, list(inputs_of(main))
-    body = Block(arg_types=(control.TURN,))
-    turn = body.args[0]
+    body = Block(arg_types=(control.ITERATION_NUMBER,))
+    iteration = body.args[0]
     for op in [*block.ops]:
         if op is not end_of(main) and not isinstance(op, nn.ConstantOp):
             op.detach()
@@ -40,7 +40,7 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
         shape, element = nn.shape_of(argument), nn.element_of(argument)
         every = block.insert_arg(nn.tensor((count, *shape), element), argument.index)
         every.location, every.name_hint = argument.location, argument.name_hint
-        argument.replace_all_uses_with(row_of(begin, every, turn))
+        argument.replace_all_uses_with(row_of(begin, every, iteration))
         block.erase_arg(argument)
     main.properties.pop("arg_names", None)
     main.attributes["arg_names"] = ArrayAttr(map(StringAttr, names))
@@ -51,13 +51,13 @@ def repeat_steps(main: FuncOp, edit: Edit, count: int) -> None:
     yielded: list[SSAValue] = []
     for value in results.values():
         tables.append(zeros(outer, value, (count,)))
-        table = body.insert_arg(tables[-1].type, turn.index)
+        table = body.insert_arg(tables[-1].type, iteration.index)
         # Insert the row of a result right after the result, so that the step ends as a single step
         # does.
         maker = value.owner
         behind = maker.next_op if isinstance(maker, Operation) and maker.parent is body else None
         emit = Emitter(edit, yielding if behind is None else behind, main, STEP)
-        yielded.append(with_row(emit, table, value, turn))
+        yielded.append(with_row(emit, table, value, iteration))
     yielding.operands = yielded
     loop = control.RepeatOp(count, tables, Region(body), runs=True)
     outer.insert(loop)

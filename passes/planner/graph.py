@@ -446,7 +446,7 @@ class _Reader:
             case control.RepeatOp():
                 # Nearly all the work of a program with a loop of runs is in this loop, so it is
                 # planned like a single run.
-                self._loop(op, (op.body,), 1 if op.runs is not None else max(op.turns, 1))
+                self._loop(op, (op.body,), 1 if op.runs is not None else max(op.iterations, 1))
             case control.WhileOp():
                 self._loop(op, (op.test, op.body), 1)
             case control.IfOp():
@@ -473,14 +473,14 @@ class _Reader:
             self.slots[new] = self._slot(old)
 
     def _loop(
-        self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], turns: int
+        self, op: control.RepeatOp | control.WhileOp, regions: Sequence[Region], iterations: int
     ) -> None:
         slots = [self._slot(value) for value in op.initial]
-        number = op.turn_number if isinstance(op, control.RepeatOp) else None
+        number = op.iteration_number if isinstance(op, control.RepeatOp) else None
         if number is not None:
             self.slots[number] = self._new(number)
             self.fixed[self.slots[number]] = replicated_layout(self.target.tiles)
-        outer, self.times = self.times, min(self.times * turns, MOST_TIMES)
+        outer, self.times = self.times, min(self.times * iterations, MOST_TIMES)
         for region in regions:
             self.slots.update(zip(region.block.args, slots, strict=number is None))
             self._block(region.block)
@@ -695,7 +695,7 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
     for name, function in functions.items():
         for op in function.walk():
             if isinstance(op, func.CallOp) and op.callee.string_value() in functions:
-                calls[op.callee.string_value()].append((name, _turns(op)))
+                calls[op.callee.string_value()].append((name, _iterations(op)))
     known: dict[str, int] = {}
 
     def count(name: str) -> int:
@@ -709,13 +709,13 @@ def _executions(functions: dict[str, func.FuncOp]) -> dict[str, int]:
     return {name: count(name) for name in functions}
 
 
-def _turns(op: Operation) -> int:
+def _iterations(op: Operation) -> int:
     """The number of times that an operation runs during one execution of its function."""
     around: list[int] = []
     parent = op.parent_op()
     while parent is not None:
         if isinstance(parent, control.RepeatOp) and parent.runs is None:
-            around.append(max(parent.turns, 1))
+            around.append(max(parent.iterations, 1))
         parent = parent.parent_op()
     return min(prod(around), MOST_TIMES)
 

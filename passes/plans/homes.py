@@ -91,7 +91,7 @@ class Homes:
         return found
 
     @property
-    def turn(self) -> Layout:
+    def iteration_number(self) -> Layout:
         """The home of an iteration number: every tile, because each tile runs the control
         program."""
         return replicated_layout(self.target.tiles)

@@ -56,7 +56,9 @@ def test_doubling_calls_are_compiled_and_reported_in_linear_time(folder: Path):
     cycles = dict.fromkeys((op for op in module.walk() if isinstance(op, SuperstepOp)), 7)
     assert len(list(timeline(module, cycles, 1000))) < 2000
     assert len(plan_model(Request(folder / "calls.mlir", TINY, passes="nn")).plan.operators) == 1
-    with pytest.raises(IterationLimit, match=r"func.call at .*: takes .* turns and calls; at most"):
+    with pytest.raises(
+        IterationLimit, match=r"func.call at .*: takes .* iterations and calls; at most"
+    ):
         exe.run({"arg0": np.zeros(4, np.float32)})
 
 
@@ -130,7 +132,7 @@ def test_counts_of_executions_are_saturated():
     assert len(run) < 2000
 
 
-def test_turns_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
+def test_iterations_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
     text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
       %0 = control.repeat 1152921504606846976 (%x) : (tensor<4xf32>) -> (tensor<4xf32>) {
       ^bb0(%y: tensor<4xf32>):
@@ -142,7 +144,9 @@ def test_turns_of_an_empty_loop_cost_nothing_in_a_timeline(folder: Path):
     module = exe.module_at("exchange")
     cycles = dict.fromkeys((op for op in module.walk() if isinstance(op, SuperstepOp)), 7)
     assert len(list(timeline(module, cycles, 1000))) < 10
-    with pytest.raises(IterationLimit, match="1,152,921,504,606,846,976 turns; at most 200,000"):
+    with pytest.raises(
+        IterationLimit, match="1,152,921,504,606,846,976 iterations; at most 200,000"
+    ):
         exe.run({"arg0": np.zeros(4, np.float32)})
 
 

@@ -31,8 +31,8 @@ def test_a_loaded_program_keeps_its_state_between_runs(level: Level):
         each.apply(made, module)
     runner = RUNNERS[level](module, target, False)
     ones = {"arg0": np.ones(4, np.float32)}
-    for turn in range(1, 4):
-        assert runner.run(ones)["out0"].tolist() == [turn] * 4
+    for iteration in range(1, 4):
+        assert runner.run(ones)["out0"].tolist() == [iteration] * 4
 
 
 NUMBERED = """
@@ -49,7 +49,7 @@ func.func @main(%x: tensor<3xi32>) -> tensor<3xi32> {
 
 
 @pytest.mark.parametrize("level", LEVELS, ids=str)
-def test_a_loop_passes_the_number_of_each_turn_to_its_body(level: Level):
+def test_a_loop_passes_the_number_of_each_iteration_to_its_body(level: Level):
     made, target = context(), resolve_target("tiny:2")
     module = parse_module(NUMBERED, made)
     for each in parse_pipeline(pipeline(NN, level, target.spelling()), PASSES):

@@ -312,9 +312,9 @@ def counter() -> str:
 @pytest.mark.parametrize("strict", [False, True])
 def test_state_stays_from_run_to_run_and_load_forgets_it(strict: bool):
     m = machine(counter(), strict)
-    for turn in range(1, 4):
+    for iteration in range(1, 4):
         m.run({})
-        assert m.read("n").tolist() == [i + turn for i in range(8)]
+        assert m.read("n").tolist() == [i + iteration for i in range(8)]
     m.write("n", np.zeros(8, np.float32))
     m.run({})
     assert m.read("n").tolist() == [1] * 8

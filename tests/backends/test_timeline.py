@@ -50,23 +50,23 @@ def test_executions_follow_each_other_in_the_order_of_a_run():
     module = exchange_module(NESTED, functions=FUNCTION)
     run, cycles = run_of(module)
     names = [each.step.sym_name.data for each in run if isinstance(each, Execution)]
-    turn = ["outer", "inner", "inner", "inner", "f"]
-    assert names == [*turn * 5, "f", "dear", "test", "body"]
+    iteration = ["outer", "inner", "inner", "inner", "f"]
+    assert names == [*iteration * 5, "f", "dear", "test", "body"]
     assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
     assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
-    assert run[8].turns == (1, 2)
+    assert run[8].iterations == (1, 2)
 
 
 @pytest.mark.parametrize("most", [0, 1, 5, 6, 11, 26])
-def test_skipped_turns_take_as_long_as_they_would(most: int):
+def test_skipped_iterations_take_as_long_as_they_would(most: int):
     module = exchange_module(NESTED, functions=FUNCTION)
     run, cycles = run_of(module, most)
     assert [each.start for each in run] == [0, *ends(run, cycles)[:-1]]
     assert ends(run, cycles)[-1] == totals(price(module, TINY)).cycles
-    # Each loop has its first turn, and what is outside of loops is always there.
+    # Each loop has its first iteration, and what is outside of loops is always there.
     names = {each.step.sym_name.data for each in run if isinstance(each, Execution)}
     assert names == {"outer", "inner", "f", "dear", "test", "body"}
-    # Outside the loops there are four; a first turn of both has three.
+    # Outside the loops there are four; a first iteration of both has three.
     assert sum(isinstance(each, Execution) for each in run) <= max(most, 3) + 4
 
 

@@ -53,7 +53,10 @@ def test_control_flow_prints_parses_and_verifies(body: str):
         (VALID[5].replace("%c : tensor<i1>", "%x : tensor<4xf32>"), "need a single i1"),
         (VALID[0].replace("10 (", "10 runs ("), "iterations that are runs need a number"),
         (VALID[2].replace("tensor<i32>", "tensor<f32>"), "repeat body: takes"),
-        (VALID[2].replace("repeat 10", "repeat 9876543210"), "9876543210 numbered turns; need at"),
+        (
+            VALID[2].replace("repeat 10", "repeat 9876543210"),
+            "9876543210 numbered iterations; need at",
+        ),
         (VALID[2].replace("10 (", "10 turn @t ("), "is an argument and in a variable"),
         (
             VALID[0].replace(

@@ -1,6 +1,6 @@
 // RUN: abele opt %s -p differentiate | filecheck %s
 
-// The loop keeps its state and the result of tanh, one row per turn. The loop back reads them from
+// The loop keeps its state and the result of tanh, one row per iteration. The loop back reads them from
 // the last row on, carries the gradient of the state, and sums that of the weight.
 //
 // CHECK-LABEL: func.func @main
@@ -10,8 +10,8 @@
 // CHECK:           nn.update "last"
 // CHECK:           control.yield %[[T]]
 // CHECK:         %{{[0-9]+}}, %{{[0-9]+}} = control.repeat 4(
-// CHECK:           ^bb0(%[[G:[0-9]+]]: tensor<3xf32>, %[[SUM:[0-9]+]]: tensor<3xf32>, %[[TURN:[0-9]+]]: tensor<i32>):
-// CHECK:           %[[I:[0-9]+]] = nn.sub %{{[0-9]+}}, %[[TURN]]
+// CHECK:           ^bb0(%[[G:[0-9]+]]: tensor<3xf32>, %[[SUM:[0-9]+]]: tensor<3xf32>, %[[ITERATION:[0-9]+]]: tensor<i32>):
+// CHECK:           %[[I:[0-9]+]] = nn.sub %{{[0-9]+}}, %[[ITERATION]]
 // CHECK-DAG:       nn.gather %[[KEPT]]
 // CHECK-DAG:       nn.gather %[[STATES]]
 // CHECK-NOT:       nn.tanh

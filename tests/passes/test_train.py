@@ -436,14 +436,14 @@ def test_several_steps_in_a_run_are_as_many_runs_to_the_bit(optimizer: str, part
         assert np.array_equal(found.state[name], array), name
 
 
-def test_several_steps_are_the_turns_of_a_loop_of_runs():
+def test_several_steps_are_the_iterations_of_a_loop_of_runs():
     module = training(linear(), loss="mean_square", steps=3)
     (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
-    assert (loop.turns, loop.runs is not None) == (3, True)
+    assert (loop.iterations, loop.runs is not None) == (3, True)
     inside = [op.name for op in loop.body.block.ops]
     assert (inside.count("nn.load"), inside.count("nn.store")) == (1, 1)
     assert inside.count("nn.update") == 1
-    # Both inputs are read by the number of the turn.
+    # Both inputs are read by the number of the iteration.
     assert inside[:4] == ["nn.reshape", "nn.gather", "nn.reshape", "nn.reshape"]
     assert {op.name for op in loop.parent.ops} <= {
         "nn.constant", "nn.expand", "control.repeat", "func.return"
@@ -465,11 +465,11 @@ def test_a_result_that_is_an_input_is_one_of_several_steps_too():
     assert np.array_equal(found.outputs["out1"], x)
 
 
-def test_micro_batches_are_the_turns_of_a_loop_before_the_update():
+def test_micro_batches_are_the_iterations_of_a_loop_before_the_update():
     module = training(linear(), loss="mean_square", micro_batches=4)
     (loop,) = (op for op in module.walk() if isinstance(op, control.RepeatOp))
     inside = [op.name for op in loop.body.block.ops]
-    # Both inputs are read by the number of the turn, and nothing is loaded or stored.
+    # Both inputs are read by the number of the iteration, and nothing is loaded or stored.
     assert inside.count("nn.gather") == 2
     assert inside[-3:] == ["nn.add", "nn.add", "control.yield"]
     assert not {"nn.load", "nn.store"} & set(inside)

@@ -36,7 +36,7 @@ TIMES = 4
 DIFFERENT = 16
 """The number of sets of indices, which runs use in turn."""
 
-TURNS = 200
+ITERATIONS = 200
 """Runs of each table. They take less than a millisecond."""
 
 
@@ -78,7 +78,7 @@ def measured(rows: int, target: str) -> tuple[float, float, int]:
     # The second run packs the table.
     run()
     times: list[tuple[float, float]] = []
-    for _ in range(TURNS):
+    for _ in range(ITERATIONS):
         begin = process_time()
         run()
         between = process_time()

@@ -290,12 +290,12 @@ def medians(*runs: Callable[[], object]) -> list[float]:
     Each is run once more before it is timed, which gives the threads of the last one time to end.
     """
     times: list[list[float]] = [[] for _ in runs]
-    for turn in range(RUNS + 1):
+    for iteration in range(RUNS + 1):
         for run, own in zip(runs, times, strict=True):
             run()
             start = perf_counter()
             run()
-            if turn:
+            if iteration:
                 own.append(perf_counter() - start)
     return [median(own) for own in times]
 

@@ -22,7 +22,7 @@ from ...backends.host.threads import THREADS
 from ...backends.machine import Machine
 from ...backends.op_check import OpCheck
 from ...backends.reference import (
-    TooManyTurns,
+    TooManyIterations,
     first_meaningless,
     operation_value,
     run_reference,
@@ -355,7 +355,7 @@ def _unrounded(
     try:
         outputs = unrounded_outputs(module, inputs, on_operation=go_on)
         return signature(module).trimmed(outputs)
-    except TooManyTurns:
+    except TooManyIterations:
         return None
 
 

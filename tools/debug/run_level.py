@@ -160,7 +160,7 @@ def _numbered(
     op: RepeatOp, variables: Mapping[str, Variable], read: Callable[[str], Array]
 ) -> ComputedValue:
     """The number of an iteration that is about to begin."""
-    name = op.turn_variable
+    name = op.iteration_variable
     assert name is not None
     return ComputedValue(op, read(name), variables[name].placed, name)
 
@@ -254,7 +254,7 @@ class _Report(Observer):
         """Report a move. Nothing else writes its destination in this phase."""
         self._watch(_written(op, machine.variables, machine.read))
 
-    def on_turn(self, op: RepeatOp, machine: Machine) -> None:
+    def on_iteration(self, op: RepeatOp, machine: Machine) -> None:
         """Report the number of an iteration."""
         self._watch(_numbered(op, machine.variables, machine.read))
 

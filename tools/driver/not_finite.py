@@ -74,7 +74,7 @@ def first_not_finite(
 
 
 def _batch(step: int, loop: RepeatOp) -> str:
-    return f"batch {step + 1} of {loop.turns} of the run"
+    return f"batch {step + 1} of {loop.iterations} of the run"
 
 
 def _wrong(values: Array) -> str:

@@ -37,7 +37,7 @@ Rows = Sequence[tuple[SSAValue, SSAValue]]
 """The contributions of an iteration to the results that a loop collects: rows, and their
 indices."""
 
-Turn = Callable[[list[SSAValue], SSAValue], tuple[Sequence[SSAValue], Rows]]
+Iteration = Callable[[list[SSAValue], SSAValue], tuple[Sequence[SSAValue], Rows]]
 """Builds an iteration, from the carried values and its number, an i32.
 
 Returns the new carried values, of the same types, and rows.
@@ -45,19 +45,19 @@ Returns the new carried values, of the same types, and rows.
 
 
 def collecting_loop(
-    node: NodeBuilder, turns: int, initial: Sequence[SSAValue], turn: Turn
+    node: NodeBuilder, iterations: int, initial: Sequence[SSAValue], iteration: Iteration
 ) -> tuple[list[SSAValue], list[SSAValue]]:
     """A loop with a known number of iterations.
 
     Returns the carried values after the last iteration, and for each row that an iteration gives, a
-    table of the rows of all iterations: [turns, ...].
+    table of the rows of all iterations: [iterations, ...].
     """
-    with in_block(node, [*(v.type for v in initial), control.TURN]) as block:
+    with in_block(node, [*(v.type for v in initial), control.ITERATION_NUMBER]) as block:
         *carried, number = block.args
-        values, rows = turn(list(carried), number)
+        values, rows = iteration(list(carried), number)
         places: list[BlockArgument] = []
         for row, _ in rows:
-            type_ = nn.tensor((turns, *nn.shape_of(row)), nn.element_of(row))
+            type_ = nn.tensor((iterations, *nn.shape_of(row)), nn.element_of(row))
             # The iteration number follows the carried values.
             places.append(block.insert_arg(type_, len(block.args) - 1))
         tables = [
@@ -65,13 +65,13 @@ def collecting_loop(
         ]
         node.add_control(control.YieldOp(*values, *tables))
     begin = [_zeros(node, place) for place in places]
-    done = node.add_control(control.RepeatOp(turns, [*initial, *begin], Region(block)))
+    done = node.add_control(control.RepeatOp(iterations, [*initial, *begin], Region(block)))
     return done[: len(initial)], done[len(initial) :]
 
 
 def numbered_loop(
     node: NodeBuilder,
-    turns: int,
+    iterations: int,
     initial: Sequence[SSAValue],
     body: Callable[[list[SSAValue], SSAValue], Sequence[SSAValue]],
 ) -> list[SSAValue]:
@@ -81,7 +81,9 @@ def numbered_loop(
         body: builds an iteration, from the carried values and its number, an i32; returns the new
             carried values, of the same types.
     """
-    return collecting_loop(node, turns, initial, lambda given, number: (body(given, number), ()))[0]
+    return collecting_loop(
+        node, iterations, initial, lambda given, number: (body(given, number), ())
+    )[0]
 
 
 def _zeros(node: NodeBuilder, like: SSAValue) -> SSAValue:

@@ -97,14 +97,14 @@ class _Trace:
         if isinstance(each.loop, CallOp):
             name, what = f"call of @{each.loop.callee.string_value()}", "call"
         else:
-            name, what = f"{each.turns:,} more turns of the loop", "loop"
+            name, what = f"{each.iterations:,} more iterations of the loop", "loop"
         yield self._slice(name, what, STEPS, each.start, each.cycles, **{what: place(each.loop)})
 
     def _step(self, execution: Execution) -> Iterator[Event]:
         found, start = self.steps[execution.step], execution.start
         more = {"node": found.origin, "busiest_tile": found.busiest_tile}
-        if execution.turns:
-            more["turn"] = ", ".join(str(turn + 1) for turn in execution.turns)
+        if execution.iterations:
+            more["turn"] = ", ".join(str(each + 1) for each in execution.iterations)
         yield self._slice(found.name, "superstep", STEPS, start, found.cycles, **more)
         exchange = start + found.sync_cycles
         compute = exchange + found.exchange_cycles

@@ -195,8 +195,8 @@ def packed_tables() -> int:
         bound = vertices.bind_vertices(
             structure, plan, [table, named], result, HostScratch(), equal=[0]
         )
-        for turn in range(4):
-            if turn == 3:
+        for iteration in range(4):
+            if iteration == 3:
                 write_blocks(any_bits(6, (rows, width), dtype), Blocks(table, layouts[0]))
                 history.stamps[0].write(True)
             wanted = _placed(np.zeros((n, width), dtype), layouts[2])
@@ -206,7 +206,7 @@ def packed_tables() -> int:
             run_calls(bound.calls)
             found, expected = (read_blocks(Blocks(each, layouts[2])) for each in (result, wanted))
             if found.tobytes() != expected.tobytes():
-                raise Differs(f"{n} of {rows} rows of {width} {dtype}, run {turn + 1}")
+                raise Differs(f"{n} of {rows} rows of {width} {dtype}, run {iteration + 1}")
             count += 1
     return count
 

@@ -212,7 +212,7 @@ def kept_operands() -> int:
         x, y = numbers(3, (2, height, terms)), numbers(4, (2, terms, width))
         out = room((2, height, width), np.float32)
         call = _known(x, y, out, history, Scratch())
-        for turn, written in enumerate((None, None, 0, 1, None)):
+        for iteration, written in enumerate((None, None, 0, 1, None)):
             if written is not None:
                 changed = (x, y)[written]
                 changed += np.float32(1)
@@ -222,7 +222,7 @@ def kept_operands() -> int:
             for i in range(2):
                 wanted[i] = _sums(x[i], y[i])
             call()
-            compare(f"{case}, run {turn + 1}", out, wanted)
+            compare(f"{case}, run {iteration + 1}", out, wanted)
     return 5 * len(sizes)
 
 

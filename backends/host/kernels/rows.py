@@ -36,11 +36,11 @@ once.
 def _each(builder, n, do):
     """Call `do` with lists of the numbers below n, several at a time."""
     step = ir.Constant(I64, UNROLLED)
-    turns = builder.sdiv(n, step)
-    with cgutils.for_range(builder, turns) as counter:
+    iterations = builder.sdiv(n, step)
+    with cgutils.for_range(builder, iterations) as counter:
         first = builder.mul(counter.index, step)
         do([builder.add(first, ir.Constant(I64, i)) for i in range(UNROLLED)])
-    done = builder.mul(turns, step)
+    done = builder.mul(iterations, step)
     with cgutils.for_range(builder, builder.sub(n, done)) as counter:
         do([builder.add(done, counter.index)])
 

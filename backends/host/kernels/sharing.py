@@ -35,7 +35,7 @@ from .tables import (
 )
 from .vectors import call_at, code_address, read_long, write_long
 
-TURNS_BEFORE_YIELD = 100
+ITERATIONS_BEFORE_YIELD = 100
 """Iterations that a thread waits before it yields its core, which it may share with other
 threads."""
 
@@ -65,8 +65,8 @@ TAKE_UNITS = code_address(_take_units)
 
 
 @compiled("int64(int64, int64, int64, int64)", **OPTIONS)
-def work(job, own, turns, take_units):
-    """Join jobs until there has been none for `turns` iterations; returns PARK or STOP."""
+def work(job, own, iterations, take_units):
+    """Join jobs until none has come for this many iterations; returns PARK or STOP."""
     seen, waited = 0, 0
     parked = job + LINE * 8 * THREAD_LINES + own * THREAD_BYTES + THREAD_IS_PARKED * 8
     while True:
@@ -83,9 +83,9 @@ def work(job, own, turns, take_units):
         pause()
         waited += 1
         give_way = read_long(job + JOB_YIELD * 8)
-        if waited % TURNS_BEFORE_YIELD == 0 and give_way:
+        if waited % ITERATIONS_BEFORE_YIELD == 0 and give_way:
             call_system(give_way)
-        if waited >= turns:
+        if waited >= iterations:
             atomic_write(parked, 1)
             atomic_add(job + JOB_PARKED * 8, 1)
             if atomic_read(job + JOB_NUMBER * 8) == seen:
@@ -130,11 +130,11 @@ def share(job, code, table, cuts, units, threads, take_units):
     atomic_add(job + JOB_NUMBER * 8, 1)
     call_at(take_units, (job, 0))
     atomic_write(job + JOB_IS_OPEN * 8, 0)
-    give_way, turns = read_long(job + JOB_YIELD * 8), 0
+    give_way, iterations = read_long(job + JOB_YIELD * 8), 0
     while atomic_read(job + JOB_ACTIVE * 8):
         pause()
-        turns += 1
-        if turns >= TURNS_BEFORE_YIELD and give_way:
+        iterations += 1
+        if iterations >= ITERATIONS_BEFORE_YIELD and give_way:
             call_system(give_way)
 
 
@@ -149,7 +149,7 @@ def do_all(call, room):
 
 
 @compiled("void(int64)", **OPTIONS)
-def spin(turns):
-    """Wait for `turns` iterations, as `work` does."""
-    for _ in range(turns):
+def spin(iterations):
+    """Wait for this many iterations, as `work` does."""
+    for _ in range(iterations):
         pause()

@@ -80,6 +80,6 @@ def slic_cycles(contraction: Contraction, target: Target) -> FloatCycles:
     return total.astype(np.float64)
 
 
-def _branches(turns: Integers, target: Target) -> Integers:
+def _branches(iterations: Integers, target: Target) -> Integers:
     """Cycles of the branches of a supervisor's loop: all but the last are taken."""
-    return target.slic.taken_branch_cycles * (turns - 1) + 1
+    return target.slic.taken_branch_cycles * (iterations - 1) + 1

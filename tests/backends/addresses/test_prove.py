@@ -50,9 +50,9 @@ def fault(body: str, variables: str = "", functions: str = "") -> MachineFault:
     return caught.value
 
 
-def loop(turns: int, *steps: str) -> str:
+def loop(iterations: int, *steps: str) -> str:
     body = "\n".join(steps)
-    return f"control.repeat {turns} () : () -> () {{\n{body}\ncontrol.yield\n}}\n"
+    return f"control.repeat {iterations} () : () -> () {{\n{body}\ncontrol.yield\n}}\n"
 
 
 def branch(then: str, otherwise: str = "") -> str:
@@ -220,12 +220,12 @@ def test_a_sum_may_not_overwrite_what_other_points_read():
 # The control program
 
 
-def test_a_loop_may_not_destroy_what_its_next_turn_reads():
-    turn = [copy("a", "b"), copy("b", "on_a")]
-    proof(copy("w", "a") + loop(1, *turn), ON_A)
-    found = fault(copy("w", "a") + loop(2, *turn), ON_A)
+def test_a_loop_may_not_destroy_what_its_next_iteration_reads():
+    iteration = [copy("a", "b"), copy("b", "on_a")]
+    proof(copy("w", "a") + loop(1, *iteration), ON_A)
+    found = fault(copy("w", "a") + loop(2, *iteration), ON_A)
     assert (found.superstep, found.variable) == ("on_a", "on_a")
-    proof(copy("w", "a") + loop(2, *turn, copy("on_a", "c"), copy("c", "a")), ON_A)
+    proof(copy("w", "a") + loop(2, *iteration, copy("on_a", "c"), copy("c", "a")), ON_A)
 
 
 def test_a_loop_may_not_destroy_what_is_read_after_it():
@@ -233,7 +233,7 @@ def test_a_loop_may_not_destroy_what_is_read_after_it():
     proof(copy("w", "a") + copy("a", "b") + loop(3, copy("w", "on_a")) + copy("b", "c"), ON_A)
 
 
-def test_a_loop_of_no_turns_neither_writes_nor_destroys():
+def test_a_loop_of_no_iterations_neither_writes_nor_destroys():
     assert "never written" in str(fault(loop(0, copy("w", "a")) + give("a")))
     proof(copy("w", "a") + loop(0, copy("w", "on_a")) + copy("a", "b"), ON_A)
 
@@ -255,7 +255,7 @@ def test_a_test_runs_once_more_than_the_body_of_its_loop():
     proof(while_(MAKE_P, copy("w", "a")))
     assert "every path" in str(fault(while_(MAKE_P, copy("w", "a")) + give("a")))
     proof(while_(MAKE_P + copy("w", "a"), copy("a", "b")) + give("a"))
-    # The body of one turn destroys what the test of the next one reads.
+    # The body of one iteration destroys what the test of the next one reads.
     again = copy("w", "a") + while_(MAKE_P + copy("a", "b"), copy("w", "on_a"))
     assert fault(again, ON_A).superstep == "on_a"
     # The test destroys what the body reads.

@@ -107,7 +107,7 @@ def test_a_while_without_end_is_stopped():
     walker: Walker[bool] = Walker(module, execute, bool, iteration_limit=20)
     with pytest.raises(
         IterationLimit,
-        match="control.while at unknown line in @main: still running; at most 20 turns",
+        match="control.while at unknown line in @main: still running; at most 20 iterations",
     ):
         walker.call("main", [True, True, True])
 

@@ -42,7 +42,7 @@ func.func @main() {{
 
 
 def test_edges_round_a_loop_are_those_that_a_first_iteration_lacks():
-    """The loop's first turn reads @b as it is, later ones reversed."""
+    """The loop's first iteration reads @b as it is, later ones reversed."""
     found = list(reaches(flow_of(parse_module(ROUND, context()))))
     straight, loop = (r for r in found if not isinstance(r.producer, InputOp))
     assert (straight.loop, loop.loop) == (False, True)
@@ -119,7 +119,7 @@ func.func @main() {{
   }}
   func.return
 }}"""
-"""What the second set makes reaches @b in the third turn, when @b was shifted twice."""
+"""What the second set makes reaches @b in the third iteration, when @b was shifted twice."""
 
 
 @given(copying_programs(depth=1))

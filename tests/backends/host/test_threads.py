@@ -50,8 +50,8 @@ def _shared_calls(monkeypatch: pytest.MonkeyPatch) -> None:
 def states(machine: Machine, inputs: dict[str, np.ndarray]) -> States:
     """The outputs of two runs, and the states after them."""
     found: dict[str, np.ndarray] = {}
-    for turn in range(2):
-        found |= {f"{turn} {name}": x for name, x in machine.run(inputs).items()}
+    for iteration in range(2):
+        found |= {f"{iteration} {name}": x for name, x in machine.run(inputs).items()}
     kept = (name for name, v in machine.variables.items() if v.initial is not None)
     found |= {name: machine.read(name) for name in kept}
     return {name: array.tobytes() for name, array in found.items()}

@@ -142,7 +142,7 @@ def test_a_while_runs_as_long_as_its_test_holds():
 
 
 def test_an_endless_loop_is_an_error():
-    with pytest.raises(InputError, match="control.while at .*: not done after 30 turns"):
+    with pytest.raises(InputError, match="control.while at .*: not done after 30 iterations"):
         outputs(halving("less_equal"), X / 8, max_turns=30)
 
 

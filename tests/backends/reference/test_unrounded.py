@@ -6,7 +6,7 @@ from some_tensors import context, module_of
 
 from abele.backends.codelets.conversion import float_limits
 from abele.backends.faults import IndexFault
-from abele.backends.reference import TooManyTurns, run_reference, unrounded_outputs
+from abele.backends.reference import TooManyIterations, run_reference, unrounded_outputs
 from abele.backends.reference.operand_errors import Errors
 from abele.dialects.levels import NN
 from abele.ir.errors import InputError
@@ -163,11 +163,11 @@ func.func @main(%x: tensor<f16>) -> tensor<f16> {
 }"""
 
 
-def test_a_loop_that_only_rounding_ends_has_too_many_turns():
+def test_a_loop_that_only_rounding_ends_has_too_many_iterations():
     module = module_of(HALVED, context())
     inputs = {"arg0": np.array(1, np.float16)}
     assert run_reference(module, inputs, max_turns=100).outputs["out0"] == 0
-    with pytest.raises(TooManyTurns, match="not done after 100 turns"):
+    with pytest.raises(TooManyIterations, match="not done after 100 iterations"):
         unrounded_outputs(module, inputs, max_turns=100)
 
 

@@ -30,7 +30,7 @@ BINARY = f"({V}, {V}) -> {V}"
         "not read in place",
     ],
 )
-def test_a_turn_overwrites_what_nothing_reads_later(body: str, positions: list[int]):
+def test_an_iteration_overwrites_what_nothing_reads_later(body: str, positions: list[int]):
     ops, _, yields = body.partition(" ; ")
     made = context()
     module = parse_module(

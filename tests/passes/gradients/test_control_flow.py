@@ -76,13 +76,13 @@ class Programs:
         arguments, results = ([self._name() for _ in range(count)] for _ in range(2))
         lines, inside = self._body(pool + 2 * arguments, depth - 1, 3)
         yielded = self.random.choices(inside[-4:] + arguments, k=count)
-        types, turns = ", ".join([KIND] * count), self.random.choice([0, 1, 2, 3])
+        types, iterations = ", ".join([KIND] * count), self.random.choice([0, 1, 2, 3])
         takes = [f"{each}: {KIND}" for each in arguments]
         if self.random.random() < 0.5:
             takes.append(f"{self._name()}: tensor<i32>")
         body = "\n".join([*lines, f"control.yield {', '.join(yielded)} : {types}"])
         return (
-            f"{', '.join(results)} = control.repeat {turns} ({', '.join(initial)}) : "
+            f"{', '.join(results)} = control.repeat {iterations} ({', '.join(initial)}) : "
             f"({types}) -> ({types}) {{\n^bb0({', '.join(takes)}):\n{body}\n}}",
             results,
         )
@@ -165,7 +165,7 @@ func.func @main(%x: {KIND}, %w: {KIND}, %t: {TABLE}, %y: {TABLE}) -> {TABLE} {{
   %8 = nn.square %1 : ({TABLE}) -> {TABLE}
   func.return %8 : {TABLE}
 }}"""
-"""A recurrent layer: each turn reads a row of a table, and writes one of another."""
+"""A recurrent layer: each iteration reads a row of a table, and writes one of another."""
 
 
 def loops(text: str, **options) -> list[control.RepeatOp]:
@@ -189,7 +189,7 @@ def test_a_loop_keeps_rows_and_no_table_of_tables(recompute: bool, kept: int):
     assert sum(isinstance(op, nn.TanhOp) for op in back.body.walk()) == recompute
 
 
-def test_a_gradient_of_a_table_that_turns_read_costs_a_row_a_turn():
+def test_a_gradient_of_a_table_that_iterations_read_costs_a_row_an_iteration():
     _, back = loops(LOOP)
     names = [op.name for op in back.body.block.ops]
     assert "nn.scatter" not in names
@@ -312,7 +312,7 @@ func.func @main(%x: {KIND}) -> {KIND} {{
   %4 = nn.mul %3, %1 : ({KIND}, {KIND}) -> {KIND}
   func.return %4 : {KIND}
 }}"""
-"""x times w^5: two factors by calls in a call, two by turns of a loop, and one."""
+"""x times w^5: two factors by calls in a call, two by iterations of a loop, and one."""
 
 
 def test_a_state_has_a_gradient_wherever_it_is_loaded():

@@ -207,14 +207,14 @@ def test_an_illegal_plan_is_refused(plan: Plan, message: str):
 
 
 def test_the_body_of_a_loop_is_planned_and_counts_once_per_iteration():
-    def looped(turns: int) -> NetworkPlan:
+    def looped(iterations: int) -> NetworkPlan:
         net = Net(8, 64)
         weight = net.weight(64, 64)
         body = Block(arg_types=[net.type])
         builder = Builder(InsertPoint.at_end(body))
         product = builder.insert(nn.MatMulOp(body.args[0], weight))
         builder.insert(control.YieldOp(product.result))
-        net.value = net.block_add(control.RepeatOp(turns, [net.value], Region(body)))
+        net.value = net.block_add(control.RepeatOp(iterations, [net.value], Region(body)))
         return planned(net.module(), resolve_target("tiny:16"))
 
     assert looped(6).cycles == 6 * looped(1).cycles

@@ -32,8 +32,8 @@ def test_a_kept_input_holds_the_output_of_the_run_before(running_sum):
     assert [each.name for each in exe.outputs] == ["double"]
     x = np.arange(4, dtype=np.float32)
     for at in exe.levels:
-        for turn in (1, 2, 3):
-            np.testing.assert_array_equal(exe.run({"x": x}, at=at)["double"], -2 * turn * x)
+        for iteration in (1, 2, 3):
+            np.testing.assert_array_equal(exe.run({"x": x}, at=at)["double"], -2 * iteration * x)
 
 
 def test_one_output_can_feed_two_inputs(tmp_path):

@@ -109,7 +109,7 @@ def _is_read_after(store: nn.StoreOp) -> bool:
 
 @dataclass(frozen=True)
 class InvariantResults(ModulePass):
-    """Takes for a loop's result what each turn yields from outside: wrong if there is no turn."""
+    """Takes for a loop's result what an iteration yields from outside: wrong without iterations."""
 
     name = "invariant-results"
 

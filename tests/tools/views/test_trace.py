@@ -142,7 +142,7 @@ def test_a_long_loop_is_cut_and_says_so(tmp_path: Path, monkeypatch: pytest.Monk
     exe = compile_model(path, "tiny")
     found = slices(trace_text(exe))
     (cut,) = [each for each in found if each["cat"] == "loop"]
-    assert cut["name"].endswith(" more turns of the loop")
+    assert cut["name"].endswith(" more iterations of the loop")
     assert "loop.mlir:4" in cut["args"]["loop"]
     steps = [each for each in found if each["cat"] == "superstep"]
     assert len(steps) <= 100

@@ -14,7 +14,7 @@ from .judge import Judge
 from .made_from import is_step, made_from, node_of
 from .verdict import WrongValue
 
-MOST_TURNS = 32
+MOST_ITERATIONS = 32
 """The most values kept of each operation. In a loop, these are the values of the first
 iterations."""
 
@@ -59,7 +59,7 @@ class _Expected:
         """Record a value of the right run."""
         names = made_from(value.op)
         known = self._known.setdefault(names, []) if names else []
-        if len(known) < MOST_TURNS:
+        if len(known) < MOST_ITERATIONS:
             known.append(value.values)
         if is_step(value.op):
             self._with_steps.add(names)

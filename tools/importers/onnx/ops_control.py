@@ -91,7 +91,7 @@ def _same_types(
         value = node.graph.emitted(of_fixed_size(node, after))
         if value.type != before.type:
             raise NotInvariant(
-                f"the loop carries {name!r}, which is {text_of(before)} before a turn and "
+                f"the loop carries {name!r}, which is {text_of(before)} before an iteration and "
                 f"{text_of(after)} after it"
             )
         found.append(value)
@@ -136,14 +136,14 @@ class _Loop:
     """A Loop node.
 
     Attributes:
-        turns: the most iterations, if known.
+        iterations: the most iterations, if known.
         bound: the operand with that number.
     """
 
     node: Node
     body: onnx.GraphProto
     initial: list[Held]
-    turns: int | None
+    iterations: int | None
     bound: Value | None
     condition: Value | None
 
@@ -156,7 +156,7 @@ class _Loop:
     def names(self) -> list[str]:
         return [each.name for each in self.body.input[2:]]
 
-    def turn(self, number: Value, condition: Value, values: Sequence[Held]) -> list[Held]:
+    def iteration(self, number: Value, condition: Value, values: Sequence[Held]) -> list[Held]:
         """Import an iteration. Returns the condition, the carried values, and rows of scan
         outputs."""
         found = read_graph(self.node, self.body, [number, condition, *values])
@@ -180,17 +180,17 @@ def _loop(node: Node) -> Results:
     initial = [node.held(i) for i in range(2, node.operand_count)]
     bound = node.value(0) if node.has(0) else None
     condition = node.value(1) if node.has(1) else None
-    turns: int | None = None
+    iterations: int | None = None
     if bound is not None:
         array = node.graph.known(bound)
-        turns = None if array is None else max(int(array.reshape(-1)[0]), 0)
+        iterations = None if array is None else max(int(array.reshape(-1)[0]), 0)
     begins = True if condition is None else truth(node, condition, "the condition of the loop")
     if begins is False:
-        turns, condition = 0, None
+        iterations, condition = 0, None
     elif begins:
         condition = None
-    loop = _Loop(node, body, initial, turns, bound, condition)
-    if turns == 0 or (turns is not None and turns <= 1 and condition is None):
+    loop = _Loop(node, body, initial, iterations, bound, condition)
+    if iterations == 0 or (iterations is not None and iterations <= 1 and condition is None):
         return _written_out(loop)
     try:
         return _on_device(loop)
@@ -206,35 +206,35 @@ def _on_device(loop: _Loop) -> Results:
             raise NotInvariant(f"the loop carries {value}, {name!r}")
     initial = tensors(node, loop.initial, "a loop carries")
     has_rows = len(loop.body.output) > 1 + loop.carried
-    counted = loop.turns is not None and loop.turns < control.MOST_NUMBERED
-    if loop.turns is not None and counted and loop.condition is None:
+    counted = loop.iterations is not None and loop.iterations < control.MOST_NUMBERED
+    if loop.iterations is not None and counted and loop.condition is None:
         with suppress(MayEnd):
-            return _counted(loop, initial, loop.turns)
+            return _counted(loop, initial, loop.iterations)
     if has_rows:
         reasons = [v for v in (loop.bound, loop.condition) if v is not None]
         raise node.not_constant(
-            "the number of turns, which is the length of the scan outputs,",
+            "the number of iterations, which is the length of the scan outputs,",
             reasons,
             "need a trip count and a condition that are constants",
         )
     return _while(loop, initial)
 
 
-def _counted(loop: _Loop, initial: list[SSAValue], turns: int) -> list[SSAValue]:
+def _counted(loop: _Loop, initial: list[SSAValue], iterations: int) -> list[SSAValue]:
     """A loop with a known number of iterations. Raises MayEnd if its condition may end it
     earlier."""
     node = loop.node
     always = node.known(np.array(True))
 
-    def turn(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
-        found = loop.turn(node.cast(number, i64), always, carried)
+    def iteration(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
+        found = loop.iteration(node.cast(number, i64), always, carried)
         if truth(node, loop.going_on(found[0]), "the condition of the loop") is not True:
             raise MayEnd
         values = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
         rows = _rows(node, found[1 + loop.carried :])
         return values, [(node.graph.emitted(row), number) for row in rows]
 
-    last, tables = collecting_loop(node, turns, initial, turn)
+    last, tables = collecting_loop(node, iterations, initial, iteration)
     return [*last, *tables]
 
 
@@ -259,7 +259,7 @@ def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
         node.add_control(control.ConditionOp(predicate))
     with in_block(node, types) as block:
         number, condition, *carried = block.args
-        found = loop.turn(number, condition, carried)
+        found = loop.iteration(number, condition, carried)
         on = node.reshape(node.graph.emitted(loop.going_on(found[0])), ())
         kept = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
         one = node.constant(1, number)
@@ -284,41 +284,41 @@ def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
             return problem
         return node.not_constant(what, [v for v in values if v is not None], known)
 
-    if loop.turns is None and loop.bound is not None:
+    if loop.iterations is None and loop.bound is not None:
         raise refuse([loop.bound], "the trip count")
-    if loop.condition is not None and loop.turns != 0:
+    if loop.condition is not None and loop.iterations != 0:
         raise refuse([loop.condition], "the condition of the loop")
     values, rows = list(loop.initial), list[list[Value]]()
     going: Value = node.known(np.array(True))
-    turn = 0
-    while loop.turns is None or turn < loop.turns:
-        if turn == MOST_WRITTEN_OUT:
+    iteration = 0
+    while loop.iterations is None or iteration < loop.iterations:
+        if iteration == MOST_WRITTEN_OUT:
             raise node.unsupported(
-                f"a loop of more than {MOST_WRITTEN_OUT} turns{why or ' that is written out'}",
+                f"a loop of more than {MOST_WRITTEN_OUT} iterations{why or ' that is written out'}",
                 "need fewer, or a loop whose values keep their types",
             )
-        found = loop.turn(node.known(np.array(turn, np.int64)), going, values)
+        found = loop.iteration(node.known(np.array(iteration, np.int64)), going, values)
         values = found[1 : 1 + loop.carried]
         rows.append(_rows(node, found[1 + loop.carried :]))
-        turn += 1
+        iteration += 1
         going = loop.going_on(found[0])
         goes_on = truth(node, going, "the condition of the loop")
-        if goes_on is None and turn != loop.turns:
+        if goes_on is None and iteration != loop.iterations:
             raise refuse([going], "the condition of the loop")
         if not goes_on:
             break
     like: Sequence[Value] = rows[0] if rows else ()
     if not rows and len(loop.body.output) > 1 + loop.carried:
-        like = _rows_of_no_turn(loop)
+        like = _rows_of_no_iteration(loop)
     return [*values, *_stacked(node, rows, like)]
 
 
-def _rows_of_no_turn(loop: _Loop) -> list[Value]:
+def _rows_of_no_iteration(loop: _Loop) -> list[Value]:
     """Rows of the types that an iteration would give. Their operations are removed."""
     node, zeros = loop.node, list[Value]()
     with suppress(MayEnd), in_block(node, []):
         first, always = node.known(np.array(0, np.int64)), node.known(np.array(True))
-        found = loop.turn(first, always, loop.initial)
+        found = loop.iteration(first, always, loop.initial)
         for row in _rows(node, found[1 + loop.carried :]):
             zeros.append(node.known(np.zeros(shape_of(row), dtype_of(row))))
         # This iteration is not executed.
@@ -357,7 +357,7 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
     lengths = {nn.shape_of(value)[0] for value in inputs}
     if len(lengths) != 1:
         raise node.bad(f"scan inputs of {sorted(lengths)} elements; need as many of each")
-    (turns,) = lengths
+    (iterations,) = lengths
     initial = [node.graph.emitted(value) for value in operands[:states]]
     names = [each.name for each in body.input[:states]]
 
@@ -366,10 +366,12 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
         if not turned:
             return number
         if isinstance(number, int):
-            return turns - 1 - number
-        return node.add(nn.SubOp(node.constant(turns - 1, number), number))
+            return iterations - 1 - number
+        return node.add(nn.SubOp(node.constant(iterations - 1, number), number))
 
-    def turn(carried: Sequence[Held], number: SSAValue | int) -> tuple[list[Held], list[Value]]:
+    def iteration(
+        carried: Sequence[Held], number: SSAValue | int
+    ) -> tuple[list[Held], list[Value]]:
         rows = [
             row_at(node, value, at(number, turned))
             for value, turned in zip(inputs, backward, strict=True)
@@ -377,18 +379,18 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
         found = read_graph(node, body, [*carried, *rows])
         return found[:states], _rows(node, found[states:])
 
-    if turns > 1:
+    if iterations > 1:
         try:
-            last, tables = _scan_on_device(node, turns, initial, names, turn, placed)
+            last, tables = _scan_on_device(node, iterations, initial, names, iteration, placed)
         except (NotConstantError, NotInvariant) as problem:
-            if turns > MOST_WRITTEN_OUT:
+            if iterations > MOST_WRITTEN_OUT:
                 raise node.unsupported(
-                    f"a scan of more than {MOST_WRITTEN_OUT} turns, because {problem},",
+                    f"a scan of more than {MOST_WRITTEN_OUT} iterations, because {problem},",
                     "need fewer, or values that keep their types",
                 ) from None
-            last, tables = _scan_written_out(node, turns, initial, turn, placed)
+            last, tables = _scan_written_out(node, iterations, initial, iteration, placed)
     else:
-        last, tables = _scan_written_out(node, turns, initial, turn, placed)
+        last, tables = _scan_written_out(node, iterations, initial, iteration, placed)
     moved: list[Value] = []
     for table, axis in zip(tables, _axes(node, "scan_output_axes", results), strict=True):
         rank = len(shape_of(table))
@@ -400,48 +402,51 @@ def _tensors_only(node: Node, values: Sequence[Held]) -> list[Value]:
     return _rows(node, values)
 
 
-_Turn = Callable[[Sequence[Held], SSAValue | int], tuple[list[Held], list[Value]]]
+_Iteration = Callable[[Sequence[Held], SSAValue | int], tuple[list[Held], list[Value]]]
 
 
 def _scan_on_device(
     node: Node,
-    turns: int,
+    iterations: int,
     initial: list[SSAValue],
     names: Sequence[str],
-    turn: _Turn,
+    iteration: _Iteration,
     placed: Sequence[bool],
 ) -> tuple[list[SSAValue], list[SSAValue]]:
     """The states and the tables of results after a scan as a loop on the device."""
 
     def numbered(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
-        found, given = turn(carried, number)
+        found, given = iteration(carried, number)
         values = _same_types(node, initial, found, names)
-        backward = node.add(nn.SubOp(node.constant(turns - 1, number), number))
+        backward = node.add(nn.SubOp(node.constant(iterations - 1, number), number))
         return values, [
             (node.graph.emitted(row), backward if turned else number)
             for row, turned in zip(given, placed, strict=True)
         ]
 
-    return collecting_loop(node, turns, initial, numbered)
+    return collecting_loop(node, iterations, initial, numbered)
 
 
 def _scan_written_out(
     node: Node,
-    turns: int,
+    iterations: int,
     initial: Sequence[SSAValue],
-    turn: _Turn,
+    iteration: _Iteration,
     placed: Sequence[bool],
 ) -> tuple[list[Held], list[Value]]:
     """The states and the tables of results after an unrolled scan."""
     values: list[Held] = list(initial)
     rows: list[list[Value]] = []
-    for number in range(turns):
-        values, given = turn(values, number)
+    for number in range(iterations):
+        values, given = iteration(values, number)
         rows.append(given)
     if not rows:
         raise node.unsupported("a scan of no elements", "need one or more")
     ordered = [
-        [rows[place][i] for place in (range(turns) if not turned else range(turns - 1, -1, -1))]
+        [
+            rows[place][i]
+            for place in (range(iterations) if not turned else range(iterations - 1, -1, -1))
+        ]
         for i, turned in enumerate(placed)
     ]
     return values, _stacked(node, [*zip(*ordered, strict=True)] if ordered else [], rows[0])

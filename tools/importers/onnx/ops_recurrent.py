@@ -449,7 +449,9 @@ def _run(
     d, g, steps, b, h = nn.shape_of(rows)
     wanted = node.wants(0)
 
-    def turn(carried: States, row: SSAValue, number: SSAValue | None) -> tuple[States, SSAValue]:
+    def iteration(
+        carried: States, row: SSAValue, number: SSAValue | None
+    ) -> tuple[States, SSAValue]:
         """The states after an iteration, and its row of the results."""
         new = kind.step(layer, node.reshape(row, (d, g, b, h)), carried)
         if lengths is None:
@@ -465,12 +467,12 @@ def _run(
         return kept, node.add(nn.SelectOp(within, new[0], zero))
 
     if steps == 1:
-        last, result = turn(first, rows, None)
+        last, result = iteration(first, rows, None)
         return (node.reshape(result, (1, d, b, h)) if wanted else None), last
 
     def body(carried: States, number: SSAValue) -> tuple[States, Rows]:
         row = node.add(nn.GatherOp(rows, node.reshape(number, (1,)), 2))
-        new, result = turn(carried, row, number)
+        new, result = iteration(carried, row, number)
         return new, [(result, number)] if wanted else []
 
     last, tables = collecting_loop(node, steps, first, body)

@@ -102,13 +102,13 @@ def _lexicographic(node: Node, columns: SSAValue) -> SSAValue:
         return node.add(nn.SortIndicesOp(node.reshape(columns, (count,)), 0))
     last = node.constant(width - 1, start)
 
-    def turn(order: list[SSAValue], number: SSAValue) -> list[SSAValue]:
+    def iteration(order: list[SSAValue], number: SSAValue) -> list[SSAValue]:
         row = node.add(nn.SubOp(last, number))
         keys = node.add(nn.GatherOp(columns, row, 0))
         keys = node.add(nn.GatherOp(keys, order[0], 0))
         return [node.add(nn.GatherOp(order[0], node.add(nn.SortIndicesOp(keys, 0)), 0))]
 
-    return numbered_loop(node, width, [start], turn)[0]
+    return numbered_loop(node, width, [start], iteration)[0]
 
 
 def _unique(node: Node) -> Results:
@@ -153,9 +153,9 @@ def _unique(node: Node) -> Results:
         index = positions(node, group, 0)
         exists = node.add(nn.LessOp(index, total))
         keys = node.add(nn.SelectOp(exists, first, node.constant(count, first)))
-        turn = node.add(nn.SortIndicesOp(keys, 0))
-        first, counts = (node.add(nn.GatherOp(each, turn, 0)) for each in (first, counts))
-        rank = node.add(nn.ScatterOp(index, turn, "sum", 0, count))
+        by_first = node.add(nn.SortIndicesOp(keys, 0))
+        first, counts = (node.add(nn.GatherOp(each, by_first, 0)) for each in (first, counts))
+        rank = node.add(nn.ScatterOp(index, by_first, "sum", 0, count))
         inverse = node.add(nn.GatherOp(rank, inverse, 0))
     at = 0 if axis is None else axis
     whole = as_vector(node, node[0]) if axis is None else node[0]
@@ -173,10 +173,10 @@ def _known_unique(node: Node, known: np.ndarray, axis: int | None, in_order: boo
         known, return_index=True, return_inverse=True, return_counts=True, axis=axis
     )
     if not in_order:
-        turn = np.argsort(first)
-        found = np.take(found, turn, 0 if axis is None else axis)
-        first, counts = first[turn], counts[turn]
-        inverse = np.argsort(turn)[inverse]
+        by_first = np.argsort(first)
+        found = np.take(found, by_first, 0 if axis is None else axis)
+        first, counts = first[by_first], counts[by_first]
+        inverse = np.argsort(by_first)[inverse]
     others = (each.reshape(-1).astype(np.int64) for each in (first, inverse, counts))
     return [node.known(each) for each in (found, *others)]
 
@@ -248,8 +248,8 @@ def _non_max_suppression(node: Node) -> Results:
     if not node.has(2):
         return node.known(np.zeros((0, 3), np.int64))
     most = node.graph.known(node.value(2))
-    turns = count if most is None else max(min(int(most.reshape(-1)[0]), count), 0)
-    if not turns or not batch * classes:
+    iterations = count if most is None else max(min(int(most.reshape(-1)[0]), count), 0)
+    if not iterations or not batch * classes:
         return node.known(np.zeros((0, 3), np.int64))
     limit = node.reshape(node.cast(node[2], i32), ())
     overlap = node.reshape(node[3], ()) if node.has(3) else node.constant(0.0, scores)
@@ -262,14 +262,14 @@ def _non_max_suppression(node: Node) -> Results:
     corners = _corners(node, boxes, node.flag("center_point_box"))
     sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
     area = node.add(nn.MulOp(*sides))
-    node.check_table(batch, classes, turns)
-    place, slot = positions(node, scores, 2), np.arange(turns, dtype=np.int32)
-    slots = node.emitted(slot.reshape(1, 1, turns))
+    node.check_table(batch, classes, iterations)
+    place, slot = positions(node, scores, 2), np.arange(iterations, dtype=np.int32)
+    slots = node.emitted(slot.reshape(1, 1, iterations))
     nobody = node.constant(count, place)
     zero = node.constant(0.0, scores)
-    none = np.full((batch, classes, turns), count, np.int32)
+    none = np.full((batch, classes, iterations), count, np.int32)
 
-    def turn(values: list[SSAValue], number: SSAValue) -> list[SSAValue]:
+    def iteration(values: list[SSAValue], number: SSAValue) -> list[SSAValue]:
         left, chosen = values
         alive = node.add(nn.SelectOp(left, scores, dead))
         best = node.add(nn.ReduceOp(alive, "max", [2], keep_dims=True))
@@ -299,9 +299,9 @@ def _non_max_suppression(node: Node) -> Results:
         return [after, node.add(nn.SelectOp(now, index, chosen))]
 
     start = node.add(nn.ConstantOp(node.graph.context.blobs.add(none)))
-    chosen = as_vector(node, numbered_loop(node, turns, [left, start], turn)[1])
+    chosen = as_vector(node, numbered_loop(node, iterations, [left, start], iteration)[1])
     order, number = ordered_first(node, node.add(nn.LessOp(chosen, nobody)))
-    where = np.indices((batch, classes, turns), np.int64)[:2].reshape(2, -1)
+    where = np.indices((batch, classes, iterations), np.int64)[:2].reshape(2, -1)
     table = node.emitted(where)
     columns = [
         node.add(nn.GatherOp(table, order, 1)),

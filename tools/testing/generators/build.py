@@ -266,7 +266,7 @@ class _Builder:
 
         States keep their values from run to run. Returns the results of the loop.
         """
-        body = Block(arg_types=[*(v.type for v in results), control.TURN])
+        body = Block(arg_types=[*(v.type for v in results), control.ITERATION_NUMBER])
         inside = [op for op in self.head if not isinstance(op, nn.ConstantOp)] + self.ops
         self.head = [op for op in self.head if isinstance(op, nn.ConstantOp)]
         initial = [self._constant(v.type, random) for v in results]
@@ -488,8 +488,8 @@ class _Builder:
     def _instance(self, cls: type[Operation], step: Step, random: Random) -> Operation | None:
         instances = self.operators.instances
         count = len(self.values)
-        for turn in range(min(count, 6)):
-            value = self.values[-1 - (step.operand + turn) % count]
+        for iteration in range(min(count, 6)):
+            value = self.values[-1 - (step.operand + iteration) % count]
             if not instances.takes(cls, value.type):
                 continue
             first = cast("TensorType[Attribute]", value.type)
@@ -626,12 +626,12 @@ class _Builder:
             count: number of yielded values.
             numbered: the block has the iteration number as a further argument and computes with it.
         """
-        turn = [control.TURN] if numbered else []
-        block = Block(arg_types=[*(v.type for v in carried), *turn])
+        iteration = [control.ITERATION_NUMBER] if numbered else []
+        block = Block(arg_types=[*(v.type for v in carried), *iteration])
         outer_ops, outer_values = self.ops, list(self.values)
         self.ops = []
         if numbered:
-            self.values += self._with_turn(block.args[-1], block.args[0])
+            self.values += self._with_iteration(block.args[-1], block.args[0])
         # The body first reads what it carries, and may read outside values too.
         self.values.extend(block.args)
         begin = len(self.values)
@@ -664,17 +664,17 @@ class _Builder:
             yielded[random.randrange(len(yielded))] = value
         return yielded
 
-    def _with_turn(self, turn: SSAValue, value: SSAValue) -> list[SSAValue]:
+    def _with_iteration(self, iteration: SSAValue, value: SSAValue) -> list[SSAValue]:
         """The iteration number, for a body to compute with: added to a value, or as it is.
 
         The number is not added to booleans, to stored-only types, or to values of its own type.
         """
         element = nn.element_of(value)
-        if element in (i1, nn.element_of(turn)) or element in ONLY_STORED:
-            return [turn]
-        cast_turn = nn.CastOp(turn, element)
-        added = nn.AddOp(value, cast_turn.result)
-        self.ops += [cast_turn, added]
+        if element in (i1, nn.element_of(iteration)) or element in ONLY_STORED:
+            return [iteration]
+        cast_iteration = nn.CastOp(iteration, element)
+        added = nn.AddOp(value, cast_iteration.result)
+        self.ops += [cast_iteration, added]
         return [added.result]
 
     def _changed(self, value: SSAValue, step: Step) -> SSAValue:
@@ -725,8 +725,8 @@ class _Builder:
         carried = self._carried(step, random)
         predicate = self._leaf(tensor_type(i1, []), random)
         branches: list[Region] = []
-        for turn in range(2):
-            kind = self._kind(random) if turn else step.kind
+        for iteration in range(2):
+            kind = self._kind(random) if iteration else step.kind
             inner = Step(kind, step.operand, step.seed)
             block, yielded = self._body([], inner, carried[0].type, len(carried))
             block.add_op(control.YieldOp(*yielded))
@@ -739,8 +739,8 @@ class _Builder:
         carried = self._carried(step, random)
         counter = tensor_type(f32, [])
         begin = nn.ConstantOp(self.context.blobs.add(np.zeros((), np.float32)))
-        turns = float(random.choice((0, 1, 2, 3)))
-        limit = nn.ConstantOp(self.context.blobs.add(np.array(turns, np.float32)))
+        iterations = float(random.choice((0, 1, 2, 3)))
+        limit = nn.ConstantOp(self.context.blobs.add(np.array(iterations, np.float32)))
         self.head += [begin, limit]
         test = Block(arg_types=[counter, *[v.type for v in carried]])
         less = nn.LessOp(test.args[0], limit.result)

@@ -77,8 +77,8 @@ def as_step(program: Program, seed: int, data: Data) -> Program:
     outputs = [name for name, value in outputs_of(main).items() if is_float(value)]
     if not outputs or not states_of(main):
         return program
-    for turn in range(TRIED):
-        name = outputs[-1 - turn % len(outputs)] if plain else random.choice(outputs)
+    for iteration in range(TRIED):
+        name = outputs[-1 - iteration % len(outputs)] if plain else random.choice(outputs)
         module = start.module.clone()
         options = _plain(name) if plain else _options(module, name, random)
         try:

@@ -284,11 +284,11 @@ def _drop_step(module: ModuleOp, random: Random) -> bool:
     return False
 
 
-def _turns(module: ModuleOp, random: Random) -> bool:
+def _iterations(module: ModuleOp, random: Random) -> bool:
     loops = [op for op in module.walk() if isinstance(op, control.RepeatOp)]
     for loop in _some(random, loops, 1):
-        turns = random.choice([n for n in (0, 1, 2, 3) if n != loop.turns])
-        loop.count = IntegerAttr(turns, i64)
+        iterations = random.choice([n for n in (0, 1, 2, 3) if n != loop.iterations])
+        loop.count = IntegerAttr(iterations, i64)
         return True
     return False
 
@@ -308,6 +308,6 @@ ADDRESS_CLASSES = (
     AddressClass("swap-steps", "two supersteps run in the other order", False, _swap_steps),
     AddressClass("merge-steps", "two supersteps are one", False, _merge_steps),
     AddressClass("drop-step", "a superstep is removed", False, _drop_step),
-    AddressClass("turns", "a loop has another number of turns", False, _turns),
+    AddressClass("iterations", "a loop has another number of iterations", False, _iterations),
 )
 """All classes of mutations."""

@@ -140,8 +140,10 @@ def _wrong_number(module: ModuleOp) -> Iterator[Break]:
                 number = cast("FloatAttr[Any]", value)
                 yield partial(_set, op, name, FloatAttr(number.value.data + 1.0, number.type))
             elif isinstance(value, IntegerAttr) and isinstance(op, control.RepeatOp):
-                turns = cast("IntegerAttr[Any]", value)
-                yield partial(_set, op, name, IntegerAttr(turns.value.data + 1, turns.type))
+                iterations = cast("IntegerAttr[Any]", value)
+                yield partial(
+                    _set, op, name, IntegerAttr(iterations.value.data + 1, iterations.type)
+                )
 
 
 # Values between two operations

@@ -167,10 +167,10 @@ def _add_node(pool: Pool, operator: str, step: Step) -> None:
     """Append a node and the nodes of its parameters. Append nothing if no valid node is found."""
     random = Random(f"{step.seed} {step.kind}")
     schema = onnx.defs.get_schema(operator, pool.opset)
-    for turn in range(TRIES):
+    for iteration in range(TRIES):
         mark = pool.mark()
         try:
-            node = NodeDraw(pool, schema, step, random, new_operand=turn > TRIES // 2).node()
+            node = NodeDraw(pool, schema, step, random, new_operand=iteration > TRIES // 2).node()
             results = _results(pool, schema, node)
             pool.append(node, results)
             if operator in NOT_INFERRED:

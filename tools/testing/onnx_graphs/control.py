@@ -22,8 +22,8 @@ MOST_DEPTH = 2
 """How deep graphs are nested, at most."""
 MOST_STEPS = 3
 """Steps of a graph inside a node, at most."""
-MOST_TURNS = 5
-"""Turns of a loop, at most."""
+MOST_ITERATIONS = 5
+"""Iterations of a loop, at most."""
 TRIES = 4
 """At most this many nodes are drawn for a result whose type and shape are given."""
 UNEQUAL = 0.2
@@ -251,7 +251,7 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
         _growing_loop(pool, random)
         return
     counted = random.random() < 0.55
-    turns = random.randint(0, MOST_TURNS)
+    iterations = random.randint(0, MOST_ITERATIONS)
     initial = _carried(pool, random, 0)
     number = _parameter(pool, random, INTEGERS, ())
     going = _parameter(pool, random, BOOLEAN, ())
@@ -263,17 +263,17 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     limit: PoolValue | None = None
     if counted:
         shape: Shape = random.choice(((), (1,)))
-        trip = pool.given(np.full(shape, turns), INTEGERS, random, known=True).name
+        trip = pool.given(np.full(shape, iterations), INTEGERS, random, known=True).name
         if random.random() < 0.4:
             condition = _condition(pool, random, True, ()).name
     else:
         # The number of iterations is unknown until the run: an input, or a condition on an input.
         if random.random() < 0.6:
-            trip = pool.given(np.array(turns), INTEGERS, random).name
+            trip = pool.given(np.array(iterations), INTEGERS, random).name
         if not trip or random.random() < 0.6:
             condition = _condition(pool, random, shape=()).name
         if (not trip or random.random() < 0.6) and pool.opset >= INTEGERS_COMPARED:
-            limit = pool.given(np.array(random.randint(0, MOST_TURNS - 1)), INTEGERS, random)
+            limit = pool.given(np.array(random.randint(0, MOST_ITERATIONS - 1)), INTEGERS, random)
             body.pool.values.append(limit)
     if limit is None:
         body.give_copy(going)
@@ -289,7 +289,7 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
         made = body.made()
         rows = random.sample(made, min(len(made), random.choice((0, 1, 1, 2))))
     results = [(v.type, v.shape) for v in initial]
-    results += [(v.type, (turns, *v.shape)) for v in map(body.give, rows)]
+    results += [(v.type, (iterations, *v.shape)) for v in map(body.give, rows)]
     if not results:
         raise NotDrawn("a loop without results")
     operands = [trip, condition, *(v.name for v in initial)]
@@ -303,12 +303,12 @@ def _loop(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
 
 def _growing_loop(pool: Pool, random: Random) -> None:
     """A loop that carries a sequence of tensors, or a tensor that grows in each iteration."""
-    turns = random.randint(1, MOST_TURNS)
+    iterations = random.randint(1, MOST_ITERATIONS)
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS and 0 < len(v.shape) < 4]
     if not there or pool.opset < 13:
         raise NotDrawn("no tensor to carry")
     value = random.choice(there)
-    trip = pool.given(np.array(turns), INTEGERS, random, known=True)
+    trip = pool.given(np.array(iterations), INTEGERS, random, known=True)
     number = _parameter(pool, random, INTEGERS, ())
     going = _parameter(pool, random, BOOLEAN, ())
     inside = pool.inner([number, going])
@@ -320,7 +320,7 @@ def _growing_loop(pool: Pool, random: Random) -> None:
         infos = [
             helper.make_tensor_value_info(n, CODES[value.type], None) for n in (carried, grown)
         ]
-        begin, size = value.name, (1 + turns) * value.shape[axis]
+        begin, size = value.name, (1 + iterations) * value.shape[axis]
         shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
     else:
         made = helper.make_node("SequenceInsert", [carried, value.name], [grown])
@@ -342,7 +342,7 @@ def _growing_loop(pool: Pool, random: Random) -> None:
         return
     name = pool.name(random)
     pool.append(helper.make_node("Loop", [trip.name, "", begin], [name], body=body), [], False)
-    pool.lists.append(Listed(name, value.type, (value.shape,) * turns))
+    pool.lists.append(Listed(name, value.type, (value.shape,) * iterations))
 
 
 # Scan
@@ -355,12 +355,12 @@ def _scan(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     there = [v for v in pool.shared if v.type in TYPE_WEIGHTS and v.shape and 0 not in v.shape]
     lead = random.choice(there) if there else pool.leaf("tensor(float)", (3, 2), random)
     axis = random.randrange(len(lead.shape))
-    turns = lead.shape[axis]
-    if not 0 < turns <= 8:
-        raise NotDrawn("too many turns, or none")
+    iterations = lead.shape[axis]
+    if not 0 < iterations <= 8:
+        raise NotDrawn("too many iterations, or none")
     scanned = [(lead, axis)]
     if random.random() < 0.4:
-        alike = [(v, i) for v in there for i, n in enumerate(v.shape) if n == turns]
+        alike = [(v, i) for v in there for i, n in enumerate(v.shape) if n == iterations]
         scanned.append(random.choice(alike) if alike else (lead, axis))
     states = _carried(pool, random, 0)
     inside = [_parameter(pool, random, v.type, v.shape) for v in states]
@@ -380,7 +380,7 @@ def _scan(pool: Pool, random: Random, add: AddStep, first: Step | None) -> None:
     signed = pool.opset >= 11
     places = [random.randint(0, len(v.shape)) for v in map(body.give, given)]
     for value, place in zip(given, places, strict=True):
-        results.append((value.type, (*value.shape[:place], turns, *value.shape[place:])))
+        results.append((value.type, (*value.shape[:place], iterations, *value.shape[place:])))
     attributes: dict[str, Any] = {"num_scan_inputs": len(scanned)}
     if any(i for _, i in scanned) or random.random() < 0.3:
         attributes["scan_input_axes"] = [

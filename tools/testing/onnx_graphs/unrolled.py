@@ -17,7 +17,7 @@ from .runtimes import RefusedByRuntime, by_onnxruntime
 AXES_ARE_OPERANDS = 13
 """The first opset in which the axes of Unsqueeze are an operand."""
 
-TURN = "number of the turn"
+ITERATION = "number of the iteration"
 """The name of the scan output that counts the iterations of a loop."""
 
 
@@ -131,8 +131,8 @@ def _loop(
     states = len(carried)
     rows = list[list[str]]()
     going = node.input[1] if len(node.input) > 1 and node.input[1] else ""
-    for turn in range(_turns(graph, node)):
-        number = copies.constant(np.array(turn, np.int64))
+    for iteration in range(_iterations(graph, node)):
+        number = copies.constant(np.array(iteration, np.int64))
         on = going or copies.constant(np.array(True))
         going, *found = copies.add(body, [number, on, *carried])
         carried = found[:states]
@@ -174,21 +174,23 @@ def _unsqueezed(
     return helper.make_node("Unsqueeze", [source, axes], [result])
 
 
-def _turns(graph: ModelCase, node: onnx.NodeProto) -> int:
+def _iterations(graph: ModelCase, node: onnx.NodeProto) -> int:
     """The number of iterations that a loop runs in onnxruntime."""
     proto = onnx.ModelProto()
     proto.CopyFrom(graph.proto)
     at = list(graph.proto.graph.node).index(node)
     counting = proto.graph.node[at]
     (body,) = inner_graphs(counting)
-    number = f"{TURN}/row"
+    number = f"{ITERATION}/row"
     body.node.append(helper.make_node("Identity", [body.input[0].name], [number]))
     body.output.append(helper.make_tensor_value_info(number, onnx.TensorProto.INT64, ()))
-    counting.output.append(TURN)
+    counting.output.append(ITERATION)
     del proto.graph.output[:]
-    proto.graph.output.append(helper.make_tensor_value_info(TURN, onnx.TensorProto.INT64, (None,)))
+    proto.graph.output.append(
+        helper.make_tensor_value_info(ITERATION, onnx.TensorProto.INT64, (None,))
+    )
     try:
-        return by_onnxruntime(proto, graph.inputs)[TURN].size
+        return by_onnxruntime(proto, graph.inputs)[ITERATION].size
     except RefusedByRuntime as error:
         raise NotWrittenOut(str(error)) from None
 
@@ -211,11 +213,11 @@ def _scan(
     axes = attributes.get("scan_input_axes", [0] * scanned)
     turned = attributes.get("scan_input_directions", [0] * scanned)
     rows, carried = list[list[str]](), list(node.input[:states])
-    turns = _known(graph, node.input[states], values).shape[axes[0]]
-    for turn in range(turns):
+    iterations = _known(graph, node.input[states], values).shape[axes[0]]
+    for iteration in range(iterations):
         given = list(carried)
         for name, axis, backward in zip(node.input[states:], axes, turned, strict=True):
-            at = copies.constant(np.array(turns - 1 - turn if backward else turn))
+            at = copies.constant(np.array(iterations - 1 - iteration if backward else iteration))
             given.append(copies.name("row"))
             copies.nodes.append(helper.make_node("Gather", [name, at], given[-1:], axis=axis))
         found = copies.add(body, given)

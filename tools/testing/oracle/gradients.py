@@ -17,7 +17,7 @@ from xdsl.ir import SSAValue
 
 from ....backends.codelets.conversion import float_limits
 from ....backends.faults import IndexFault
-from ....backends.reference import TooManyTurns, unrounded_outputs
+from ....backends.reference import TooManyIterations, unrounded_outputs
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ....dialects.levels import NN
@@ -94,7 +94,7 @@ NEAR = 16
 """The allowed distance of a right gradient from the differences, in roundings of the narrowest
 float: the program that computes it may hold rounded numbers."""
 
-TURNS = 100
+ITERATIONS = 100
 """The largest number of loop iterations of a program whose gradients are checked."""
 
 SHRINKS = 0.5
@@ -121,7 +121,7 @@ def wrong_gradients(before: Program, after: Program, loss: str = "") -> str | No
     try:
         with np.errstate(all="ignore"):
             return _off(_Sides(before.module, place, loss or outputs[0]), after, place)
-    except (IndexFault, TooManyTurns):
+    except (IndexFault, TooManyIterations):
         return None
 
 
@@ -195,7 +195,7 @@ class _Sides:
     def value(self, by: float) -> tuple[float, float]:
         """The sum of the output's elements, and the sum of their absolute values."""
         inputs, state = self.place.moved(by)
-        found = unrounded_outputs(self.module, inputs, state, TURNS, wide=True)[self.loss]
+        found = unrounded_outputs(self.module, inputs, state, ITERATIONS, wide=True)[self.loss]
         return float(found.sum()), float(np.abs(found).sum())
 
     def slopes(self, step: float) -> tuple[float, float]:
@@ -205,7 +205,7 @@ class _Sides:
 
 
 def _off(sides: _Sides, after: Program, place: _Place) -> str | None:
-    outputs = unrounded_outputs(after.module, place.inputs, place.state, TURNS, wide=True)
+    outputs = unrounded_outputs(after.module, place.inputs, place.state, ITERATIONS, wide=True)
     terms = {n: outputs[PREFIX + n] * way for n, way in place.direction.items()}
     found = sum(float(each.sum()) for each in terms.values())
     ahead, behind = (np.array(each) for each in zip(*map(sides.slopes, STEPS), strict=True))

@@ -140,12 +140,12 @@ class _OfValues:
             {name: each.values for name, each in self.states.items()},
         )
 
-    def number(self, op: RepeatOp, turn: int) -> Sequence[Tensor]:
-        number = op.turn_number
+    def number(self, op: RepeatOp, iteration: int) -> Sequence[Tensor]:
+        number = op.iteration_number
         assert number is not None
         if op.runs is not None:
             self.before = dict(self.states)
-        return [self._of(partition_type(number), np.array(turn, np.int32))]
+        return [self._of(partition_type(number), np.array(iteration, np.int32))]
 
     def execute(self, op: Operation, operands: list[Tensor]) -> Sequence[Tensor]:
         if isinstance(op, partition.LoadOp):
@@ -206,10 +206,10 @@ class _OfVariables:
         old = self.held[name]
         self.held[name] = Tensor(values.reshape(old.values.shape), old.type, old.layout)
 
-    def number(self, op: RepeatOp, turn: int) -> Sequence[bool]:
-        name = op.turn_variable
+    def number(self, op: RepeatOp, iteration: int) -> Sequence[bool]:
+        name = op.iteration_variable
         assert name is not None
-        self._begin(name, np.array(turn, np.int32))
+        self._begin(name, np.array(iteration, np.int32))
         return []
 
     def execute(self, op: Operation, operands: list[bool]) -> Sequence[bool]:

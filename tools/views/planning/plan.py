@@ -305,6 +305,6 @@ def executions_of(op: Operation) -> int:
     """The product of the known trip counts of all loops around an operation."""
     times, outer = 1, op.parent_op()
     while outer is not None:
-        times *= max(outer.turns, 1) if isinstance(outer, control.RepeatOp) else 1
+        times *= max(outer.iterations, 1) if isinstance(outer, control.RepeatOp) else 1
         outer = outer.parent_op()
     return min(times, MOST_TIMES)

@@ -150,7 +150,7 @@ def execution_table(module: ModuleOp, steps: Sequence[StepCharge]) -> Table:
     rows: list[dict[str, int]] = []
     for each in timeline(module, cycles, MOST_EXECUTIONS):
         if isinstance(each, Skipped):
-            row = {"cycles": each.cycles, "superstep": -1, "turns": each.turns}
+            row = {"cycles": each.cycles, "superstep": -1, "turns": each.iterations}
         else:
             row = {"cycles": cycles[each.step], "superstep": number[each.step], "turns": 1}
         rows.append(row | {"start": each.start})

@@ -193,7 +193,7 @@ class _Trace:
                 self._slice(phases, start, end, name or "-")
         for each, start, end in self._spans():
             if each["superstep"] < 0:
-                self._slice(steps, start, end, f"{each['turns']} more turns")
+                self._slice(steps, start, end, f"{each['turns']} more iterations")
                 continue
             step = self._step(each["superstep"])
             facts = {n: step[n] for n in ("origin", "critical_tile", "exchange_bytes", "cycles")}

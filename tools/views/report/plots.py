@@ -33,7 +33,7 @@ COLOURS = {
     "compute": "#3f7fb0",
     "exchange": "#c0568a",
     "sync": "#9a948b",
-    "skipped turns": "#c48a2c",
+    "skipped iterations": "#c48a2c",
 }
 """The colours of the page, which differ on white and on black."""
 
@@ -105,10 +105,10 @@ def timeline_plot(report: Report) -> Plot:
     )
 
 
-PHASES = ("compute", "exchange", "sync", "skipped turns")
+PHASES = ("compute", "exchange", "sync", "skipped iterations")
 """The stacked phases, the lowest first."""
 
-ORDER = ("sync", "exchange", "compute", "skipped turns")
+ORDER = ("sync", "exchange", "compute", "skipped iterations")
 """The phases of an execution, in order of time."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from textwrap import wrap
 
 from ....ir.support.file_format import FileFormat
 
@@ -200,9 +201,13 @@ SCHEMA: tuple[TableSchema, ...] = (
         "executions",
         "One execution of a superstep in a run, in order.",
         ("start", "int", "The cycle in which it begins."),
-        ("cycles", "int", "How long it takes, with `turns` executions for skipped turns."),
-        ("superstep", "int", "The superstep; -1 for turns of a loop or a call that are skipped."),
-        ("turns", "int", "Turns that this row stands for; 1 for a single execution."),
+        ("cycles", "int", "How long it takes, with `turns` executions for skipped iterations."),
+        (
+            "superstep",
+            "int",
+            "The superstep; -1 for iterations of a loop or a call that are skipped.",
+        ),
+        ("turns", "int", "Iterations that this row stands for; 1 for a single execution."),
     ),
     _table(
         "tiles",
@@ -318,7 +323,7 @@ TABLES = {each.name: each for each in SCHEMA}
 def markdown() -> Iterator[str]:
     """The lines of the section of docs/report.md that lists all tables."""
     for table in SCHEMA:
-        yield from (f"### {table.name}", "", table.meaning, "")
+        yield from (f"### {table.name}", "", *wrap(table.meaning, 100), "")
         yield from ("| column | type | meaning |", "|---|---|---|")
         yield from (f"| `{c.name}` | {c.kind} | {c.meaning} |" for c in table.columns)
         yield ""

@@ -85,8 +85,8 @@ class _Walk:
                 self._superstep(parent, op, times)
                 return
             case control.RepeatOp():
-                node = self.add(parent, "repeat", f"{op.turns} times", times, op)
-                self.block(node, op.body.block, calling, times * op.turns)
+                node = self.add(parent, "repeat", f"{op.iterations} times", times, op)
+                self.block(node, op.body.block, calling, times * op.iterations)
             case control.WhileOp():
                 node = self.add(parent, "while", "test and body once", times, op)
                 for region in (op.test, op.body):

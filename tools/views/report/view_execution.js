@@ -37,7 +37,7 @@ view("execution", "Execution", host => {
       if (b - drawn < .35 && k > from) continue;
       drawn = b;
       const step = STEPS[E.superstep[k]];
-      if (!step) { pen.fillStyle = css("--idle"); pen.fillRect(a, 0, b - a, tall - 30); pen.fillStyle = css("--soft"); clipped(pen, `${digits(E.turns[k])} more turns`, a + 4, 12, b - a - 8); continue; }
+      if (!step) { pen.fillStyle = css("--idle"); pen.fillRect(a, 0, b - a, tall - 30); pen.fillStyle = css("--soft"); clipped(pen, `${digits(E.turns[k])} more iterations`, a + 4, 12, b - a - 8); continue; }
       const wide = Math.max(b - a, .5), op = opOf(step.operation), gap = wide > 4 ? 1 : 0;
       pen.fillStyle = layerHue(op); pen.globalAlpha = place.op >= 0 && step.operation !== place.op ? .3 : .9;
       pen.fillRect(a, 0, wide - gap, HEAD - 3); pen.globalAlpha = 1;
@@ -78,7 +78,7 @@ view("execution", "Execution", host => {
     where.textContent = `${digits(Math.round(span[0]))} – ${digits(Math.round(span[1]))} of ${digits(end)} cycles (${time(span[1] - span[0])})`;
   }, {
     label: "supersteps in time",
-    tip: (px, py) => { const k = atX(px); if (k < 0) return null; const step = STEPS[E.superstep[k]]; if (!step) return [`${digits(E.turns[k])} more turns`, `${digits(E.cycles[k])} cycles`]; return [step.label, step.name, `${digits(step.cycles)} cycles: sync ${step.sync_cycles}, exchange ${digits(step.exchange_cycles)}, compute ${digits(step.compute_cycles)}`, `balance ${percent(step.balance, 0)}, critical tile ${step.critical_tile}`, step.live_bytes >= 0 ? `${bytes(step.live_bytes)} live on the fullest tile` : ""]; },
+    tip: (px, py) => { const k = atX(px); if (k < 0) return null; const step = STEPS[E.superstep[k]]; if (!step) return [`${digits(E.turns[k])} more iterations`, `${digits(E.cycles[k])} cycles`]; return [step.label, step.name, `${digits(step.cycles)} cycles: sync ${step.sync_cycles}, exchange ${digits(step.exchange_cycles)}, compute ${digits(step.compute_cycles)}`, `balance ${percent(step.balance, 0)}, critical tile ${step.critical_tile}`, step.live_bytes >= 0 ? `${bytes(step.live_bytes)} live on the fullest tile` : ""]; },
     key: name => {
       const wide = span[1] - span[0];
       const act = { ArrowLeft: () => next(-1), ArrowRight: () => next(1), "+": () => zoom(.5), "=": () => zoom(.5), "-": () => zoom(2), "0": () => move(0, end), PageUp: () => move(span[0] - wide / 2, span[1] - wide / 2), PageDown: () => move(span[0] + wide / 2, span[1] + wide / 2) }[name];

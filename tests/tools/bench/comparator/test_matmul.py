@@ -153,7 +153,7 @@ def test_only_the_split_on_fewest_tiles_is_kept_for_each_largest_part():
 
 
 def test_a_search_takes_milliseconds_and_one_with_rotation_less_than_a_second():
-    """Beside an empty loop of two million turns, which takes 20 ms."""
+    """Beside an empty loop of two million iterations, which takes 20 ms."""
 
     def seconds(work: Callable[[], object]) -> float:
         begin = process_time()

@@ -10,7 +10,7 @@ from abele.backends.reference import run_reference
 from abele.dialects import control
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
-from abele.ir.support.limits import TURNS
+from abele.ir.support.limits import ITERATIONS
 from abele.ir.upstream import ModuleOp
 from abele.ir.verify import verify
 from abele.tools.importers import import_onnx
@@ -145,7 +145,7 @@ y, rows = Loop (turns, yes, x) <
 >"""
 
 
-def test_a_loop_of_a_known_number_of_turns_collects_its_rows():
+def test_a_loop_of_a_known_number_of_iterations_collects_its_rows():
     proto = model("float[2] x, float[2] scale", "float[2] y, float[5, 2] rows", COUNTED)
     module, x, scale = imported(proto), np.array([1, 2], F), np.array([1, -1], F)
     assert flow(module) == ["control.repeat"]
@@ -173,19 +173,19 @@ def test_a_loop_ends_when_its_condition_fails():
     proto = model(inputs, "float n, float[2] y", UNTIL)
     module, x = imported(proto), np.array([1, 3], F)
     assert flow(module) == ["control.while"]
-    for begin, limit, turns in ((True, 20.0, 3), (True, 0.0, 1), (False, 20.0, 0)):
+    for begin, limit, iterations in ((True, 20.0, 3), (True, 0.0, 1), (False, 20.0, 0)):
         given = x, np.array(0, F), np.array(limit, F), np.array(begin)
         n, y = run(module, *given)
-        assert n == turns
-        np.testing.assert_array_equal(y, x * 2**turns)
+        assert n == iterations
+        np.testing.assert_array_equal(y, x * 2**iterations)
 
 
-def test_a_loop_without_an_end_names_the_limit_of_turns(monkeypatch: pytest.MonkeyPatch):
+def test_a_loop_without_an_end_names_the_limit_of_iterations(monkeypatch: pytest.MonkeyPatch):
     inputs = "float[2] x, float zero, float limit, bool begin"
     module = imported(model(inputs, "float n, float[2] y", UNTIL))
     given = np.array([0, 0], F), np.array(0, F), np.array(1, F), np.array(True)
-    monkeypatch.setenv(TURNS.variable, "50")
-    with pytest.raises(IterationLimit, match="at most 50 turns are allowed"):
+    monkeypatch.setenv(ITERATIONS.variable, "50")
+    with pytest.raises(IterationLimit, match="at most 50 iterations are allowed"):
         run(module, *given)
 
 
@@ -205,20 +205,24 @@ def test_a_loop_whose_values_grow_is_written_out():
     np.testing.assert_array_equal(y, [1, 2] * 4)
 
 
-def test_a_growing_loop_of_very_many_turns_is_refused():
-    with pytest.raises(InputError, match=r"more than 1024 turns, because .*'v', which is float32"):
+def test_a_growing_loop_of_very_many_iterations_is_refused():
+    with pytest.raises(
+        InputError, match=r"more than 1024 iterations, because .*'v', which is float32"
+    ):
         imported(model("float[2] x", "float[n] y", GROWING.replace("{3}", "{5000}")))
 
 
-def test_rows_need_a_known_number_of_turns():
+def test_rows_need_a_known_number_of_iterations():
     nodes = COUNTED.replace("turns = Constant <value = int64 {5}> ()", "")
     proto = model("float[2] x, float[2] scale, int64 turns", "float[2] y, float[n, 2] rows", nodes)
-    with pytest.raises(NotConstantError, match="number of turns, which is the length") as caught:
+    with pytest.raises(
+        NotConstantError, match="number of iterations, which is the length"
+    ) as caught:
         import_onnx(proto, AbeleContext())
     assert caught.value.inputs == ("turns",)
 
 
-def test_a_loop_of_no_turns_gives_no_rows():
+def test_a_loop_of_no_iterations_gives_no_rows():
     nodes = COUNTED.replace("{5}", "{0}")
     proto = model("float[2] x, float[2] scale", "float[2] y, float[0, 2] rows", nodes)
     y, rows = run(imported(proto), np.array([1, 2], F), np.ones(2, F))
@@ -255,7 +259,7 @@ def test_a_scan_reads_and_writes_along_axes_in_directions(steps: int):
     np.testing.assert_array_equal(both, (x.T - z[::-1])[::-1])
 
 
-def test_the_loops_of_the_device_do_not_grow_with_their_turns():
+def test_the_loops_of_the_device_do_not_grow_with_their_iterations():
     counts: set[int] = set()
     for steps in (5, 300):
         inputs = f"float[2] first, float[2, {steps}] x, float[{steps}, 2] z"
@@ -263,5 +267,5 @@ def test_the_loops_of_the_device_do_not_grow_with_their_turns():
         module = imported(model(inputs, outputs, SCANNED))
         counts.add(sum(1 for _ in module.walk()))
         (loop,) = [op for op in module.walk() if isinstance(op, control.RepeatOp)]
-        assert loop.turns == steps
+        assert loop.iterations == steps
     assert len(counts) == 1

@@ -174,7 +174,7 @@ def test_a_layer_is_one_loop_however_long_its_sequence_is():
         operands["X"] = np.zeros((steps, B, X), np.float32)
         made = import_onnx(model("LSTM", operands, direction="bidirectional"), AbeleContext())
         loops = [op for op in made.walk() if isinstance(op, control.RepeatOp)]
-        assert [loop.turns for loop in loops] == [steps]
+        assert [loop.iterations for loop in loops] == [steps]
         products = [op for op in made.walk() if isinstance(op, nn.MatMulOp)]
         assert [op.parent_op() is loops[0] for op in products] == [False, True]
         counts.add(sum(1 for _ in made.walk()))

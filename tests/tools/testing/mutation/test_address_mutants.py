@@ -20,7 +20,7 @@ from abele.tools.testing.generators.levels import at_level
 from abele.tools.testing.generators.sketch import random_sketch
 from abele.tools.testing.mutation.address_mutants import ADDRESS_CLASSES, address_mutants
 
-TURNS = 40
+ITERATIONS = 40
 MUTANTS = 5
 
 Values = list[tuple[str, np.ndarray]]
@@ -44,7 +44,9 @@ PLAIN, FAST = with_garbage(Binder, 1), with_garbage(best_binder(), 2)
 
 def values(program: Program, binder: type[Binder], strict: bool = False) -> Values:
     """The outputs and states of two successive runs."""
-    machine = Machine(program.module, program.target, strict, binder=binder, iteration_limit=TURNS)
+    machine = Machine(
+        program.module, program.target, strict, binder=binder, iteration_limit=ITERATIONS
+    )
     held = [name for name, v in machine.variables.items() if v.is_resident]
     found: Values = []
     for _ in range(2):

@@ -379,7 +379,7 @@ loop (float[2] x, int64 most) => (float[2] y) {
 def test_a_loop_that_differs_is_written_out_to_find_the_node_in_its_body(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    """onnxruntime takes three turns, although six are allowed."""
+    """onnxruntime takes three iterations, although six are allowed."""
     graph = parsed(LOOP.replace("OPERATOR", "Sub"), x=np.float32([-3, 5]), most=np.array(6))
     assert Check(None).wrong(graph) is None
     plant(monkeypatch, "Sub", lambda node: node.add(nn.SubOp(node[1], node[0])))

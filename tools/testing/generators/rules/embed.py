@@ -270,8 +270,8 @@ class _Embedding:
                 self.copies[leaf] = body.args[0]
         new = self._into(body, inside, root)
         body.add_op(control.YieldOp(new.results[0]))
-        turns = self.random.choice((0, 1, 2, 2, 3))
-        self._flow(control.RepeatOp(turns, [self._leaf(type_)], Region(body)))
+        iterations = self.random.choice((0, 1, 2, 2, 3))
+        self._flow(control.RepeatOp(iterations, [self._leaf(type_)], Region(body)))
         return new
 
     def in_branch(self, ops: Sequence[Operation], root: Operation) -> Operation:

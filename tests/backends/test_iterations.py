@@ -1,4 +1,4 @@
-"""Turns and calls are counted as a run takes them, and refused before they take long."""
+"""Iterations and calls are counted as a run takes them, and refused before they take long."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from xdsl.dialects.func import FuncOp
 
 from abele.backends.evaluate.control import Walker
 from abele.backends.faults import IterationLimit
-from abele.backends.turns import Turns
+from abele.backends.iterations import Iterations
 from abele.ir.errors import InputError
-from abele.ir.support.limits import NESTED_CALLS, TURNS
+from abele.ir.support.limits import ITERATIONS, NESTED_CALLS
 from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
 
@@ -27,27 +27,29 @@ def walk(module: ModuleOp, most: int | None = None) -> Walker[int]:
 
 @settings(max_examples=40)
 @given(st.integers(0, 2**20))
-def test_the_least_turns_are_those_of_a_program_without_conditions(seed: int):
+def test_the_least_iterations_are_those_of_a_program_without_conditions(seed: int):
     module = parse_module(random_calls(seed), context())
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
-    least = Turns(functions).least(functions["main"].body.block)
-    assert walk(module).turns.left == TURNS.most - least
+    least = Iterations(functions).least(functions["main"].body.block)
+    assert walk(module).iterations.left == ITERATIONS.most - least
     walk(module, max(least, 1))
     if least > 1:
-        with pytest.raises(IterationLimit, match=f"at most {least - 1} turns are allowed$"):
+        with pytest.raises(IterationLimit, match=f"at most {least - 1} iterations are allowed$"):
             walk(module, least - 1)
 
 
 def test_a_run_of_exponentially_many_calls_is_refused_at_once():
-    with pytest.raises(IterationLimit, match=r"at most 200,000 turns .*ABELE_MOST_TURNS"):
+    with pytest.raises(IterationLimit, match=r"at most 200,000 iterations .*ABELE_MOST_TURNS"):
         walk(parse_module(doubling(60), context()))
 
 
 def test_the_environment_changes_the_limit(monkeypatch: pytest.MonkeyPatch):
     module = parse_module(doubling(6), context())
     walk(module)
-    monkeypatch.setenv(TURNS.variable, "100")
-    with pytest.raises(IterationLimit, match="takes 127 turns and calls; at most 100 turns"):
+    monkeypatch.setenv(ITERATIONS.variable, "100")
+    with pytest.raises(
+        IterationLimit, match="takes 127 iterations and calls; at most 100 iterations"
+    ):
         walk(module)
 
 
@@ -63,7 +65,7 @@ def test_calls_are_nested_up_to_the_limit():
         walk(chain(NESTED_CALLS.most + 1))
 
 
-def test_a_turn_of_an_empty_loop_calls_one_function(monkeypatch: pytest.MonkeyPatch):
+def test_an_iteration_of_an_empty_loop_calls_one_function(monkeypatch: pytest.MonkeyPatch):
     module = parse_module(
         """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
           %0 = control.repeat 1000 (%x) : (tensor<4xf32>) -> (tensor<4xf32>) {

@@ -10,22 +10,22 @@ from ...dialects import nn
 from .emit import Emitter
 
 
-def row_of(emit: Emitter, table: SSAValue, turn: SSAValue, axis: int = 0) -> SSAValue:
+def row_of(emit: Emitter, table: SSAValue, iteration: SSAValue, axis: int = 0) -> SSAValue:
     """The row of a table at an iteration, without its axis.
 
     Args:
-        turn: the number, an i32 without axes.
+        iteration: the number, an i32 without axes.
     """
     shape = nn.shape_of(table)
-    row = emit(nn.GatherOp(table, emit.reshaped(turn, (1,)), axis))
+    row = emit(nn.GatherOp(table, emit.reshaped(iteration, (1,)), axis))
     return emit.reshaped(row, (*shape[:axis], *shape[axis + 1 :]))
 
 
-def with_row(emit: Emitter, table: SSAValue, row: SSAValue, turn: SSAValue) -> SSAValue:
+def with_row(emit: Emitter, table: SSAValue, row: SSAValue, iteration: SSAValue) -> SSAValue:
     """A table with the row of an iteration replaced. The first axis numbers the iterations."""
     shape = nn.shape_of(table)
     update = emit.reshaped(row, (1, *shape[1:]))
-    index = emit.reshaped(turn, (1,) * len(shape))
+    index = emit.reshaped(iteration, (1,) * len(shape))
     return emit(nn.UpdateOp(update, index, table, "last", 0))
 
 
