@@ -37,7 +37,6 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import NDArray
 
-from ..ir.blob import Blob, BlobStore
 from ..ir.support.deferred import deferred
 from ..ir.support.errors import InputError
 from ..ir.support.file_format import FileFormat
@@ -48,6 +47,7 @@ from .target import Target
 with deferred(__name__):
     from ..dialects.dtypes import numpy_dtype
     from ..dialects.tile import InputOp, OutputOp
+    from ..ir.blob import Blob, BlobStore
     from ..ir.context import AbeleContext
     from ..ir.text import blobs_of, parse_module, print_module
     from ..ir.upstream import ModuleOp

@@ -6,17 +6,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..dialects.exchange import VariableOp
 from ..ir.provenance import origin
+from ..ir.support.arrays import Integers
 from ..ir.support.errors import DoesNotFit
 from ..ir.upstream import ModuleOp
 from .lifetimes import PHASES, Timeline
 from .prices.price import functions_of
 from .target import Target
-
-Integers = NDArray[np.int64]
 
 ADVICE = "`abele memory MODEL --advise`, with the same options, tries changes that free memory"
 """What an error says about a program that does not fit. Only a compiler knows what would help."""

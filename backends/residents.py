@@ -22,12 +22,11 @@ from numpy.typing import NDArray
 from ..dialects.exchange import VariableOp
 from ..dialects.tile import written
 from ..ir.geometry.layout import Layout, placement
+from ..ir.support.arrays import Integers
 from ..ir.upstream import ModuleOp
 from .prices.cost import host_cycles
 from .prices.overheads import overheads
 from .target import Target
-
-Integers = NDArray[np.int64]
 
 Rectangle = tuple[int, int, int, int]
 """First tile and the one after the last, first address and the one after the last."""

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Integers = NDArray[np.int64]
+from ...ir.support.arrays import Integers
 
 AXES = 3
 """Phases, bytes of a tile, tiles."""

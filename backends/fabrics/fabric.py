@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ...ir.support.arrays import Integers, integers
 from ..facts import ASSUMED, MEASURED, PUBLISHED, fact
-from ..whole_numbers import Integers, integers
 
 # A command that only resolves a target needs no traffic.
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..whole_numbers import Integers
+from ...ir.support.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

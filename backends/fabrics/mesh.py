@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from ...ir.support.arrays import Integers
 from ..facts import ASSUMED, fact
-from ..whole_numbers import Integers
 from .fabric import Fabric
 from .lines import OnLines, busiest_on_the_way
 

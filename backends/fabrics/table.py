@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ...ir.support.deferred import deferred, itself
 from ...ir.support.user_entries import add_entry
-from ..chosen_parts import check_part
+from ..facts import check_part
 from .crossbar import Crossbar
 from .fabric import Fabric
-from .mesh import Mesh
 
-OWN_FABRICS: Mapping[str, type[Fabric]] = {each.kind: each for each in (Crossbar, Mesh)}
+with deferred(__name__):
+    from .mesh import Mesh
+
+OWN_FABRICS: Mapping[str, type[Fabric]] = {"crossbar": Crossbar, "mesh": Mesh}
 
 FABRICS: dict[str, type[Fabric]] = {**OWN_FABRICS}
-"""By kind. Extensions add theirs."""
+"""By kind. Extensions add theirs. fabric_named imports a class that is not loaded yet."""
+
+
+def fabric_named(kind: str) -> type[Fabric]:
+    """The class of a kind of fabric. Raises KeyError if there is none."""
+    return itself(FABRICS[kind])
 
 
 def register_fabric(fabric: type[Fabric], owner: str) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...ir.geometry.overlap import Overlap, first_replicas, sent_elements
-from ..whole_numbers import Integers
+from ...ir.support.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,14 +15,13 @@ from ...dialects.tile import VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.layout import placement_order
 from ...ir.geometry.pairs import runs
+from ...ir.support.arrays import Integers
 from ...ir.support.distinct import distinct
 from ..prices.codelets import whole_cycles
 from ..prices.price import operands_of, updates_in_place
 from ..prices.workload import Workload
 from ..target import Target
 from .parts import dim_parts
-
-Integers = NDArray[np.int64]
 
 SUPERVISOR = -1
 """The worker of a vertex that a tile's supervisor runs with all its workers."""

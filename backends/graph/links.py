@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.abele import Plan
 from ...dialects.tile import VerticesOp
 from ...ir.geometry.pairs import Factor, Pairs, Side, destination_factors, pairs, touched
 from ...ir.geometry.space import Space, identity_map
+from ...ir.support.arrays import Integers
 from .contents import Content, ValuePath, ways_of
 from .flow import Flow
 from .memory import check_memory
@@ -115,7 +115,6 @@ PAIR_BYTES = 120
 Assumed, from the arrays of `followed`: 15 numbers of 8 bytes.
 """
 
-Integers = NDArray[np.int64]
 Maker = tuple[Space, Plan, int]
 Taker = tuple[Space, Plan, int]
 Moves = tuple[Space, ...]

@@ -13,18 +13,16 @@ from itertools import pairwise
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects.tile import InputOp, VerticesOp
 from ...dialects.variable import Variable
 from ...ir.geometry.blocks import moved_piece
 from ...ir.geometry.overlap import without_fill
+from ...ir.support.arrays import Integers
 from .contents import NO_LOOPS, Around, Content, Either, Loops, Made, Moved, Producers, Without
 from .memory import check_memory
 from .parts import vertex_parts
-
-Integers = NDArray[np.int64]
 
 NOBODY = -1
 """Fills the rows of elements that have fewer owners than others."""

@@ -7,15 +7,13 @@ from functools import lru_cache
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...dialects.abele import Plan
 from ...dialects.tile import VerticesOp
 from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Bounds
 from ...ir.geometry.space import Space
-
-Integers = NDArray[np.int64]
+from ...ir.support.arrays import Integers
 
 
 @dataclass(frozen=True, eq=False)

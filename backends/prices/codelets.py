@@ -16,6 +16,7 @@ from ...dialects.abele import Plan
 from ...dialects.combiners import MEMBERS
 from ...dialects.structured import Body, Structure
 from ...ir.geometry.grid import Cut
+from ...ir.support.arrays import Integers
 from ...ir.support.number_kinds import is_floating
 from ..codelets.combiners import NUMERICS
 from ..target import Target
@@ -24,7 +25,6 @@ from .contractions.contraction import Contraction
 from .contractions.methods import contraction_cycles, methods_of
 from .workload import Workload, partials_dtype, roles
 
-Integers = NDArray[np.int64]
 FloatCycles = NDArray[np.float64]
 
 

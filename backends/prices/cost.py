@@ -14,12 +14,13 @@ from math import ceil
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ...ir.support.arrays import integers
 from ..codelets.loops import ASSUMED_LOOP, Loop
 from ..codelets.scalar import loops_of
 from ..fabrics.traffic import Traffic
 from ..target import Target
 from ..target.dtype_kinds import kind_of, vector_elements
-from ..whole_numbers import divided_up, integers, together
+from .whole_numbers import divided_up, together
 
 Cycles = NDArray[np.int64]
 

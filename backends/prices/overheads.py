@@ -34,11 +34,10 @@ from ...ir.geometry.grid import Cut
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import sent_elements
 from ...ir.geometry.space import Space
+from ...ir.support.arrays import Integers
 from ...ir.upstream import ModuleOp
 from ..target import Target
 from .price import copy_overlaps, operands_of
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

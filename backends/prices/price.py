@@ -19,6 +19,7 @@ from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
 from ...ir.provenance import origin, place
+from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ...ir.well_known import ENTRY
@@ -27,8 +28,6 @@ from ..target import Target
 from . import cost
 from .codelets import cells_cycles
 from .workload import Workload
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
 from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
+from ...ir.support.arrays import Integers
 from ...ir.upstream import ModuleOp
 from ..target import Target
 from .price import (
@@ -24,8 +22,6 @@ from .price import (
     no_charge,
     variables_of,
 )
-
-Integers = NDArray[np.int64]
 
 Charged = CopyOp | VerticesOp
 

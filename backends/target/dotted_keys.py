@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, TypeVar, cast
 
-from ..chosen_parts import JOIN
+from ..facts import JOIN
 
 T = TypeVar("T")
 

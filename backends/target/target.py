@@ -13,16 +13,16 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.hash_once import hash_once
 from ...ir.support.suggestions import suggestion
-from ...ir.support.toml_text import read_toml
 from ...ir.support.user_entries import add_entry
-from ..chosen_parts import JOIN
 from ..fabrics.crossbar import Crossbar
 from ..fabrics.fabric import Fabric
-from ..fabrics.table import FABRICS
+from ..fabrics.table import FABRICS, fabric_named
 from ..facts import (
+    JOIN,
     MEASURED,
     PUBLISHED,
     UNITS,
@@ -47,7 +47,10 @@ from ..facts import (
 from .dotted_keys import facts_by_key, flattened, nested, values_by_key, with_values
 from .presets import DEFAULT_TARGET as DEFAULT_TARGET
 from .presets import PRESET_SOURCES, PRESET_VALUES, WITHOUT_CHIP
-from .toml_file import line_of, written
+
+with deferred(__name__):
+    from ...ir.support.toml_text import read_toml
+    from .toml_file import line_of, written
 
 MOST_TILES = 1_000_000
 """Tiles that a target may have. A round bound of ours, far above any chip."""
@@ -323,7 +326,7 @@ def _checked(
     for key in _CHOICES:
         if key in values and (problem := _no_choice(key, values[key])):
             raise refuse(key, problem)
-    fabric = FABRICS[str(values[_FABRIC])] if _FABRIC in values else type(target.exchange)
+    fabric = fabric_named(str(values[_FABRIC])) if _FABRIC in values else type(target.exchange)
     units = _classes(target.units)
     if _UNITS in values:
         units = tuple(UNITS[kind] for kind in str(values[_UNITS]).split(JOIN))
@@ -398,7 +401,25 @@ def _of_preset(name: str) -> Target:
     return _with(Target(base=name, name=name), values, lambda _, problem: InputError(problem))
 
 
-PRESETS: Mapping[str, Target] = {name: _of_preset(name) for name in PRESET_VALUES}
+class _Presets(Mapping[str, Target]):
+    """The preset targets by name, each of which is made when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Target] = {}
+
+    def __getitem__(self, name: str) -> Target:
+        if name not in self._made:
+            self._made[name] = _of_preset(name)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(PRESET_VALUES)
+
+    def __len__(self) -> int:
+        return len(PRESET_VALUES)
+
+
+PRESETS: Mapping[str, Target] = _Presets()
 MK2 = PRESETS["mk2"]
 
 USERS_TARGETS: dict[str, Target] = {}

@@ -15,13 +15,12 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ..support.arrays import Integers
 from ..support.distinct import distinct
 from .blocks import plain_move
 from .layout import Bounds
 from .overlap import Component, carried, components
 from .space import AccessMap, AxisMap, Space
-
-Integers = NDArray[np.int64]
 
 INNER = 1 << 16
 """Pairs that the innermost factor should have, so that one NumPy addition does enough work."""

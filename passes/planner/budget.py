@@ -13,13 +13,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from ...ir.support.arrays import Integers
 from ...ir.support.distinct import distinct
 from .choice import Choice
 from .graph import Operator
-
-Integers = NDArray[np.int64]
 
 CAPS = 12
 """The most caps on the temporary bytes of any moment that are tried.

@@ -24,8 +24,8 @@ from ...backends.prices.contractions.methods import methods_of
 from ...backends.prices.workload import Workload
 from ...dialects.structured import Structure
 from ...ir.geometry.space import AccessMap, AxisMap
+from ...ir.support.arrays import Integers
 
-Integers = NDArray[np.int64]
 Cycles = NDArray[np.float64]
 
 

@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Group, Overlap, SharedElements, heard, overlap
 from ...ir.geometry.space import AccessMap, Space
-
-Integers = NDArray[np.int64]
+from ...ir.support.arrays import Integers
 
 
 def traffic(source: Layout, destination: Layout, move: Space | None = None) -> Overlap:

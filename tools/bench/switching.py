@@ -13,7 +13,7 @@ import typer
 from rich.table import Table
 
 from ..driver.compile import compile_model
-from ..driver.runs_between import RUNS
+from ..driver.request import RUNS
 from ..driver.session import CHANGE_COLUMNS, PROGRAM_COLUMNS, Session
 from ..driver.training import Training
 from ..importers.light_networks import seeded

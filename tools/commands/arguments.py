@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from ...ir.support.errors import InputError
 from ..driver.arrays import read_npy
-from ..driver.runs_between import RUNS
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
 PassesElsewhere = Annotated[
@@ -33,24 +32,6 @@ Load = Annotated[
         metavar="FILE",
         help="An extension: passes, dialects and functions in a .py file, rules in a .rw file, a "
         "target in a .toml file. May be repeated.",
-    ),
-]
-Beside = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--beside",
-        metavar="P.abele",
-        help="A program with which this one takes turns on one machine: weights get the layouts "
-        "and addresses that they have there, where that pays. May be repeated.",
-    ),
-]
-RunsBetween = Annotated[
-    float | None,
-    typer.Option(
-        "--runs",
-        metavar="N",
-        help=f"With --beside: how often a program runs between two changes. With more runs, fewer "
-        f"weights stay. Default: {RUNS}.",
     ),
 ]
 ProfileFile = Annotated[

@@ -15,10 +15,10 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.load_program import load_executable
 from ..driver.profile_file import write_profile
-from ..driver.runs_between import RUNS
+from ..driver.request import RUNS
 from ..views.trace import trace_text
 from ..views.user_errors import text_in, user_errors
-from .arguments import Beside, ModelFile, ProfileFile, RunsBetween, TraceFile
+from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
 from .showing import show
 
@@ -37,8 +37,24 @@ def compile_command(
     ] = None,
     *,
     how: Compilation,
-    beside: Beside = None,
-    runs: RunsBetween = None,
+    beside: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--beside",
+            metavar="P.abele",
+            help="A program with which this one takes turns on one machine: weights get the "
+            "layouts and addresses that they have there, where that pays. May be repeated.",
+        ),
+    ] = None,
+    runs: Annotated[
+        float | None,
+        typer.Option(
+            "--runs",
+            metavar="N",
+            help="With --beside: how often a program runs between two changes. With more runs, "
+            f"fewer weights stay. Default: {RUNS}.",
+        ),
+    ] = None,
     profile: ProfileFile = None,
     trace: TraceFile = None,
 ) -> None:

@@ -14,8 +14,8 @@ import typer
 
 from ...backends.target.presets import PRESET_VALUES
 from ...ir.support.deferred import deferred
+from ...ir.support.on_step import OnStep
 from ..driver.extensions.loaded import Extensions
-from ..driver.on_step import OnStep
 from ..driver.request import OPTIONS, Request
 from ..views.progress import progress
 from .arguments import (
@@ -26,7 +26,6 @@ from .arguments import (
     kept,
     sizes,
 )
-from .operators import show_operators
 from .training_options import (
     LossName,
     OptimizerName,
@@ -38,6 +37,7 @@ from .training_options import (
 with deferred(__name__):
     from ...ir.instruments.reproducer import fresh_folder
     from ...passes.train import Train
+    from .operators import show_operators
 
 
 @dataclass(frozen=True)

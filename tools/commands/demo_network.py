@@ -6,9 +6,9 @@ from pathlib import Path
 
 import onnx
 
+from ...ir.support.on_step import OnStep
 from ..driver.arrays import Array
 from ..driver.executable import Executable
-from ..driver.on_step import OnStep
 from ..importers.light_networks import light_input, seeded
 
 

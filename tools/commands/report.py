@@ -16,11 +16,11 @@ import typer
 
 from ...dialects.levels import LEVELS
 from ...ir.support.errors import DoesNotFit, InputError
+from ...ir.support.on_step import OnStep
 from ...ir.support.whole_folder import MANIFEST
 from ..driver.compile import compiled
 from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
-from ..driver.on_step import OnStep
 from ..driver.program import ReadProgram, plan_target
 from ..driver.request import Request
 from ..views.layer_names import names_in

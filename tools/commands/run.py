@@ -18,8 +18,6 @@ from ..driver.executable import MACHINE
 from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
-from ..driver.overrides import overrides
-from ..driver.profile_file import write_profile
 from ..views.user_errors import print_error_line, text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
 from .compiling import Compilation, compiles
@@ -27,6 +25,9 @@ from .showing import show
 from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
+    from ..debug.run_check import check_run
+    from ..driver.overrides import overrides
+    from ..driver.profile_file import write_profile
     from ..views.trace import trace_text
 
 
@@ -122,9 +123,6 @@ def run(
             results = exe.run(values, at=at, strict=strict)
             verdict = None
             if check:
-                # Most runs are not checked, and start sooner without it.
-                from ..debug.run_check import check_run  # noqa: PLC0415
-
                 on_step("check against float64")
                 verdict = check_run(exe, values, results, at)
             if outputs is not None:

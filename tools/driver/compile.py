@@ -14,10 +14,10 @@ from .cache.key import parts_of
 from .cache.programs import cached
 from .executable import Executable
 from .files import PROGRAM_FILE
-from .load_program import load_executable
 from .request import Request, with_fields_of
 
 with deferred(__name__):
+    from .load_program import load_executable
     from .program import ReadProgram, signature
 
 

@@ -16,6 +16,7 @@ from time import perf_counter
 
 from ...dialects.levels import EXCHANGE, NN, level_of
 from ...ir.context import AbeleContext
+from ...ir.instruments.call_on_step import CallOnStep
 from ...ir.instruments.reproducer import Reproducer
 from ...ir.instruments.timing import Timing
 from ...ir.pass_manager import Instrument, PassManager
@@ -29,7 +30,6 @@ from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
 from ..importers.front_end import Reading
 from ..importers.huge_weights import refusing_huge_weights
-from .call_on_step import CallOnStep
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable

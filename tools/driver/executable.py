@@ -17,14 +17,12 @@ from ...ir.well_known import MOST_SEED
 from .analyses import Analyses
 from .argument_kinds import ARRAYS, COUNT, PATH, TEXT, check_arguments
 from .arrays import Array, Tensor, UnknownInputError, checked, listed
-from .figures import html_table, rows
 from .modules import MACHINE, Loader, Modules
 from .not_copied import NotCopied
 from .report_view import VIEWS, ReportView
 from .runners import Runners
 from .signature import Signature
 from .stages import Stages
-from .trained_states import TrainedStates
 
 if TYPE_CHECKING:
     from ...backends.addresses.prove import AddressProof
@@ -36,7 +34,9 @@ if TYPE_CHECKING:
 
 with deferred(__name__):
     from ...dialects.host import optional_inputs
+    from .figures import html_table, rows
     from .program_memory import ProgramMemory
+    from .trained_states import TrainedStates
     from .training import check_loss
 
 
@@ -87,7 +87,6 @@ class Executable(NotCopied):
         self._modules = Modules(modules, path)
         self._analyses = Analyses(self._modules, target, reported, is_known=anew is not None)
         self.runners = Runners(self._modules, target, self._analyses, self.stages)
-        self._trained = TrainedStates(self._modules, self.runners)
         self._signature: Signature | None = None
 
     def __repr__(self) -> str:
@@ -225,6 +224,10 @@ class Executable(NotCopied):
             self.runners.reset()
 
     # Training
+
+    @property
+    def _trained(self) -> TrainedStates:
+        return TrainedStates(self._modules, self.runners)
 
     def step(
         self, inputs: Mapping[str, object], *, at: str = MACHINE, strict: bool = False

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from ...ir.support.deferred import deferred
 from ...ir.well_known import LEVEL_NAMES
-from .html_page import escaped
+
+with deferred(__name__):
+    from .html_page import escaped
 
 CYCLES = ("compute", "exchange", "sync")
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
+from ...ir.support.on_step import OnStep
 from ...ir.support.turns import COMPILING
 from ..importers.front_end import FrontEnd
 from ..importers.front_ends import FRONT_ENDS, Model, front_end_of, listed, suffixes
@@ -44,8 +45,6 @@ from .executable import Executable
 from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
 from .files import PROGRAM_FILE
-from .on_step import OnStep
-from .runs_between import RUNS
 
 with deferred(__name__):
     from ...passes.train import Train
@@ -67,6 +66,9 @@ PROGRAMS = Kind(
 )
 
 EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
+
+RUNS = 10
+"""Runs between two changes of programs that a compile counts on, unless it is told."""
 
 PLANNED = "compiled already, so it cannot be planned again; need the model"
 BESIDE = (

@@ -19,7 +19,7 @@ from .arrays import as_array, listed
 from .compile import compile_model
 from .executable import MACHINE, Executable
 from .not_copied import NotCopied
-from .runs_between import RUNS
+from .request import RUNS
 
 if TYPE_CHECKING:
     from ...backends.target import Target

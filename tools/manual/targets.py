@@ -7,7 +7,7 @@ from dataclasses import dataclass, is_dataclass
 from typing import cast
 
 from ...backends import facts as definitions
-from ...backends.fabrics.table import OWN_FABRICS
+from ...backends.fabrics.table import OWN_FABRICS, fabric_named
 from ...backends.target import PRESETS, Target, resolve_target
 from ...backends.target.dotted_keys import members
 from ...backends.target.presets import PRESET_SOURCES
@@ -68,8 +68,8 @@ def targets_page() -> str:
         "other facts `exchange` has. "
         f"{link('A chapter of the tutorial', '../tutorial/9-change-the-machine.md')} adds one.",
         *(
-            f"### {code(kind)}\n\n{prose(document(each).text)}"
-            for kind, each in OWN_FABRICS.items()
+            f"### {code(kind)}\n\n{prose(document(fabric_named(kind)).text)}"
+            for kind in OWN_FABRICS
         ),
         "## What differs in the other presets",
         table(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 from ...ir.support.deferred import deferred
-from ..driver.on_step import OnStep
+from ...ir.support.on_step import OnStep
 from ..driver.shown_text import shown
 from .terminal import changing_line
 

@@ -13,7 +13,6 @@ from typing import NoReturn
 import typer
 
 from ...backends.faults import IterationLimit, MachineFault
-from ...ir.step import FailedStepNote, failed_step
 from ...ir.support.deferred import deferred
 from ...ir.support.errors import (
     DoesNotFit,
@@ -28,11 +27,12 @@ from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE
 from ..driver.shown_text import shown
 from ..importers.front_ends import front_end_at
-from .syntax.colour import message_for
 
 with deferred(__name__):
     from ...ir.provenance import place
+    from ...ir.step import FailedStepNote, failed_step
     from ...ir.upstream import VerifyException
+    from .syntax.colour import message_for
 
 CHECK_FAILED, BAD_INPUT, TOO_LARGE = 1, 2, 3
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ....ir.support.arrays import Integers, integers
 from ...target import ConvUnits, Target
 from ...target.dtype_kinds import element_bytes
-from ...whole_numbers import Integers, divided_up, integers
+from ..whole_numbers import divided_up
 from .contraction import Contraction
 
 FloatCycles = NDArray[np.float64]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...whole_numbers import Integers, together
+from ....ir.support.arrays import Integers
+from ..whole_numbers import together
 
 
 @dataclass(frozen=True, eq=False)

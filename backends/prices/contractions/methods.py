@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
-from ...chosen_parts import check_part
-from ...facts import UNITS, Amp, Mac, Outer, Slic, Unit
+from ...facts import UNITS, Amp, Mac, Outer, Slic, Unit, check_part
 from ...target import Target
 from .amp import amp_cycles, swapped_cycles
 from .contraction import Contraction

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ....ir.support.arrays import Integers
 from ...target import Target
 from ...target.dtype_kinds import is_float8, kind_of
-from ...whole_numbers import Integers, divided_up
+from ..whole_numbers import divided_up
 from .contraction import Contraction
 
 FloatCycles = NDArray[np.float64]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ...target import Target
 from ...target.dtype_kinds import element_bytes, kind_of, lacks, vector_elements
-from ...whole_numbers import divided_up
+from ..whole_numbers import divided_up
 from .contraction import Contraction
 
 FloatCycles = NDArray[np.float64]

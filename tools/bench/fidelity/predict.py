@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ....backends.target import Target
-from ...driver.on_step import OnStep, ignore_step
+from ....ir.support.on_step import OnStep, ignore_step
 from . import planned, sparse, stencil, vertices
 from .cases import (
     FAMILIES,

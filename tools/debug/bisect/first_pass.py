@@ -9,9 +9,9 @@ from ....backends.reference import Meaningless, first_meaningless
 from ....backends.target import Target
 from ....dialects.levels import NN, level_of
 from ....ir.equal import same_program
+from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.upstream import Context, ModuleOp, ModulePass
 from ...driver.arrays import Array
-from ...driver.on_step import OnStep, ignore_step
 from .first_rewrite import first_wrong_rewrite
 from .first_value import first_wrong_value
 from .judge import CannotRun, Judge, Problem, can_run, invalid

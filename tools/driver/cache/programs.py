@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from ....backends import executable as program_file
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import OPEN_FILE_BYTES, collect_if_grown, collection_paused, count_held
+from ....ir.support.on_step import OnStep
 from ....ir.support.sealed_file import make_way
 from ..executable import MACHINE, Executable
-from ..on_step import OnStep
 from .key import Parts, key_of
 from .lock import locked
 from .runs import RunFile

@@ -16,12 +16,11 @@ from ....backends.prices.step_charges import Charged, StepCharge
 from ....backends.timeline import Skipped, timeline
 from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable
+from ....ir.support.arrays import Integers
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table, table
 from .nodes import Nodes, origin_text
-
-Integers = NDArray[np.int64]
 
 GROUPS = 32
 """The most groups of tiles in the table of traffic. Assumed: as many as a small picture shows."""

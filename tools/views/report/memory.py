@@ -14,12 +14,11 @@ from ....backends.memory import MemoryReport
 from ....backends.prices.overheads import overheads
 from ....backends.prices.step_charges import StepCharge
 from ....dialects.exchange import VariableOp
+from ....ir.support.arrays import Integers
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
 from .columns import Table, rows_table, table
 from .nodes import Nodes, origin_text
-
-Integers = NDArray[np.int64]
 
 BLOCK_BYTES = 1 << 26
 """The memory for the live bytes by moment and tile of one batch of moments."""

@@ -18,9 +18,8 @@ from ....dialects.variable import Variable
 from ....ir.geometry.grid import Cut
 from ....ir.geometry.layout import placement_order
 from ....ir.geometry.space import Space
+from ....ir.support.arrays import Integers
 from .columns import Table, table
-
-Integers = NDArray[np.int64]
 
 MOST_VERTICES = 1 << 22
 """The most vertices of a compute set in a report, which bounds its memory. Larger sets are left

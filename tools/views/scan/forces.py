@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import fft
 
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 from .blur import blur
 from .kernels import deposit, deposit_layers, pull, step
 from .threads import FEW, SLICES, in_slices

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 from .drawable import Drawable
 from .forces import Floats, Ids
 from .kernels import add_others

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ....backends.graph import VertexSet
 from ....ir.phases import BACKWARD, FORWARD, UPDATE, several
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 from .drawable import Drawable
 from .forces import Bodies, Floats, Ids, Strengths, relax
 from .groups import Groups, grouped

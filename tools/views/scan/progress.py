@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 
 
 def within(on_step: OnStep, what: str) -> OnStep:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ....backends.graph import EdgeBlock
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 from .colours import Colouring
 from .drawable import Drawable
 from .forces import Floats

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ...driver.on_step import OnStep
+from ....ir.support.on_step import OnStep
 from .drawable import Drawable
 
 EDGES_A_VERTEX, LEAST, MOST = 8, 2_000_000, 24_000_000

@@ -11,8 +11,8 @@ from PIL import Image
 
 from ....ir.phases import several
 from ....ir.support.errors import InputError
+from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.support.whole_file import whole_file
-from ...driver.on_step import OnStep, ignore_step
 from .blur import blur
 from .colours import COLOURINGS
 from .drawable import Drawable

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from ....ir.phases import several
+from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.support.whole_folder import check_whole_folder, whole_folder
-from ...driver.on_step import OnStep, ignore_step
 from ...driver.page.assets import BESIDE, Assets
 from .colours import COLOURINGS, Colouring, screen
 from .progress import within

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from layered_graph import DenseBlocks, LayeredGraph
 
-from abele.tools.driver.on_step import ignore_step
+from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.bound import RANDOM_PAIR, least_edge
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.measures import edge_length

@@ -4,7 +4,7 @@ import numpy as np
 from layered_graph import DenseBlocks, LayeredGraph
 
 from abele.backends.graph import EdgeBlock, Link
-from abele.tools.driver.on_step import ignore_step
+from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.groups import grouped, mean_others
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
-from abele.tools.driver.on_step import ignore_step
+from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.kernels import deposit, deposit_layers, pull, step
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.measures import measured

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from layered_graph import LayeredGraph
 
-from abele.tools.driver.on_step import ignore_step
+from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.colours import COLOURINGS
 from abele.tools.views.scan.layout import lay_out
 from abele.tools.views.scan.lettering import Label, labels_of, lettered, shortened

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from layered_graph import LayeredGraph
 
-from abele.tools.driver.on_step import ignore_step
+from abele.ir.support.on_step import ignore_step
 from abele.tools.views.scan.sample import even_share, sample_edges
 
 

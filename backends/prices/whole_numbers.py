@@ -1,16 +1,11 @@
-"""Integer arrays of candidates, which prices are computed on."""
+"""Arithmetic on integer arrays of candidates, which prices are computed on."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-Integers = NDArray[np.int64]
-
-
-def integers(value: ArrayLike) -> Integers:
-    """An array of 64-bit integers; floats are rounded towards zero."""
-    return np.asarray(value, dtype=np.int64)
+from ...ir.support.arrays import Integers, integers
 
 
 def together(*values: ArrayLike) -> tuple[Integers, ...]:

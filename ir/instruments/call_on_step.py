@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...ir.pass_manager import Instrument
-from ...ir.step import RunningPass
-from ...ir.upstream import ModuleOp
-from .on_step import OnStep
+from ..pass_manager import Instrument
+from ..step import RunningPass
+from ..support.on_step import OnStep
+from ..upstream import ModuleOp
 
 
 class CallOnStep(Instrument):
