@@ -23,7 +23,7 @@ class FirstAndLastCalls:
     Each function is followed twice at most.
 
     Attributes:
-        last: by function, the operation that calls it last, in the last call of the function around
+        last: the operation that calls each function last, in the last call of the function around
             it.
         within_last: whether the walk is in the last call of the current function.
     """
@@ -49,7 +49,7 @@ class FirstAndLastCalls:
                     self._find(self.functions[callee].body.block)
 
     def enter(self, call: CallOp) -> bool | None:
-        """Begin to follow a call, and return what `leave` takes; None for a call to leave out."""
+        """Begin to follow a call. Returns what `leave` takes, or None for a call not to follow."""
         callee, before = call.callee.string_value(), self.within_last
         last = before and self.last.get(callee) is call
         if callee in self.seen and not last:

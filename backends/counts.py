@@ -57,13 +57,13 @@ class Counts:
     """The counts of a program's graph.
 
     Attributes:
-        phases: by phase of a step of training, as vertex sets have them; all forward in a program
-            that is not trained.
-        edges: between vertices.
-        source_edges: from host_sources and state_sources to vertices.
-        loop_edges: between vertices, only round a loop.
-        copies: operations that copy.
-        relayout_elements: elements that they write into blocks, without padding.
+        phases: the counts of each phase of a training step. A program that is not trained is all
+            forward.
+        edges: the number of edges between vertices.
+        source_edges: the number of edges from host_sources and state_sources to vertices.
+        loop_edges: the number of edges between vertices that exist only round a loop.
+        copies: the number of operations that copy.
+        relayout_elements: the number of elements that copies write into blocks, without padding.
     """
 
     vertices: int

@@ -58,7 +58,7 @@ PROGRAM = FileFormat(
     "compile the model again with abele compile",
     gone=("abele from before 24 November 2026",),
 )
-"""What meta.json says of itself. Its version is that of the texts in the file too.
+"""The name and version of the format, as meta.json states them. The version also covers the texts.
 
 Version 2 has other operations at the exchange level.
 """
@@ -71,7 +71,7 @@ ALIGNMENT = 64
 MOST_SPLAT_BYTES = 1 << 33
 """The largest splat that is read, in bytes of all its elements: more than any preset target holds.
 
-Its digest takes time for each of them.
+Computing its digest takes time for each byte.
 """
 
 META = "meta.json"
@@ -98,13 +98,13 @@ class ProgramFile:
     """A program read from a file, not yet parsed or run.
 
     Attributes:
-        texts: the module at each level that was saved.
-        blobs: the arrays that they name, read from the file, or those of one level.
+        texts: the text of the module at each level that was saved.
+        blobs: the arrays that the texts name, or only those of the level that was asked for.
         profile: the figures that the compiler reported.
-        digest: of all that the file says, with the digests of texts and arrays, so of the whole
-            program.
-        check: raises InputError if an array differs from its digest; it has been called unless
-            `load` was told to defer it.
+        digest: the digest of meta.json. It stands for the whole program, because meta.json holds
+            the digests of all texts and arrays.
+        check: a function that raises InputError if an array differs from its digest. `load` has
+            called it, unless it was told to defer.
     """
 
     path: str
@@ -209,9 +209,8 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
 
     Args:
         level: read only the arrays of this level; "" for those of all levels.
-        defer: arrays are compared with their digests in another thread, and the caller calls
-            `check` before it uses one. So the text can be parsed meanwhile, which needs no element
-            of an array.
+        defer: compare arrays with their digests in another thread. The caller must call `check`
+            before it uses an array. Until then it can parse the text, which needs no element.
     """
     name = os.fspath(path)
     try:
@@ -232,8 +231,9 @@ def load(path: str | os.PathLike[str], level: str = "", *, defer: bool = False) 
 
 
 def copied(source: Path, path: str | os.PathLike[str], digest: str) -> bool:
-    """Copy a program file if it is whole, and of a program with this digest. The copy is whole or
-    absent.
+    """Copy a program file if it is complete and its program has this digest.
+
+    The copy is complete or absent.
 
     Raises OSError if the copy cannot be written.
     """
@@ -321,7 +321,7 @@ class _Reader:
         return members
 
     def _meta(self, archive: ZipFile, members: Mapping[str, ZipInfo]) -> tuple[dict[str, Any], str]:
-        """What the file says of itself, and the digest of that."""
+        """The contents of meta.json, and their digest."""
         if META not in members:
             raise _refused(self.path, "no .abele file: it has no meta.json")
         text = archive.read(META)
@@ -354,7 +354,7 @@ class _Reader:
         return store
 
     def _content(self, members: Mapping[str, ZipInfo], kinds: Mapping[str, Any]) -> mmap.mmap:
-        """The bytes of the file, as far as the arrays need them, at their places in memory.
+        """A copy of the file in memory, in which only the bytes of arrays are filled in.
 
         They are not mapped from the file: if it were cut or changed in place later, a read would
         end the process by a signal, or would see bytes that no digest was compared with.
@@ -401,7 +401,7 @@ def _check(path: str, blobs: Sequence[Blob]) -> None:
 
 
 def _in_thread(work: Callable[[], None]) -> Callable[[], None]:
-    """Begin work in a thread. Returns what waits for it, and raises what it has raised."""
+    """Begin work in a thread. Returns a function that waits for its end and raises its error."""
     done: Future[None] = Future()
 
     def run() -> None:

@@ -15,14 +15,14 @@ with deferred(__name__):
 
 
 class IterationLimit(RuntimeError):
-    """A while loop did not end. The message names it and the limit."""
+    """Raised if a run takes more iterations and calls than are allowed."""
 
 
 class MachineFault(Exception):
-    """A program does what the machine cannot, or must not.
+    """Raised if a program does what the machine cannot do, or must not do.
 
     Attributes:
-        superstep, op, variable: names.
+        superstep, op, variable: the names of those concerned; "" for none.
         tile, addresses: the first tile concerned, and the range of its bytes, end excluded.
         node: the framework's node, if it is known.
     """
@@ -48,14 +48,14 @@ class MachineFault(Exception):
 
 
 class IndexFault(InputError):
-    """An index operand names an element that its axis does not have.
+    """Raised if an index operand names an element that its axis does not have.
 
     Attributes:
-        value: the index.
-        position: of the index in its operand.
-        size: the elements of the axis, of which -size..size-1 are legal.
-        operation: the name of the operation, and node: that of the framework's node; both are ""
-            until the operation is known.
+        value: the index that is wrong.
+        position: the position of this index in its operand.
+        size: the number of elements of the axis; indices -size..size-1 are legal.
+        operation: the name of the operation; "" until it is known.
+        node: the name of the framework's node; "" until it is known.
     """
 
     def __init__(

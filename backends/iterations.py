@@ -23,8 +23,8 @@ class Iterations:
     begin.
 
     Attributes:
-        most: the most that a run may take; None for what the limit allows.
-        limit: what a message names.
+        most: how many a run may take; None for as many as the limit allows.
+        limit: the limit that a message names.
     """
 
     functions: Mapping[str, FuncOp]

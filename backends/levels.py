@@ -31,7 +31,7 @@ class Runner(Protocol):
         ...
 
     def set_state(self, name: str, value: Array) -> None:
-        """Set what the next run finds in a state."""
+        """Set the value that the next run finds in a state."""
         ...
 
 

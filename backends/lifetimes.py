@@ -50,7 +50,7 @@ class Timeline:
     is live from its first access to its last.
 
     Attributes:
-        names: of the supersteps.
+        names: the names of the supersteps.
         loops: the first and last phase of each loop.
     """
 
@@ -68,10 +68,11 @@ class Timeline:
         self._block(self.functions[ENTRY].body.block, (ENTRY,), True)
 
     def _steps(self, calling: tuple[str, ...], known: dict[str, int]) -> int:
-        """The supersteps of the function that is being called, with those of its calls.
+        """The number of supersteps in a call of a function, with those of its own calls.
 
         Args:
-            known: those of functions that were looked at.
+            calling: the function, behind those that call it.
+            known: the numbers of functions that were counted before.
         """
         name = calling[-1]
         if name not in known:

@@ -79,21 +79,21 @@ class _Superstep:
 
 
 class Machine:
-    """A target with a program loaded.
+    """A target with a program loaded. State stays in memory from one run to the next.
 
     Raises MachineFault if a variable is outside the target's tiles or memory, VerifyException for
     an operation that does not suit its variables, ValueError for a fault that cannot happen.
 
     Attributes:
-        module: of the exchange level.
-        strict: check every access (see MachineFault).
-        faults: what goes wrong on purpose.
-        observers: called after each operation.
-        price: cycles of each superstep, counted in `cycles`.
-        binder: makes the calls of operations; a strict machine and one with faults always take the
-            plain one, whose calls define the bytes. State stays in memory from one run to the next.
-        memory: uint8[tiles, row]; rows may be longer than a tile's memory.
-        blocks: where each variable is, there or where the binder keeps it.
+        module: a module of the exchange level.
+        strict: whether every access is checked (see MachineFault).
+        faults: the errors that the machine makes on purpose, to test checks.
+        observers: what is called before and after each operation.
+        price: gives the cycles of a superstep, which `cycles` adds up.
+        binder: makes the calls of operations. A strict machine and one with faults always take the
+            plain binder, whose calls define the bytes.
+        memory: the bytes of all tiles, uint8[tiles, row]. Rows may be longer than a tile's memory.
+        blocks: where each variable lies: in `memory`, or where the binder keeps it.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Machine:
 
     @property
     def binder(self) -> Binder:
-        """What has made the calls of operations."""
+        """The binder that made the calls of operations."""
         return self._binder
 
     @property
@@ -166,8 +166,11 @@ class Machine:
         return list(self._stamps.values())
 
     def bound(self) -> Iterator[tuple[Operation, list[Call], list[tuple[Stamp, bool]]]]:
-        """Each operation of the supersteps in the order of a run: its calls, and the stamps of what
-        it writes, with whether it writes all blocks with equal replicas."""
+        """The calls of each operation of the supersteps, in the order of a run.
+
+        Each comes with the stamps of what it writes, and with whether it writes all blocks with
+        equal replicas.
+        """
         for step in self._supersteps.values():
             for op, calls, stamp in step.moves:
                 yield op, calls, [] if stamp is None else [(stamp, True)]

@@ -28,10 +28,10 @@ class TileVariable:
     """A variable on a tile.
 
     Attributes:
-        bytes: on this tile.
-        resident: live before, during and after every run.
-        live: live in the superstep in which most of the tile's bytes are.
-        waits: live in that superstep and not resident, and neither read nor written there.
+        bytes: the bytes that it takes on this tile.
+        resident: whether it is live before, during and after every run.
+        live: whether it is live in the superstep in which most of the tile's bytes are live.
+        waits: whether it is live in that superstep without being resident, read or written there.
     """
 
     name: str
@@ -58,11 +58,11 @@ class MemoryReport:
     """The memory of a program's tiles.
 
     Attributes:
-        tile_bytes: up to the end of the highest variable of each tile, plus what the target
-            reserves; 0 on tiles without variables, (tiles,).
-        max_tile_bytes: the most of these, on fullest_tile.
-        variables: those on the fullest tile, the largest first.
-        always_live_bytes: of states and constants, (tiles,).
+        tile_bytes: the bytes up to the end of the highest variable of each tile, plus those that
+            the target reserves; 0 on tiles without variables, (tiles,).
+        max_tile_bytes: the largest of these numbers, which is that of fullest_tile.
+        variables: the variables on the fullest tile, the largest first.
+        always_live_bytes: the bytes of states and constants, (tiles,).
         transient_bytes: the most bytes of all other variables that are live at once, (tiles,). Live
             bytes do not include gaps and the reserve.
         worst_steps: the superstep in which these most bytes are live, as an index of steps; -1 on
@@ -105,7 +105,7 @@ class MemoryReport:
 
     @property
     def over_bytes(self) -> int:
-        """Bytes that the fullest tile lacks; 0 if its memory is large enough."""
+        """The bytes that the fullest tile lacks; 0 if its memory is large enough."""
         return max(self.max_tile_bytes - self.target.bytes_per_tile, 0)
 
     @property

@@ -32,7 +32,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 MANY = 2
-"""Blocks of so many tensors are read by several threads."""
+"""From this number of tensors on, several threads read the blocks."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Mismatch:
     """The first element of a block that is not the tensor's: its tile, its index, both values.
 
     Attributes:
-        index: in the layout's viewed shape; () for padding.
+        index: the index of the element in the layout's viewed shape; () for padding.
     """
 
     tile: int
@@ -54,12 +54,12 @@ class Finding:
     """An operation whose result is outside its limits.
 
     Attributes:
-        kind: "operand", blocks of an operand disagree with each other; "result", blocks of the
-            result do; "value", a result is outside its bound; "move", blocks differ from what was
-            moved.
+        kind: "operand" if blocks of an operand disagree with each other, "result" if blocks of the
+            result do, "value" if a result is outside its bound, "move" if blocks differ from what
+            was moved.
         origin: the node that the operation came from.
-        ratio: error over bound, inf where bits must be equal.
-        index: of the worst element, in its tensor's viewed shape.
+        ratio: the error divided by its bound; inf where bits must be equal.
+        index: the index of the worst element, in its tensor's viewed shape.
     """
 
     kind: Literal["operand", "result", "value", "move"]
@@ -93,10 +93,11 @@ class Overflow:
     """The first operation whose result has infinities or NaN although its operands are finite.
 
     Attributes:
-        dtype: of its result.
-        count, size: elements of the result that are not finite, and all elements.
+        dtype: the element type of its result.
+        count: how many elements of the result are not finite.
+        size: how many elements the result has.
         largest: the largest magnitude of its operands.
-        origin: the node that it came from.
+        origin: the node that the operation came from.
     """
 
     op: str
@@ -119,7 +120,7 @@ class Overflow:
 
 @dataclass(frozen=True)
 class _Judged:
-    """What is known of one operation: error over bound, what is wrong, what overflows."""
+    """The verdict on one operation: its error divided by the bound, its fault, its overflow."""
 
     ratio: float = 0.0
     finding: Finding | None = None
@@ -127,10 +128,7 @@ class _Judged:
 
 
 class Judge:
-    """How a check compares results and bytes: by NumPy, which defines what it finds.
-
-    Others find the same faster.
-    """
+    """Compares results and bytes with NumPy. Subclasses find the same faster."""
 
     def largest_ratio(
         self, structure: Structure, operands: Sequence[Array], actual: Array, result: int
@@ -151,16 +149,15 @@ class OpCheck(Observer):
     equal to the bit.
 
     Attributes:
-        first: the first operation that is not, in the order of execution.
+        first: the first operation that breaks this, in the order of execution.
         checked: the number of operations checked.
         largest_ratio: the largest error/bound of any result so far.
         overflow: the first operation that makes infinities or NaN of finite operands. That is
             within any bound, but nothing can be compared after it.
         pool: threads that compare results with the reference while the machine goes on. Blocks are
-            read before it does.
-        at_once: how many results wait for them at most, because each has copies of its operands.
-        judge: how results and bytes are compared. NumPy looks for what is wrong once a judge says
-            that something is.
+            read before the machine goes on.
+        at_once: how many results may wait for these threads. Each holds copies of its operands.
+        judge: compares results and bytes. If it finds a difference, NumPy looks for the place.
     """
 
     def __init__(
@@ -262,7 +259,7 @@ class OpCheck(Observer):
                 self._moved[op.destination] = dense
 
     def _all(self, function: Callable[[T], R], values: Sequence[T]) -> list[R]:
-        """A function of each value, computed by all threads."""
+        """The results of a function for each value, computed by all threads."""
         if self._pool is None or len(values) < MANY:
             return [function(value) for value in values]
         return list(self._pool.map(function, values))
@@ -279,12 +276,12 @@ class OpCheck(Observer):
         self._take(_Judged(finding=_finding(kind, op, variable, found.tile, worst)))
 
     def _settle(self, most: int) -> None:
-        """Take results in the order of execution, until at most so many are left to wait for."""
+        """Take verdicts in the order of execution, until at most `most` are still to come."""
         while len(self._waiting) > most:
             self._take(self._waiting.popleft().result())
 
     def _take(self, judged: _Judged) -> None:
-        """Take notice of what is known of the next operation."""
+        """Record the verdict on the next operation."""
         self._largest_ratio = max(self._largest_ratio, judged.ratio)
         self._first = self._first or judged.finding
         self._overflow = self._overflow or judged.overflow
@@ -298,10 +295,10 @@ def _judged(
     result: int,
     layout: Layout,
 ) -> _Judged:
-    """What is known of a result.
+    """The verdict on a result.
 
     Args:
-        layout: that of its blocks.
+        layout: the layout of the result's blocks.
     """
     # A thread does not inherit how NumPy treats overflows.
     with np.errstate(all="ignore"):
@@ -373,7 +370,7 @@ def worst_of_vertices(
 
     Args:
         operands, actual: in the viewed shapes of the structure's maps, in their own dtypes.
-        result: which of several.
+        result: the position of the result among those of the structure.
     """
     value, bound = evaluate_structure(
         structure, operands, actual.dtype, actual.shape, result=result
@@ -395,7 +392,7 @@ def mismatch(blocks: Blocks, dense: Array, judge: Judge | None = None) -> Mismat
 
     Args:
         dense: in the layout's viewed shape. Padding and replicas count.
-        judge: what says whether bits are equal.
+        judge: tells whether bits are equal.
     """
     judge = judge or Judge()
     layout, placed = blocks.layout, blocks.placed

@@ -51,9 +51,9 @@ class Resident:
     """A state or constant of a program.
 
     Attributes:
-        name: of its variable.
+        name: the name of its variable.
         value: the digest of a constant; the name of a state.
-        bytes: of the tensor.
+        bytes: the bytes of the tensor.
         is_written: whether a run may change it.
     """
 
@@ -71,9 +71,9 @@ class Footprint:
 
     Attributes:
         residents: its states and constants.
-        rectangles: of all its variables, (n, 4).
-        code_bytes: of code, vertex state and exchange code, as they come from the host: a codelet
-            once, the rest for each tile.
+        rectangles: what each of its variables takes, (n, 4).
+        code_bytes: the bytes of code, vertex state and exchange code that come from the host: each
+            codelet once, the rest for each tile.
     """
 
     residents: tuple[Resident, ...]
@@ -110,7 +110,7 @@ def value_of(v: VariableOp) -> str:
 
 
 def rectangle(v: VariableOp) -> Rectangle:
-    """What a variable takes of tiles and addresses."""
+    """The tiles and addresses that a variable takes."""
     first = v.placed.first_tile
     return first, first + v.placed.cells, v.start, v.start + v.bytes_per_tile
 
@@ -129,12 +129,14 @@ class Switch:
 
     Attributes:
         before: the name of the program that is on the tiles, or "" if there is none.
-        after: that of the program that comes.
-        stay, stay_bytes: number and bytes of the states and constants that already lie where it
-            needs them.
-        moved, in_bytes: those of the ones that come from the host.
-        out_bytes: bytes of the states that the host gets first, because their values would be lost.
-        code_bytes: bytes of the program's code.
+        after: the name of the program that comes.
+        stay: how many states and constants already lie where the program needs them.
+        stay_bytes: the bytes of these.
+        moved: how many states and constants come from the host.
+        in_bytes: the bytes of these.
+        out_bytes: the bytes of the states that the host gets first, because their values would be
+            lost.
+        code_bytes: the bytes of the program's code.
         cycles: the time of all that moves, in cycles.
     """
 
@@ -223,7 +225,7 @@ class Tiles:
 
 
 def switches(target: Target, programs: Mapping[str, Footprint]) -> tuple[Switch, ...]:
-    """What each change costs between two programs, if only the first one ran before, once."""
+    """What each change between two programs costs, if only the first one ran, and once."""
     found: list[Switch] = []
     for before in programs:
         for after in programs:

@@ -20,8 +20,8 @@ class Execution:
     """One execution of a superstep.
 
     Attributes:
-        start: in cycles.
-        iterations: of the loops around it, from 0.
+        start: the cycle in which it begins.
+        iterations: the current iteration of each loop around it, counted from 0.
     """
 
     step: SuperstepOp
@@ -34,7 +34,8 @@ class Skipped:
     """Iterations of a loop, or a call, that are not listed.
 
     Attributes:
-        start, cycles: when, and how long in all.
+        start: the cycle in which the first of them begins.
+        cycles: how long all of them take.
     """
 
     loop: control.RepeatOp | func.CallOp
@@ -51,9 +52,9 @@ def timeline(
     A while's test and body run once, and of an if, the dearer branch.
 
     Args:
-        cycles: of one execution of each superstep.
-        most: where a loop would lead to more executions than that, its last iterations are skipped;
-            each loop has its first iteration. Further calls of a function are skipped as well.
+        cycles: the cycles of one execution of each superstep.
+        most: the most executions to list. Beyond it, the last iterations of loops are skipped, but
+            never the first one, and so are further calls of a function.
     """
     functions = functions_of(module)
     walk = _Walk(functions, Executions(functions, cycles), most)

@@ -14,5 +14,5 @@ def together(*values: ArrayLike) -> tuple[Integers, ...]:
 
 
 def divided_up(value: Integers, divisor: ArrayLike) -> Integers:
-    """A quotient, rounded up."""
+    """A quotient, rounded up to an integer."""
     return -(-value // integers(divisor))

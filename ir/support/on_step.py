@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 OnStep = Callable[[str], None]
-"""Called with each step of the work, in a few words."""
+"""A function that is called with each step of the work, in a few words."""
 
 
 def ignore_step(_: str) -> None:

@@ -24,7 +24,7 @@ PassesElsewhere = Annotated[
         help="Refused: the passes are arguments of this command.",
     ),
 ]
-"""-p of a command whose passes are arguments, for whoever knows it from abele opt."""
+"""The option -p of a command that takes passes as arguments; its error names the right usage."""
 Load = Annotated[
     list[str] | None,
     typer.Option(
@@ -62,11 +62,11 @@ ListOps = Annotated[
 ]
 
 LARGEST_DIGITS = 9
-"""Digits of a size. Python takes long to read more, and no tile machine holds such a tensor."""
+"""The most digits of a size. Longer ones take time, and no machine holds such a tensor."""
 
 
 LONGEST_VALUE = 10_000
-"""Letters of a value in an option. A longer one belongs into a file."""
+"""The most letters of a value in an option. A longer value belongs in a file."""
 
 NPY_FILE = ".npy"
 """The end of the name of a file with one array."""

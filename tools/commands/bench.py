@@ -29,7 +29,7 @@ class Benchmark:
     options: tuple[str, ...]
 
     def load(self) -> Callable[..., None]:
-        """Its function. Raises InputError if a package that it needs is not installed."""
+        """The function of the benchmark. Raises InputError if it lacks a package."""
         try:
             found = getattr(import_module(self.module, __package__), self.function)
         except ModuleNotFoundError as error:
@@ -65,7 +65,7 @@ PROGRAMS: Mapping[str, Benchmark] = {
 }
 
 PARAMETERS = {"json": "report"}
-"""Parameters whose name differs from that of their option."""
+"""The option of each parameter whose name differs from its option's."""
 
 
 def bench_command(

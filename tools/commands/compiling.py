@@ -157,19 +157,19 @@ class Compilation:
     ] = False
 
     def progress(self, extensions: Extensions) -> AbstractContextManager[OnStep]:
-        """What the command is doing, as the options ask to show it."""
+        """The progress display that the options ask for."""
         return progress(verbose=self.verbose, passes=extensions.passes)
 
     @property
     def asked(self) -> Train | None:
-        """How the options say that a model is trained; None if they do not. Raises InputError."""
+        """The training that the options ask for; None if they ask for none. Raises InputError."""
         return given_training(self.train, self.loss, self.optimizer, self.training)
 
     def request(self, model: str, extensions: Extensions, watch: OnStep | None = None) -> Request:
-        """What the options ask for. Raises InputError.
+        """The request that the options make. Raises InputError.
 
         Args:
-            extensions: those of --load, loaded.
+            extensions: the extensions of --load.
         """
         alike: dict[str, Any] = {name: getattr(self, name) for name in ALIKE}
         return Request(
@@ -187,7 +187,7 @@ class Compilation:
 
 
 ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {"keep", "load", "train"}
-"""The options that a request has in the form in which they are given."""
+"""The options that a request takes as they are given."""
 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:

@@ -94,7 +94,7 @@ def memory_command(
 
 
 def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Executable:
-    """The program, compiled in another way. Shows what it does."""
+    """The program, compiled with other options. Shows progress."""
     with (
         _constraints(how.constraints, other.operators) as constraints,
         how.progress(request.extensions) as tell,
@@ -113,7 +113,7 @@ def _compiled(how: Compilation, request: Request, other: CompileSettings) -> Exe
 
 
 def _told(tried: Trial) -> Trial:
-    """A trial, shown on standard error as soon as it is done."""
+    """Show a trial on standard error as soon as it is done, and return it."""
     fits = "fits" if tried.fits else "does not fit"
     print_error_line(f"tried {tried.change}: {tried.bytes:,} of {tried.available:,} bytes, {fits}")
     return tried

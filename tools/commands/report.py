@@ -52,7 +52,7 @@ SCAN_PIXELS = 2048
 """Width and height of the pictures of a scan in a report."""
 
 Link = dict[str, str]
-"""Addresses of other pages by name; {} stands for a node, {layer} for the layer of a scan."""
+"""The addresses of other pages, by name; {} stands for a node, {layer} for the layer of a scan."""
 
 
 @compiles
@@ -163,7 +163,7 @@ def report_command(
 
 @dataclass(frozen=True)
 class _Asked:
-    """What the command was asked for."""
+    """The options of the command."""
 
     model: str
     baseline: str
@@ -178,7 +178,7 @@ class _Asked:
 
 @dataclass(frozen=True)
 class _Judged:
-    """A report, what it differs in from a baseline, and for each condition whether it holds."""
+    """A report, its differences from a baseline, and whether each condition holds."""
 
     report: Report
     beside: Comparison | None
@@ -186,7 +186,7 @@ class _Judged:
 
 
 def _reported(request: Request) -> tuple[Executable, Report]:
-    """A program and its report. If it is too large to be planned, what is known without a plan.
+    """A program and its report. A program too large to be planned has a report without a plan.
 
     Raises what compile_model raises; DoesNotFit if not even the weights were read.
     """
@@ -234,7 +234,7 @@ def _write(exe: Executable, found: _Judged, asked: _Asked, dump: Path, on_step: 
     """Write the folder of the report.
 
     Args:
-        dump: of what passes did.
+        dump: the folder in which the passes were dumped.
     """
     links: Link = {}
     more: list[Callable[[Path], None]] = []
@@ -251,7 +251,7 @@ def _write(exe: Executable, found: _Judged, asked: _Asked, dump: Path, on_step: 
 
 
 def _say(exe: Executable, found: _Judged, asked: _Asked) -> None:
-    """Print the first figures, and exit as they demand."""
+    """Print the first figures, and exit with the code that they call for."""
     report = found.report
     if report.program["planned"]:
         warn(exe.relaxed)

@@ -32,7 +32,7 @@ with deferred(__name__):
 
 
 class _ReplacedError(Exception):
-    """The inputs replace values of the model, so it is compiled with them."""
+    """Raised if inputs replace values of the model, so that it must be compiled with them."""
 
 
 @compiles

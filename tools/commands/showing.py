@@ -25,7 +25,7 @@ def warn(relaxed: Iterable[Relaxed]) -> None:
 
 
 def warn_of_unpriced(target: Target) -> None:
-    """Warn on standard error about what no price on a target includes."""
+    """Warn on standard error about costs that prices on this target leave out."""
     if target.unpriced:
         print_error_line(f"warning: {target.unpriced}")
 

@@ -39,7 +39,7 @@ def use_threads(asked: int | None) -> None:
     Raises InputError if the environment variable is not a number.
 
     Args:
-        asked: at most the cores are used; None for the default.
+        asked: the number of threads, of which at most one per core is used; None for the default.
     """
     count = default_threads() if asked is None else min(asked, cores())
     if asked is not None and asked > count:

@@ -60,7 +60,7 @@ TRUTH = {"true": True, "false": False}
 def given_training(
     wanted: bool, loss: str | None, optimizer: str | None, options: Sequence[str] | None
 ) -> Train | None:
-    """How a program is trained; None if it is not. Raises InputError."""
+    """The training that options ask for; None if they ask for none. Raises InputError."""
     given = {"--loss": loss, "--optimizer": optimizer, "--training": options}
     if not wanted:
         alone = next((name for name, value in given.items() if value), None)

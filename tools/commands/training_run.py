@@ -40,7 +40,7 @@ REPORTS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The options of `abele train`; its help says what they are."""
+    """The options of `abele train`, which its help explains."""
 
     model: str
     data: Path
@@ -87,12 +87,12 @@ class Wanted:
         )
 
     def total(self, samples: Samples, of_run: int, done: int) -> int:
-        """The number of steps, of which some are done.
+        """The number of steps in all, including those that are done.
 
         Raises InputError if no run is left, or not a whole number of runs.
 
         Args:
-            of_run: how many a run of the program does.
+            of_run: how many steps a run of the program does.
         """
         total = self.steps or ceil((self.epochs or 0) * samples.count / samples.batch)
         if (total - done) % of_run:
@@ -224,9 +224,9 @@ class Sources:
     """Compiles the programs that training needs from one model.
 
     Attributes:
-        given: the options of training.
-        asked: the same, completed for this model.
-        states: those of the model itself, before training adds its own.
+        given: the training options, as given.
+        asked: the same options, completed for this model.
+        states: the states of the model itself, before training adds its own.
     """
 
     model: str

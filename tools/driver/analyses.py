@@ -1,4 +1,4 @@
-"""What is known of a compiled program: its size, its price, and that its addresses are right."""
+"""The size and price of a compiled program, and the proof of its addresses."""
 
 from __future__ import annotations
 

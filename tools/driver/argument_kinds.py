@@ -1,4 +1,4 @@
-"""The kinds of arguments that Python code may give, and what to say of others.
+"""The kinds of arguments that functions take from Python code, and errors for all others.
 
 A type checker sees a wrong argument, but a notebook has none, and the error that would come later
 names a line of abele's own.
@@ -19,7 +19,7 @@ from ...ir.support.errors import InputError
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of argument: whether a value is of it, and the kind in words."""
+    """A kind of argument: a test of values, and the kind in words."""
 
     accepts: Callable[[Any], bool]
     words: str
@@ -39,7 +39,7 @@ def is_path(value: object) -> bool:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a value is an integer of Python or NumPy. Truth values are none."""
+    """Whether a value is an integer of Python or NumPy. A truth value is not."""
     return not isinstance(value, bool) and isinstance(value, Integral)
 
 
@@ -93,7 +93,8 @@ def check_arguments(what: str, kinds: Mapping[str, Kind], given: Mapping[str, ob
 
     Args:
         what: the function, for the message.
-        kinds, given: by parameter; those of no kind may be anything.
+        kinds: the kind of each parameter; a parameter without one may be anything.
+        given: the argument of each parameter.
     """
     for name, kind in kinds.items():
         if not kind.accepts(given[name]):

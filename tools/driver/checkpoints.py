@@ -48,7 +48,7 @@ MOST_HEADER_BYTES = 100_000_000
 """The format's own limit on its header."""
 
 METADATA, DIGEST = "__metadata__", "sha256"
-"""The entry of the header for text, and the text in it that is the digest of everything else."""
+"""The entry of the header for texts, and the name of its text that is the digest of all else."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Checkpoint:
 
     Attributes:
         step: how many steps were done.
-        seed: of the order of the samples.
-        states: by name.
+        seed: the seed of the order of the samples.
+        states: the states, by name.
     """
 
     step: int

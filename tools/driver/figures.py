@@ -53,7 +53,7 @@ def _phases(profile: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _worst(profile: Mapping[str, Any]) -> str:
-    """The cycles if lookups are not spread evenly, in words; "" if that costs nothing."""
+    """The cycles if all lookups go to one tile, in words; "" if that costs nothing more."""
     worst = profile["worst_cycles"]
     if worst == profile["cycles"]:
         return ""

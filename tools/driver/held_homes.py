@@ -1,4 +1,4 @@
-"""What compiled programs hold on the tiles, for the programs that are compiled beside them."""
+"""The homes of states and constants of compiled programs, for programs compiled beside them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
     A state that a program changes also goes to the host, at every second change.
 
     Args:
-        runs: between two changes; the time of a load is spread over them.
+        runs: how many runs lie between two changes; the time of a load is spread over them.
     """
     if not runs > 0:
         raise InputError(f"{runs} runs between changes of programs; need more than 0")
@@ -64,7 +64,7 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
 
 
 def as_text(held: Held) -> str:
-    """The homes as text, which differs if they do."""
+    """The homes as text. Different homes give different texts."""
     return "; ".join(
         f"{key}: {', '.join(str(a) for home in homes for a in home.attributes.values())}"
         for key, homes in held.items()

@@ -30,7 +30,7 @@ def refuse_too_little_memory(memory: MemoryReport, is_compiled: bool = False) ->
 
 
 def refuse_too_little_for(target: Target, tile_bytes: int, is_compiled: bool = False) -> None:
-    """As refuse_too_little_memory, for so many bytes of the fullest tile."""
+    """Do as refuse_too_little_memory does, for a number of bytes of the fullest tile."""
     touched = tile_bytes * target.tiles + BESIDE_BYTES
     _refuse(target, touched, free_bytes(), is_compiled)
     refuse_too_little_to_map(target, is_compiled)

@@ -12,7 +12,7 @@ _PLACE = re.compile(r"\{\{([A-Z]+)\}\}")
 
 
 class Html(str):
-    """Text that is HTML, CSS or a script already. Only files of abele's are."""
+    """Text that is HTML, CSS or a script already. Only abele's own files become such text."""
 
     __slots__ = ()
 

@@ -15,7 +15,7 @@ class KeptPlans:
     """A module at nn with a plan on every operator.
 
     Attributes:
-        proportion: the memory proportion that the pass was given; None for its own.
+        proportion: the memory proportion that the pass was given; None for its default.
     """
 
     module: ModuleOp

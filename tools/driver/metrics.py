@@ -1,4 +1,4 @@
-"""Figures of how well outputs suit targets: accuracy, and the area under the ROC curve."""
+"""Metrics of outputs against targets: accuracy, and the area under the ROC curve."""
 
 from __future__ import annotations
 

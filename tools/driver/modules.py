@@ -29,7 +29,7 @@ class Modules:
 
     Attributes:
         path: the name of the program in messages.
-        seed: of random numbers; None for the one that the modules have.
+        seed: the seed of random numbers; None for the one in the modules.
     """
 
     def __init__(self, loaders: Mapping[str, Loader], path: str) -> None:

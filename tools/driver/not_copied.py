@@ -1,4 +1,4 @@
-"""Objects that hold a machine, and that Python neither copies nor pickles."""
+"""A base class of objects that hold a machine, which Python must neither copy nor pickle."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...ir.support.errors import InputError
 
 
 class NotCopied:
-    """What holds the memory of a machine, its state, and addresses that hold in this process."""
+    """An object that holds a machine's memory, its state, and addresses of this process."""
 
     def __reduce__(self) -> NoReturn:
         """Raise InputError. Python's copy and pickle ask here what an object consists of."""

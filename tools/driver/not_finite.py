@@ -1,4 +1,4 @@
-"""Where a step of training first has a value that is not finite."""
+"""Finds the first value of a training step that is not finite."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ...ir.upstream import ModuleOp
 
 
 class _Found(Exception):
-    """Raised to end a run."""
+    """Raised to end a run at the first value that is not finite."""
 
 
 def all_finite(array: Array) -> bool:
-    """Whether no element is infinite or no number."""
+    """Whether all elements are finite numbers."""
     if not is_floating(array.dtype):
         return True
     # One pass without an array of truth values: a sum is finite only if all that is added is.
@@ -33,8 +33,9 @@ def all_finite(array: Array) -> bool:
 def first_not_finite(
     module: ModuleOp, inputs: Mapping[str, Array], states: Mapping[str, Array]
 ) -> str:
-    """The first operation of a program of nn that makes a value that is not finite from finite
-    ones, in words; "" if there is none.
+    """The first operation of nn that makes an infinity or NaN of finite operands, in words.
+
+    It is "" if there is no such operation.
 
     It is looked for in a run of the reference, which may round in another order than the machine.
     If the run does several steps, the words say in which of them it is.

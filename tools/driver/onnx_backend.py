@@ -20,10 +20,10 @@ TARGET = "tiny:4,memory.bytes_per_tile=268435456"
 
 
 class Prepared:
-    """A compiled model. If a shape depends on inputs, one compiled model per value of these inputs.
+    """A compiled model, or one per value of the inputs that shapes depend on.
 
     Attributes:
-        fixed: the names of these inputs.
+        fixed: the names of the inputs that shapes depend on.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Prepared:
         return assembled_outputs(self._model.graph.output, results)
 
     def _run_lists(self, given: Mapping[str, OnnxValue]) -> list[OnnxValue]:
-        """Run a model that takes the tensors of these values instead."""
+        """Run the model of tensors that stands for a model of sequences and optionals."""
         model, tensors = with_tensors(self._model, given)
         key = (*((name, a.dtype.name, a.shape) for name, a in tensors.items()),)
         if key not in self._with_tensors:

@@ -19,7 +19,7 @@ OnnxValue = Array | Sequence[Array] | None
 
 
 def list_inputs(model: onnx.ModelProto) -> dict[str, onnx.TypeProto]:
-    """The types of the inputs that are no tensors, by name."""
+    """The types of the inputs that are not tensors, by name."""
     kinds = ("sequence_type", "optional_type")
     return {i.name: i.type for i in model.graph.input if i.type.WhichOneof("value") in kinds}
 
@@ -89,10 +89,10 @@ def _assembled(
 def assembled_outputs(
     outputs: Sequence[onnx.ValueInfoProto], found: Mapping[str, Array]
 ) -> list[OnnxValue]:
-    """What a program returned, as the model's outputs.
+    """The model's outputs, made from the outputs of the program of tensors.
 
     Args:
-        found: by the names of the program.
+        found: the outputs of the program, by name.
     """
     values: list[OnnxValue] = []
     for each in outputs:

@@ -1,4 +1,4 @@
-"""Values that replace those of a model: arrays of an .npz file that name optional inputs."""
+"""Values that replace a model's own: arrays with the names of its optional inputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def overrides(
     Args:
         model: as for compile_model; most kinds of models have no values to replace.
         inputs: arrays by name, or an .npz file.
-        known: the names of what the program takes, and of what has got a value already.
+        known: the names of the program's inputs, and of inputs that have a value already.
     """
     names = set(inputs) if isinstance(inputs, Mapping) else set(npz_names(inputs))
     front_end = front_end_of(model)

@@ -39,7 +39,7 @@ class ReadProgram:
     """A module that was read and verified.
 
     Attributes:
-        path: its name in messages.
+        path: the name of the program in messages.
     """
 
     module: ModuleOp
@@ -110,9 +110,10 @@ def target_of(module: ModuleOp, given: str | Target | None, path: str) -> Target
 
 
 def plan_target(module: ModuleOp, given: str | Target | None, path: str) -> Target:
-    """As target_of. An nn module is marked with its target, so that dumps continue with the same.
+    """The target to compile for, which is also written on an nn module, so that dumps keep it.
 
-    A module with plans needs a target of its own, unless one is given. Raises InputError.
+    As target_of, but a module with plans needs a target of its own, unless one is given.
+    Raises InputError.
     """
     target = target_of(module, given, path)
     if not _is_planned(module) or (given is not None and TARGET not in module.attributes):
@@ -160,7 +161,7 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
 
 
 def _check_sizes(sizes: Iterable[ResultSize], results: Iterable[Tensor], path: str) -> None:
-    """Raise InputError for a size that is no result, or of something that is none."""
+    """Raise InputError for a size, or the owner of a size, that is not a result."""
     known = {tensor.name: tensor for tensor in results}
     for each in sizes:
         result, size = known.get(each.result), known.get(each.size)

@@ -14,14 +14,14 @@ class ProgramMemory(MemoryReport):
     """The memory of a program's tiles, and a frame of it.
 
     Attributes:
-        view: makes the frame with its picture, which is a view of the report.
+        view: a function that makes the frame with its picture, as the report shows it.
     """
 
     view: Callable[[], Any] = field(repr=False)
 
     @classmethod
     def of(cls, found: MemoryReport, view: Callable[[], Any]) -> ProgramMemory:
-        """The same memory with a view."""
+        """The memory of a report, with a view."""
         return cls(**{f.name: getattr(found, f.name) for f in fields(found)}, view=view)
 
     @property

@@ -33,7 +33,7 @@ SECONDS = 20.0
 MOST_STARTS = 120
 """In a module of more operations, halves are cut off first."""
 DISTANCES = (0, 1, 2, 4)
-"""How many operations away what is kept with an operation may be."""
+"""The distances, in operations, within which operations are kept with a chosen one."""
 
 HOST_NAME, TENSOR = "host_name", "tensor"
 """Properties of operations that exchange data with the host, and of variables."""
@@ -77,8 +77,8 @@ def reduced(
     Raises ValueError if the module does not fail, and any error of still_fails.
 
     Args:
-        seconds: CPU time after which no new question is asked.
-        better: is shown each smaller module that fails, and must not change it.
+        seconds: CPU time after which no further module is tried.
+        better: is called with each smaller module that fails, and must not change it.
     """
     if not still_fails(module.clone()):
         raise ValueError("the module does not fail; there is nothing to reduce")
@@ -93,8 +93,7 @@ class _Search:
 
     Attributes:
         tried: the digests of the texts of all modules tried.
-        spent: the smallest module when a way last found nothing to remove, by the number of the
-            way.
+        spent: for each way, by its number, the smallest module in which it found nothing to remove.
     """
 
     best: ModuleOp
@@ -125,7 +124,7 @@ class _Search:
             pass
 
     def _keep_few(self) -> None:
-        """Keep one operation and what it reads, directly or through so many others."""
+        """Keep one operation with those that it reads, up to each of DISTANCES."""
         graph = _Graph(self.best)
         if not 1 < len(graph.starts) <= MOST_STARTS:
             return
@@ -188,8 +187,9 @@ class _Way:
     """A way to make a module smaller.
 
     Attributes:
-        places: how often it applies, counted in program order.
-        leave_out: applies it at some places; false if that is impossible or changes nothing.
+        places: how many places it applies to, in the order of the program.
+        leave_out: applies it at some places; returns false if that is impossible or changes
+            nothing.
     """
 
     places: Callable[[ModuleOp], int]
@@ -300,14 +300,15 @@ def _cut_off_variables(module: ModuleOp, cut: Sequence[Operation]) -> bool:
 
 
 class _Graph:
-    """Which operations of a module read what others make: results, and variables by their names.
+    """The graph of a module: which operations read the results and variables that others make.
 
     Operations are numbered as `_operations` lists them.
 
-    What encloses an operation stays with it.
+    Operations around a kept operation are kept too.
 
     Attributes:
-        starts: those that are no leaf, such as a constant or a load, those without regions first.
+        starts: the operations to begin with, those without regions first. Leaves, such as constants
+            and loads, are left out.
     """
 
     def __init__(self, module: ModuleOp) -> None:
@@ -341,12 +342,12 @@ class _Graph:
 
 
 def _is_inner(op: Operation) -> bool:
-    """Whether an operation is no function, and defines no name."""
+    """Whether an operation is not a function, and defines no name."""
     return symbol_of(op) is None and not isinstance(op, FuncOp)
 
 
 def _keep_only(module: ModuleOp, numbers: frozenset[int]) -> bool:
-    """Erase all operations but some, what is around them and in them, and leaves."""
+    """Erase all operations except some, those around and inside them, and leaves."""
     graph = _Graph(module)
     ops = list(graph.number)
     kept = {inner for i in numbers for inner in ops[i].walk()}
@@ -517,7 +518,10 @@ def _merge_read(module: ModuleOp, run: range) -> bool:
 
 
 def _merge_written(module: ModuleOp, run: range) -> bool:
-    """Replace such operations by the variable they write, which the host then writes."""
+    """Replace operations that fill a variable from another one by the variable they write.
+
+    The host then writes that variable.
+    """
     return _merge_symbols(module, run, keep_read=False)
 
 

@@ -1,6 +1,7 @@
 """The view that shows a program as a report.
 
-It stands in a room above this one. So `abele.tools`, which knows all rooms, says here where it is.
+The view lies in a folder that this one may not import. So `abele.tools`, which may import both,
+registers it in VIEWS.
 """
 
 from __future__ import annotations
@@ -33,4 +34,4 @@ class ReportView(Protocol):
 
 
 VIEWS: dict[str, Callable[[Any], ReportView]] = {}
-"""By the name of a view, the function that makes it of an executable."""
+"""The function that makes each view of an executable, by the name of the view."""

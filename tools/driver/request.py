@@ -82,14 +82,13 @@ IN_MEMORY = "<model>"
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of a field of a request besides its type and its default.
+    """The facts about a field of a request, besides its type and default.
 
     Attributes:
-        kind: of the values that Python code may give.
+        kind: the kind of values that Python code may give.
         part: its name in the parts of a cache's key, if that is not the name of the field; None if
             it does not decide the bytes of the program.
-        refused: why a compiled program refuses it, where {} stands for its value; "" if it does
-            not.
+        refused: why a compiled program refuses it, with {} for its value; "" if it does not.
     """
 
     kind: Kind
@@ -129,7 +128,7 @@ class Request:
         beside: programs with which it shares a machine, as in a Session; an empty list for the
             first of them. Its states and constants get the layouts and addresses that they have
             there, where that pays, and the default of target is theirs.
-        runs: how many it does between two changes of programs, which decides what pays.
+        runs: how many runs it does between two changes of programs; this decides what pays.
         dump_ir: a folder for the program after each pass, and for a page that shows what each pass
             did.
         reproducers: a folder for what reproduces a failure of a pass, or a function from the name
@@ -227,14 +226,14 @@ class Request:
 
     @property
     def held(self) -> Held | None:
-        """What the programs beside it hold on the tiles; None if it is not beside others."""
+        """The homes of the programs beside it; None if it is not beside others."""
         if self.beside is None or isinstance(self.beside, Mapping):
             return self.beside
         with COMPILING:
             return held_by(self.beside, _resolved(self.target), self.runs)
 
     def on_step(self, step: str) -> None:
-        """Tell who watches that a slow step begins."""
+        """Call `watch` as a slow step begins."""
         if self.watch is not None:
             self.watch(step)
 
@@ -276,11 +275,11 @@ class Request:
 
 
 OPTIONS: Mapping[str, Option] = {each.name: each.metadata["option"] for each in fields(Request)}
-"""What is known of each field, by name."""
+"""The facts about each field, by name."""
 
 
 def found_front_end(model: Model) -> FrontEnd:
-    """What reads a model that is not compiled yet. Raises InputError if nothing does."""
+    """The front end that reads a model that is not compiled yet. Raises InputError if none does."""
     found = front_end_of(model)
     if found is None:
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else IN_MEMORY

@@ -67,12 +67,12 @@ class RunFile(Protocol):
 
 @dataclass(frozen=True)
 class Repeated:
-    """A run that was made once more.
+    """A run that was repeated.
 
     Attributes:
-        results: by name.
-        before, after: states by name, as the run before has left them, and as this one has; None if
-            there were several runs before.
+        results: the results of the repeated run, by name.
+        before: the states that the earlier run left, by name; None after several earlier runs.
+        after: the states that the repeated run left, by name; None after several earlier runs.
     """
 
     results: Mapping[str, Array]
@@ -84,10 +84,10 @@ class Runners:
     """The loaded programs of an executable: one for each level, and one for the strict machine.
 
     Attributes:
-        turns: of threads that run a program, or read or set its state.
-        file: what keeps the program ready to run, if the cache has the program.
-        last: the level that was run last, and whether by the strict machine; None if no state can
-            have changed since it had its first value.
+        turns: the turns of threads that run a program, or read or set its state.
+        file: the file that keeps the program ready to run, if the cache has the program.
+        last: the level of the last run, and whether the strict machine ran it; None while all
+            states have their first values.
     """
 
     def __init__(
@@ -122,8 +122,10 @@ class Runners:
         return results
 
     def repeated(self, inputs: Mapping[str, Array]) -> Repeated | None:
-        """Run the machine once more, from the first states, on checked inputs; all states are
-        afterwards what they were. None if the machine has not run like this before.
+        """Run the machine once more on checked inputs, from the first states.
+
+        Afterwards all states are what they were. Returns None if the machine has not run in this
+        way before.
 
         A check compares such a run, of a program that is warm, with others.
         """
@@ -150,7 +152,7 @@ class Runners:
         return Repeated(results, after, before if self._plain_runs == 1 else None)
 
     def prepared(self, level: str = MACHINE, strict: bool = False) -> Ready:
-        """What runs a level: the cache's program that is ready to run, or the loaded program."""
+        """The runner of a level: the cache's program, if that is ready, or the loaded program."""
         key = level, strict
         if key != (MACHINE, False) or key in self._runners or self.file is None:
             return self.at(level, strict)
@@ -207,7 +209,7 @@ class Runners:
             return last.states
 
     def set_states(self, values: Mapping[str, Array], level: str) -> None:
-        """Set what the next run of a level finds in some states."""
+        """Set the values that the next run of a level finds in some states."""
         runner = self.at(level)
         with self.turns:
             for name, array in values.items():

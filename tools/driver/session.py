@@ -344,7 +344,7 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _states(programs: Mapping[str, Executable], name: str, strict: bool) -> Mapping[str, Array]:
-    """What the runs of a program have left in its states."""
+    """The values that the runs of a program left in its states."""
     exe = programs[name]
     with exe.runners.turns:
         return exe.runners.at(strict=strict).states

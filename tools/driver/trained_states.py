@@ -1,4 +1,4 @@
-"""What a step of training changes: weights, and what optimisers keep."""
+"""The states that a training step changes: weights, and the state of optimisers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TrainedStates:
 
     @property
     def settings(self) -> Settings:
-        """What the host needs to know of the training."""
+        """What the host has to know about the training."""
         self.check()
         return settings_of(self._modules.machine)
 
@@ -56,7 +56,7 @@ class TrainedStates:
         return {name: found[name] for name in names if name in found}
 
     def set(self, values: Mapping[str, object], at: str) -> None:
-        """Set what the next step at a level finds in some states.
+        """Set the values that the next step at a level finds in some states.
 
         Raises InputError for names, shapes and element types that the program does not have.
         """

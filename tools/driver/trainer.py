@@ -1,4 +1,4 @@
-"""Steps of training on samples, one after the other, each of which happens or does not."""
+"""Training steps on samples, one after another. An interrupted step counts as not done."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ NonFinite = Literal["stop", "skip"]
 
 @dataclass(frozen=True)
 class Row:
-    """What is known of a step.
+    """The record of a step.
 
     Attributes:
         rate: the learning rate, if the host gives it.
-        figures: of the samples for validation, where they were looked at.
+        figures: the figures of validation, if it was run after this step.
     """
 
     step: int
@@ -42,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Reached:
-    """Where training is: how many steps are done, and the states that they have left."""
+    """The progress of training: how many steps are done, and the states that they left."""
 
     step: int
     states: Mapping[str, Array]
@@ -56,14 +56,15 @@ class Trainer:
     Attributes:
         exe: the program.
         samples: as samples_of gives them.
-        seed: of their order.
-        rate: the learning rate by step, for a program that takes it as an input.
+        seed: the seed of their order.
+        rate: the function from a step to its learning rate, for a program that takes it as an
+            input.
         non_finite: what to do about a step after which the loss or a state is not finite: stop
             there, or go on from the states before it.
-        warn: called with a line for each such step that is skipped.
+        warn: a function that is called with a line for each such step that is skipped.
         steps: how many steps a run of the program does.
-        reached: where training is. It changes at once, at the end of a run, so whatever interrupts
-            a run leaves it as it was before the run.
+        reached: the progress of training. It changes all at once at the end of a run, so an
+            interruption leaves it as it was before the run.
     """
 
     def __init__(
@@ -109,7 +110,7 @@ class Trainer:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What the last whole step has left."""
+        """A checkpoint of the states after the last whole step."""
         return Checkpoint(self.reached.step, self.seed, self.reached.states)
 
     def step(self) -> float:
@@ -165,7 +166,7 @@ class Trainer:
 
     @property
     def rows(self) -> list[Row]:
-        """What is known of each step that was done here, in order."""
+        """The record of each step that was done here, in order."""
         return [row for step, row in self._rows.items() if step <= self.reached.step]
 
     def judge(self, validation: Validation) -> Figures:
@@ -182,7 +183,7 @@ class Trainer:
         return figures
 
     def _where(self, inputs: Mapping[str, Array], states: Mapping[str, Array]) -> str:
-        """Where the first value that is not finite comes from."""
+        """The operation that made the first value that is not finite, in words."""
         if NN.name not in self.exe.levels:
             return "the program has no level nn, in which its operation could be found"
         found = first_not_finite(self.exe.module_at(NN.name), inputs, states)

@@ -29,11 +29,11 @@ ASKED = "abele.train"
 
 
 class LossIsNotFinite(InputError):
-    """The loss of a step is not a number, or is infinite. A message says what weights are left."""
+    """Raised if the loss of a step is NaN or infinite. The message says which weights are left."""
 
 
 def part_of_batch(training: Train, batch: int | None) -> int | None:
-    """The number of samples for which a model is imported that takes a batch in parts.
+    """The number of samples to import a model for, if its batch is taken in parts.
 
     Raises InputError if the batch cannot be cut into so many parts.
     """
@@ -69,8 +69,8 @@ class Settings:
     """What the host needs to know of a program's training.
 
     Attributes:
-        loss, learning_rate, output, target: as of the pass train.
-        inside: whether the loss includes the softmax or sigmoid that makes the output.
+        loss, learning_rate, output, target: the options of the pass `train`.
+        inside: whether the softmax or sigmoid that makes the output is part of the loss.
         classes: how many labels there are; 0 if the target has none.
         ignored: the label of positions that do not count.
         steps: how many steps a run takes.

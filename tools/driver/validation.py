@@ -1,4 +1,4 @@
-"""Validation: loss and figures of samples that training does not see."""
+"""Validation: the loss and metrics of samples that training does not see."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .samples import Samples
 
 @dataclass(frozen=True)
 class Figures:
-    """What was found of some samples.
+    """The loss and metrics of some samples.
 
     Attributes:
         accuracy, auc: None where they have no meaning.
@@ -43,7 +43,7 @@ class Validation:
     results are left out.
 
     Attributes:
-        exe: compiled with Training(update=False, outputs=True, reduction="none").
+        exe: the program, compiled with Training(update=False, outputs=True, reduction="none").
     """
 
     def __init__(self, exe: Executable, samples: Samples) -> None:

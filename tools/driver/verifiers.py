@@ -23,7 +23,7 @@ def verifiers(level: Level | None) -> tuple[Instrument, ...]:
     """Instruments that verify a module after each pass.
 
     Args:
-        level: where it begins; None if unknown.
+        level: the level at which the pipeline begins; None if unknown.
     """
 
     def level_after(step: RunningPass) -> Level | None:
