@@ -230,6 +230,15 @@ class ProgramBuilder:
                 self.made[value] = load.result
         return self.made[value]
 
+    def store(self, weight: Known, value: Value) -> None:
+        """Let the state of a weight hold a value, of the same type, from the end of each run on."""
+        load = self.emitted(weight)
+        assert isinstance(load, OpResult), "weights are loaded"
+        assert isinstance(load.op, nn.LoadOp), f"{weight.name} is no weight"
+        op = nn.StoreOp(self.emitted(value), load.op.state.string_value())
+        op.location = named(weight.name)
+        self.main.add_op(op)
+
     def random_state(self, name: str) -> SSAValue:
         """The state SEED or STEP of the program, of ui32. It is 0 in the first run."""
         if name not in self.random:
@@ -310,10 +319,14 @@ class ProgramBuilder:
             assert first is not None
             self.main.insert_ops_before(self.loads, first)
         for op in reversed(tuple(self.main.ops)):
-            if op is not end and not any(r.first_use for r in op.results):
+            if op.results and not any(r.first_use for r in op.results):
                 self.main.erase_op(op)
         self._count_runs(end)
-        used = {op.state.string_value() for op in self.main.ops if isinstance(op, nn.LoadOp)}
+        used = {
+            op.state.string_value()
+            for op in self.main.ops
+            if isinstance(op, nn.LoadOp | nn.StoreOp)
+        }
         types = [a.type for a in self.main.args], [v.type for v in results]
         function = FuncOp("main", types, Region(self.main))
         inputs = [self.inputs[argument] for argument in self.main.args]

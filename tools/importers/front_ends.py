@@ -11,6 +11,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.user_entries import add_entry
 from .front_end import REFUSED, FrontEnd, Reading
 from .onnx.front_end import ONNX
+from .pt2.front_end import PT2
 
 if TYPE_CHECKING:
     import onnx
@@ -31,7 +32,7 @@ def _read_text(model: str | os.PathLike[str], reading: Reading) -> ModuleOp:
 TEXT = FrontEnd("text", (".mlir",), _read_text, is_text=True)
 """The text of a program of any level."""
 
-FRONT_ENDS = (ONNX, TEXT)
+FRONT_ENDS = (ONNX, PT2, TEXT)
 """Abele's own front ends, in the order in which messages list them."""
 
 USERS_FRONT_ENDS: dict[str, FrontEnd] = {}

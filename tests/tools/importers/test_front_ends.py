@@ -15,6 +15,7 @@ from abele.tools.driver.request import found_front_end
 from abele.tools.importers import front_ends
 from abele.tools.importers.front_end import REFUSED, FrontEnd, Reading
 from abele.tools.importers.front_ends import (
+    FRONT_ENDS,
     ONNX,
     TEXT,
     front_end_at,
@@ -27,9 +28,13 @@ from abele.tools.importers.front_ends import (
 
 TOOLS = Path(__file__).parents[3] / "tools"
 
-SUFFIXES = {*ONNX.suffixes, *TEXT.suffixes}
+SUFFIXES = {suffix for each in FRONT_ENDS for suffix in each.suffixes}
 
-TELLS_ITSELF = {"importers/front_ends.py", "importers/onnx/front_end.py"}
+TELLS_ITSELF = {
+    "importers/front_ends.py",
+    "importers/onnx/front_end.py",
+    "importers/pt2/front_end.py",
+}
 """The files that define abele's own front ends."""
 
 TESTS = ("endswith", "suffix")
@@ -104,14 +109,15 @@ def test_a_front_end_is_found_by_the_longest_suffix(notes: FrontEnd):
     assert front_end_of(Path("x.notes")) is notes
     assert front_end_of(relu()) is ONNX
     assert front_end_of(3) is None
-    assert suffixes() == (".onnx", ".mlir", ".notes", ".more.notes")
+    assert suffixes() == (".onnx", ".pt2", ".mlir", ".notes", ".more.notes")
 
 
 def test_messages_list_the_front_ends_of_extensions(notes: FrontEnd):
     with pytest.raises(InputError, match=r"^x\.pt: unknown kind of file; need \.onnx, .*\.notes"):
         found_front_end("x.pt")
     remove_entries("a test")
-    with pytest.raises(InputError, match=r"unknown kind of file; need \.onnx, \.mlir or \.abele$"):
+    own = r"unknown kind of file; need \.onnx, \.pt2, \.mlir or \.abele$"
+    with pytest.raises(InputError, match=own):
         compile_model("x.pt")
 
 
@@ -131,8 +137,8 @@ def test_a_front_end_is_refused_if_it_understands_what_does_not_exist():
     ("given", "message"),
     [
         ({"dims": {"N": 2, "M": 3}}, r"^p\.mlir: dimensions given \(N, M\); \.mlir has sizes$"),
-        ({"values": {"x": 1}}, r"^p\.mlir: values given \(x\); need an \.onnx model$"),
-        ({"batch": 2}, r"^p\.mlir: --batch 2 is given; need an \.onnx model$"),
+        ({"values": {"x": 1}}, r"^p\.mlir: values given \(x\); need an \.onnx or \.pt2 model$"),
+        ({"batch": 2}, r"^p\.mlir: --batch 2 is given; need an \.onnx or \.pt2 model$"),
     ],
 )
 def test_what_a_front_end_does_not_understand_is_refused(given: dict, message: str):

@@ -16,7 +16,7 @@ from xdsl.ir import Attribute, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from .node import Node
+from ..building import NodeBuilder
 from .tensors import Array
 
 BOTH_SIDES = -1
@@ -46,7 +46,7 @@ class Attended:
     weights: SSAValue
 
 
-def split_heads(node: Node, value: SSAValue, heads: int) -> SSAValue:
+def split_heads(node: NodeBuilder, value: SSAValue, heads: int) -> SSAValue:
     """[batch, tokens, heads * size] as [batch, heads, tokens, size].
 
     Raises InputError if the heads do not divide the last axis.
@@ -61,7 +61,7 @@ def split_heads(node: Node, value: SSAValue, heads: int) -> SSAValue:
     return node.add(nn.TransposeOp(apart, (0, 2, 1, 3)))
 
 
-def join_heads(node: Node, value: SSAValue) -> SSAValue:
+def join_heads(node: NodeBuilder, value: SSAValue) -> SSAValue:
     """[batch, heads, tokens, size] as [batch, tokens, heads * size]."""
     batch, heads, tokens, size = nn.shape_of(value)
     together = node.add(nn.TransposeOp(value, (0, 2, 1, 3)))
@@ -69,7 +69,7 @@ def join_heads(node: Node, value: SSAValue) -> SSAValue:
 
 
 def attend(
-    node: Node,
+    node: NodeBuilder,
     query: SSAValue,
     key: SSAValue,
     value: SSAValue,
@@ -126,7 +126,7 @@ def attend(
 
 
 def _check(
-    node: Node, query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...]
+    node: NodeBuilder, query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...]
 ) -> None:
     same = key[0] == query[0] == value[0] and key[3] == query[3] and value[1:3] == key[1:3]
     if not same or key[1] == 0 or query[1] % key[1]:
@@ -136,7 +136,7 @@ def _check(
         )
 
 
-def _total(node: Node, masks: Sequence[Mask]) -> SSAValue | None:
+def _total(node: NodeBuilder, masks: Sequence[Mask]) -> SSAValue | None:
     total = None
     for mask in masks:
         value = node.emitted(mask) if isinstance(mask, np.ndarray) else mask
@@ -153,14 +153,14 @@ def _may_exclude_all(masks: Sequence[Mask]) -> bool:
     return bool(np.isneginf(total).all(-1).any())
 
 
-def _check_mask(node: Node, mask: SSAValue, scores: tuple[int, ...]) -> None:
+def _check_mask(node: NodeBuilder, mask: SSAValue, scores: tuple[int, ...]) -> None:
     shape = nn.shape_of(mask)
     aligned = (1,) * (4 - len(shape)) + shape
     if len(shape) > 4 or any(n not in (1, m) for n, m in zip(aligned, scores, strict=False)):
         raise node.bad(f"a mask of {list(shape)} for scores of {list(scores)}; it must broadcast")
 
 
-def _shared(node: Node, mask: SSAValue, share: int, few: int) -> SSAValue:
+def _shared(node: NodeBuilder, mask: SSAValue, share: int, few: int) -> SSAValue:
     """A mask for scores whose heads are two axes: the heads of keys, and the heads that share
     them."""
     shape = nn.shape_of(mask)
@@ -171,11 +171,11 @@ def _shared(node: Node, mask: SSAValue, share: int, few: int) -> SSAValue:
     return node.reshape(mask, (*front, *apart, queries, keys))
 
 
-def _softmax(node: Node, scores: SSAValue) -> SSAValue:
+def _softmax(node: NodeBuilder, scores: SSAValue) -> SSAValue:
     return node.add(nn.SoftmaxOp(scores, len(nn.shape_of(scores)) - 1))
 
 
-def _softmax_or_zero(node: Node, scores: SSAValue) -> SSAValue:
+def _softmax_or_zero(node: NodeBuilder, scores: SSAValue) -> SSAValue:
     """The softmax along the last axis, and 0 where all scores are minus infinity.
 
     The largest score of a row is subtracted, so exponentials of any other row add up to 1 or more.
@@ -194,7 +194,9 @@ def _softmax_or_zero(node: Node, scores: SSAValue) -> SSAValue:
 # Masks
 
 
-def added(node: Node, allowed: SSAValue, element: Attribute, excluded: float = -np.inf) -> SSAValue:
+def added(
+    node: NodeBuilder, allowed: SSAValue, element: Attribute, excluded: float = -np.inf
+) -> SSAValue:
     """A truth value per key as a mask: 0 where it is true, and `excluded` elsewhere."""
     dtype = numpy_dtype(element)
     zero, other = (node.emitted(np.array(number, dtype)) for number in (0.0, excluded))
@@ -208,7 +210,7 @@ def known_mask(allowed: Array, element: Attribute, excluded: float = -np.inf) ->
     return [] if allowed.all() else [numbers[allowed.astype(np.int64)]]
 
 
-def distances(node: Node, queries: int, keys: int) -> Array:
+def distances(node: NodeBuilder, queries: int, keys: int) -> Array:
     """The distance from each query to each key, positive for later keys: [queries, keys]."""
     node.check_table(queries, keys)
     return np.arange(keys)[None, :] - np.arange(queries)[:, None]
@@ -232,7 +234,7 @@ def within(distance: Array, offset: int, *, causal: bool, left: int, right: int)
 
 
 def within_offsets(
-    node: Node, distance: Array, offset: SSAValue, *, causal: bool, left: int, right: int
+    node: NodeBuilder, distance: Array, offset: SSAValue, *, causal: bool, left: int, right: int
 ) -> list[SSAValue]:
     """Like `within`, for offsets of each batch that depend on inputs: [batch]. Returns
     conditions."""
@@ -250,7 +252,7 @@ def within_offsets(
     return conditions
 
 
-def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
+def shorter_than(node: NodeBuilder, keys: int, lengths: SSAValue) -> SSAValue:
     """Whether each key is among the first keys of its batch: [batch, 1, 1, keys].
 
     Args:
@@ -262,7 +264,7 @@ def shorter_than(node: Node, keys: int, lengths: SSAValue) -> SSAValue:
 
 
 def rotated(
-    node: Node, value: SSAValue, cosine: SSAValue, sine: SSAValue, *, is_interleaved: bool
+    node: NodeBuilder, value: SSAValue, cosine: SSAValue, sine: SSAValue, *, is_interleaved: bool
 ) -> SSAValue:
     """Pairs of elements of the last axis as complex numbers, each turned by an angle.
 

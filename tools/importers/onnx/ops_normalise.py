@@ -9,6 +9,7 @@ import onnx
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ..building import NodeBuilder
 from .node import Importer, Node, Results
 from .ops_extremes import hardmax
 from .ops_window import mean
@@ -57,7 +58,7 @@ def _batch_norm_training(node: Node, epsilon: float) -> Results:
         new = node.add(nn.ScaleOp(node.reshape(current, shape[1:2]), 1.0 - momentum))
         return node.cast(node.add(nn.AddOp(old, new)), nn.element_of(node[index]))
 
-    centred, average, variance = _moments(node, node.wide(image), axes)
+    centred, average, variance = moments(node, node.wide(image), axes)
     deviation = node.add(nn.SqrtOp(node.add(nn.ShiftOp(variance, epsilon))))
     factor = node.add(nn.DivOp(by_channel(1), deviation))
     scaled = node.add(nn.AddOp(node.add(nn.MulOp(centred, factor)), by_channel(2)))
@@ -75,7 +76,9 @@ def _activation_norm(node: Node, image: SSAValue, rest: list[SSAValue], epsilon:
     return node.cast(scaled, element)
 
 
-def _moments(node: Node, value: SSAValue, axes: list[int]) -> tuple[SSAValue, SSAValue, SSAValue]:
+def moments(
+    node: NodeBuilder, value: SSAValue, axes: list[int]
+) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A value minus its mean along axes, the mean, and the population's variance."""
     if all(nn.shape_of(value)[axis] for axis in axes):
         moments = nn.SummarizeOp(value, "moments", axes, keep_dims=True)
@@ -93,13 +96,13 @@ def _normalised(
 
 
 def normalised(
-    node: Node, value: SSAValue, axes: list[int], epsilon: float
+    node: NodeBuilder, value: SSAValue, axes: list[int], epsilon: float
 ) -> tuple[SSAValue, SSAValue, SSAValue]:
     """A value with mean 0 and deviation 1 along axes, its mean, and its inverse deviation.
 
     All are in at least f32.
     """
-    centred, average, variance = _moments(node, node.wide(value), axes)
+    centred, average, variance = moments(node, node.wide(value), axes)
     steady = node.add(nn.ShiftOp(variance, epsilon))
     inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
     return node.add(nn.MulOp(centred, inverse)), average, inverse
@@ -184,7 +187,7 @@ def _rms_norm(node: Node) -> Results:
 
 
 def divided_by_size(
-    node: Node, value: SSAValue, axes: list[int], epsilon: float
+    node: NodeBuilder, value: SSAValue, axes: list[int], epsilon: float
 ) -> tuple[SSAValue, SSAValue]:
     """A value divided by the root of its mean square along axes, and the inverse root.
 
@@ -200,7 +203,7 @@ def divided_by_size(
 def _mean_variance_norm(node: Node) -> Results:
     rank = len(node.shape(0))
     axes = [node.axis(axis, rank) for axis in node.integers("axes", [0, 2, 3])]
-    centred, _, variance = _moments(node, node.wide(node[0]), axes)
+    centred, _, variance = moments(node, node.wide(node[0]), axes)
     # ONNX defines this operator by a function that adds 1e-9 to avoid a division by 0.
     deviation = node.add(nn.ShiftOp(node.add(nn.SqrtOp(variance)), 1e-9))
     return node.cast(node.add(nn.DivOp(centred, deviation)), nn.element_of(node[0]))

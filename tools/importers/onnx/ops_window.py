@@ -11,7 +11,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ..building import is_float
+from ..building import NodeBuilder, is_float
 from .node import Importer, Node, Results
 from .window import Window, explicit_pads, window_attributes
 
@@ -170,7 +170,7 @@ def _spatial_axes(node: Node) -> list[int]:
     return list(range(2, rank))
 
 
-def mean(node: Node, value: SSAValue, axes: Sequence[int], *, keep_dims: bool) -> SSAValue:
+def mean(node: NodeBuilder, value: SSAValue, axes: Sequence[int], *, keep_dims: bool) -> SSAValue:
     """The mean of a value along axes. Float sums are in at least f32."""
     count = prod(nn.shape_of(value)[a] for a in axes)
     total = node.add(nn.ReduceOp(node.wide(value), "sum", axes, keep_dims=keep_dims))
