@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from xdsl.ir import Dialect
+from xdsl.ir import Dialect, Operation
 
-from ..ir.legality import Row, row
+from ..ir.legality import Row, contains, inside, names, results, row, values, without
 from ..ir.level import Level
 from ..ir.support.errors import InputError
 from ..ir.support.user_entries import add_entry
 from ..ir.upstream import ModuleOp
 from ..ir.xdsl.walk import operations
-from .nn import CORE
-from .partition import PartitionTensor
+from . import nn, partition
+from .constraints import (
+    LAID_OUT,
+    NOTHING,
+    TENSOR,
+    calls_no_entry,
+    changes_variables,
+    has_body,
+    host_tensor,
+    in_loop_of_state,
+    number_temporary,
+    single_truth,
+    type_of_state,
+    uses,
+    uses_variables,
+    variable,
+)
 from .structured import Composite
+from .tile import CopyOp, VerticesOp
 
 DIALECTS: dict[str, str] = {
     "abele": "abele.dialects.abele:Abele",
@@ -55,8 +71,6 @@ def register_dialect(dialect: Dialect, owner: str) -> None:
 
 # Levels
 
-_EVERYWHERE = row("control func builtin")
-
 
 def _users_dialects() -> tuple[Row, ...]:
     return (Row(tuple(USERS_DIALECTS)),) if USERS_DIALECTS else ()
@@ -80,30 +94,128 @@ TILE_DECISIONS = ("plain", "numbered", "placed", "addressed", "grouped")
 """How far a module of tile is decided: nothing; the supersteps are numbered; some variables have an
 address; all have one; the operations are grouped into supersteps."""
 
-NN = Level("nn", (row("nn"), _EVERYWHERE), _users_dialects, (PLANNED,))
-"""What is computed: operators on whole tensors."""
 
-PARTITION = Level("partition", (row("partition"), _EVERYWHERE))
-"""How it is split: tensors with layouts, and the parts of each computation."""
+def _is_users(op_name: str) -> bool:
+    """Whether an operation is of a dialect that neither abele nor xDSL's core defines."""
+    return op_name.partition(".")[0] not in (*DIALECTS, "builtin", "func")
 
-TILE = Level("tile", (row("tile"), _EVERYWHERE), decisions=TILE_DECISIONS)
-"""Who computes it: variables on tiles, copies between them, vertices."""
+
+def _functions(variables: str) -> tuple[Row, ...]:
+    """What holds of a module and its functions.
+
+    Args:
+        variables: the operation that declares what a program keeps between runs.
+    """
+    return (
+        row("builtin.module", contains(variables, "func.func", users=_is_users)),
+        row(variables, inside("builtin.module")),
+        row("func.func", inside("builtin.module"), has_body),
+        row("func.call", calls_no_entry),
+    )
+
+
+def _states(dialect: str, kind: type[Operation]) -> Row:
+    """What holds between loads, stores and states.
+
+    Args:
+        kind: the operation that declares a state.
+    """
+    return row(
+        f"{dialect}.load {dialect}.store",
+        *(names("state", f"{dialect}.state", kind), type_of_state, in_loop_of_state),
+    )
+
+
+_NN_STATES = _states("nn", nn.StateOp)
+
+_PARTITION_STATES = _states("partition", partition.StateOp)
+
+_VARIABLES = (
+    row("tile.copy tile.vertices", uses_variables, changes_variables),
+    row("tile.copy", *uses(CopyOp)),
+    row("tile.vertices", *uses(VerticesOp)),
+    row("tile.input", variable("writes"), changes_variables, host_tensor),
+    row("tile.output", variable("reads"), host_tensor),
+    row("tile.read", variable("variable"), single_truth),
+    row("control.repeat", variable("turn"), number_temporary),
+)
+"""What holds between operations and the variables that they name."""
+
+_ON_VARIABLES = (
+    row("control"),
+    row("func control.yield control.repeat control.while", values(NOTHING)),
+    row("control.if", results(NOTHING)),
+)
+"""Functions and control flow below partition: values are in variables, except truth values."""
+
+NN = Level(
+    "nn",
+    (
+        row("nn"),
+        *_functions("nn.state"),
+        row("func control", values(TENSOR)),
+        row("control.repeat", without("turn", "the number as an argument")),
+        _NN_STATES,
+    ),
+    _users_dialects,
+    (PLANNED,),
+    meaning="What is computed: operators on whole tensors.",
+)
+
+PARTITION = Level(
+    "partition",
+    (
+        row("partition"),
+        *_functions("partition.state"),
+        row("func control", values(LAID_OUT)),
+        row("control.repeat", without("turn", "the number as an argument")),
+        _PARTITION_STATES,
+    ),
+    meaning="How it is split: tensors with layouts, and the parts of each computation.",
+)
+
+TILE = Level(
+    "tile",
+    (
+        row("tile"),
+        *_functions("tile.variable"),
+        *_ON_VARIABLES,
+        *_VARIABLES,
+        row("tile.vertices", inside("tile.compute_set", "tile.superstep")),
+        row("tile.sync", inside("tile.superstep")),
+    ),
+    decisions=TILE_DECISIONS,
+    meaning="Who computes it: variables on tiles, copies between them, vertices.",
+)
 
 EXCHANGE = Level(
     "exchange",
     (
-        row("exchange"),
-        row("tile.superstep tile.sync tile.input tile.copy tile.output tile.vertices tile.read"),
-        _EVERYWHERE,
+        row("exchange tile.superstep tile.read"),
+        *_functions("exchange.variable"),
+        *_ON_VARIABLES,
+        *_VARIABLES,
+        row(
+            "tile.sync tile.input tile.copy tile.output tile.vertices",
+            inside("tile.superstep", why="variables have addresses"),
+        ),
     ),
+    meaning="When and where: supersteps, and messages between addresses. The machine runs it.",
 )
-"""When and where: supersteps, and messages between addresses. The machine runs this level."""
 
 LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
 """The levels from the highest to the lowest."""
 
-NN_CORE = Level("nn-core", (Row(tuple(op.name for op in CORE)), _EVERYWHERE), _users_core)
+NN_CORE = Level(
+    "nn-core",
+    (Row(tuple(op.name for op in nn.CORE)), *NN.rows[1:]),
+    _users_core,
+    meaning="It has no composites: they have been decomposed.",
+)
 """The part of nn that remains after composites are decomposed. It is no level of its own."""
+
+MIXED = Level("mixed", (_NN_STATES, _PARTITION_STATES, *_VARIABLES), open=True)
+"""What holds of every module, also of one that passes have lowered in part. It is no level."""
 
 
 def level_named(name: str) -> Level:
@@ -123,10 +235,21 @@ def level_of(module: ModuleOp) -> Level:
             return level
     # A program that only returns its arguments has no operation of its level, so look at types too.
     has_layouts = any(
-        isinstance(value.type, PartitionTensor)
+        isinstance(value.type, partition.PartitionTensor)
         for op in module.walk()
         for region in op.regions
         for block in region.blocks
         for value in block.args
     )
     return PARTITION if has_layouts else NN
+
+
+def known_level(module: ModuleOp) -> Level:
+    """The level whose table a module must meet: MIXED unless all operations are of one level.
+
+    A module without an operation of a level is MIXED too.
+    """
+    names = {op.name for op in operations(module)}
+    level = level_of(module)
+    has_own = any(name.partition(".")[0] in DIALECTS.keys() - {"control"} for name in names)
+    return level if has_own and all(map(level.is_legal, names)) else MIXED

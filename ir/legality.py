@@ -9,15 +9,17 @@ at every level stands in its class instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
-from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute, Operation
+from xdsl.ir import Attribute, Operation, SSAValue
 
-from .upstream import ModuleOp
+from .provenance import place
+from .support.suggestions import suggestion
+from .symbols import symbol_of, symbols_in
+from .upstream import ModuleOp, VerifyException
 from .xdsl.fields import operands_of
 from .xdsl.walk import operations
 
@@ -42,11 +44,8 @@ class ModuleFacts:
     @cached_property
     def symbols(self) -> dict[str, Operation]:
         """The operations at the top of the module that have a name, by name."""
-        return {
-            name.data: op
-            for op in self.module.body.block.ops
-            if isinstance(name := op.properties.get("sym_name"), StringAttr)
-        }
+        ops = self.module.body.block.ops
+        return {name: op for op in ops if (name := symbol_of(op)) is not None}
 
     def get(self, find: Callable[[ModuleFacts], T]) -> T:
         """What a function finds out about the module."""
@@ -55,8 +54,12 @@ class ModuleFacts:
         return cast(T, self._found[find])
 
 
-Problem: TypeAlias = Callable[[Any, ModuleFacts], "str | None"]
-"""Returns what is wrong with an operation, what it was and what is allowed; None if nothing is."""
+Check: TypeAlias = Callable[[Any, ModuleFacts], None]
+"""Raises VerifyException unless an operation meets a condition.
+
+The message says what is wrong, what it was and what is allowed. `verify` adds the operation and
+where it came from.
+"""
 
 
 @dataclass(frozen=True)
@@ -65,11 +68,11 @@ class Constraint:
 
     Attributes:
         says: the condition, as the reference prints it: "inside `tile.superstep`".
-        problem: checks it.
+        check: raises VerifyException for an operation that does not meet it.
     """
 
     says: str
-    problem: Problem = field(repr=False)
+    check: Check = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,19 @@ def row(ops: str, *needs: Constraint) -> Row:
 
 
 class Table:
-    """The rows of a level, by operation."""
+    """The rows of a level, by operation.
+
+    Attributes:
+        rows: all rows, in order.
+        names: the dialects that are legal, and the legal operations of other dialects.
+    """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.rows = tuple(rows)
-        self.names = frozenset(name for each in self.rows for name in each.ops)
+        named = {name for each in self.rows for name in each.ops}
+        self.names = frozenset(
+            name for name in named if "." not in name or name.partition(".")[0] not in named
+        )
         self._needs: dict[str, tuple[Constraint, ...] | None] = {}
 
     def needs(self, op_name: str) -> tuple[Constraint, ...] | None:
@@ -114,17 +125,17 @@ class Table:
         return self._needs[op_name]
 
 
-# Constraints
+# Constraints on operands, results, attributes and places
 
 
 @dataclass(frozen=True)
 class Kind:
-    """The types of values that a level has.
+    """The types of values that operations have at a level.
 
     Attributes:
-        says: what a value of such a type is, in words: "a tensor of static shape".
+        says: what a value of such a type is: "a tensor with a layout".
         has: whether a type is one of them.
-        advice: what to do with a value of any other type.
+        advice: what to do with a value of another type.
     """
 
     says: str
@@ -132,38 +143,34 @@ class Kind:
     advice: str = ""
 
 
-def _problem_of_type(role: str, index: int, type_: Attribute, kind: Kind) -> str:
-    advice = f"; {kind.advice}" if kind.advice else ""
-    return f"{role} {index} is of type {type_}; need {kind.says}{advice}"
-
-
-def operands(kind: Kind) -> Constraint:
-    """The operands are of a kind."""
-
-    def problem(op: Operation, facts: ModuleFacts) -> str | None:
-        for i, value in enumerate(operands_of(op)):
-            if not kind.has(value.type):
-                return _problem_of_type("operand", i, value.type, kind)
-        return None
-
-    return Constraint(f"operands: {kind.says}", problem)
+def _check_types(role: str, values: Iterable[SSAValue], kind: Kind) -> None:
+    for i, value in enumerate(values):
+        if not kind.has(value.type):
+            advice = f"; {kind.advice}" if kind.advice else ""
+            raise VerifyException(f"{role} {i} is {value.type}; need {kind.says}{advice}")
 
 
 def results(kind: Kind) -> Constraint:
-    """The results, and the arguments of regions, are of a kind."""
+    """Results, and the arguments of regions, are of a kind."""
 
-    def problem(op: Operation, facts: ModuleFacts) -> str | None:
-        for i, value in enumerate(op.results):
-            if not kind.has(value.type):
-                return _problem_of_type("result", i, value.type, kind)
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        _check_types("result", op.results, kind)
         for region in op.regions:
             for block in region.blocks:
-                for i, value in enumerate(block.args):
-                    if not kind.has(value.type):
-                        return _problem_of_type("argument", i, value.type, kind)
-        return None
+                _check_types("argument", block.args, kind)
 
-    return Constraint(f"results and arguments: {kind.says}", problem)
+    return Constraint(f"results and arguments: {kind.says}", check)
+
+
+def values(kind: Kind) -> Constraint:
+    """Operands, results and the arguments of regions are of a kind."""
+    of_results = results(kind)
+
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        _check_types("operand", operands_of(op), kind)
+        of_results.check(op, facts)
+
+    return Constraint(f"values: {kind.says}", check)
 
 
 def inside(*ops: str, why: str = "") -> Constraint:
@@ -171,40 +178,85 @@ def inside(*ops: str, why: str = "") -> Constraint:
 
     Args:
         ops: names of operations.
-        why: why it cannot stand elsewhere.
+        why: what makes it so.
     """
-    listed = " or ".join(ops)
 
-    def problem(op: Operation, facts: ModuleFacts) -> str | None:
-        parent = op.parent_op()
-        if parent is not None and parent.name in ops:
-            return None
-        where = "nothing" if parent is None else parent.name
-        return f"inside {where}; need {listed} around it" + (f", as {why}" if why else "")
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        # Attributes alone: parent_op() makes calls, and a program has many variables.
+        region = None if op.parent is None else op.parent.parent
+        parent = None if region is None else region.parent
+        if parent is None or parent.name not in ops:
+            where = "inside no operation" if parent is None else f"inside {parent.name}"
+            because = f", as {why}" if why else ""
+            raise VerifyException(f"{where}; need {' or '.join(ops)} around it{because}")
 
-    return Constraint("inside " + " or ".join(f"`{each}`" for each in ops), problem)
+    return Constraint(f"inside {_listed(ops)}", check)
 
 
-def without(name: str, why: str) -> Constraint:
-    """The operation has no attribute of a name.
+def contains(*ops: str, users: Callable[[str], bool]) -> Constraint:
+    """The module is no part of another one, and only these stand at its top.
+
+    Args:
+        ops: names of operations.
+        users: whether the name of an operation is of a user's dialect. These stand anywhere,
+            because a pass of the user's replaces them.
+    """
+
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        if op is not facts.module:
+            raise VerifyException("inside another module; need one module")
+        for each in facts.module.body.block.ops:
+            if each.name not in ops and not users(each.name):
+                raise VerifyException(
+                    f"{each.name} at {place(each)} stands at the top of the module, where only "
+                    f"{' and '.join(ops)} may stand; move it into a function"
+                )
+
+    return Constraint(f"the outermost operation, with {_listed(ops)} in it", check)
+
+
+def without(name: str, instead: str) -> Constraint:
+    """The operation has no attribute of this name.
 
     Args:
         name: the attribute's name.
-        why: where what it says stands instead.
+        instead: what says the same at this level.
     """
 
-    def problem(op: Operation, facts: ModuleFacts) -> str | None:
+    def check(op: Operation, facts: ModuleFacts) -> None:
         if name in op.properties or name in op.attributes:
-            return f"has {name}; need none, as {why}"
-        return None
+            raise VerifyException(f"has {name}, which this level does not have; need {instead}")
 
-    return Constraint(f"no `{name}`", problem)
+    return Constraint(f"no `{name}`", check)
 
 
-def holds(says: str) -> Callable[[Problem], Constraint]:
+def names(attribute: str, what: str, kind: type[Operation]) -> Constraint:
+    """An attribute, if it is there, names operations of a class at the top of the module.
+
+    Args:
+        attribute: its name; it holds a symbol or a list of symbols.
+        what: what such an operation is called: "variable".
+        kind: its class.
+    """
+
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        symbols = facts.symbols
+        for name in symbols_in(op.properties.get(attribute)):
+            if not isinstance(symbols.get(name), kind):
+                known = (each for each, other in symbols.items() if isinstance(other, kind))
+                raise VerifyException(f"no {what} @{name}{suggestion(name, known)}")
+
+    return Constraint(f"`{attribute}` names a {what}", check)
+
+
+def holds(says: str) -> Callable[[Check], Constraint]:
     """Make a function a constraint.
 
     Args:
-        says: the condition in words.
+        says: the condition, as the reference prints it.
     """
-    return lambda problem: Constraint(says, problem)
+    return lambda check: Constraint(says, check)
+
+
+def _listed(ops: Sequence[str]) -> str:
+    return " or ".join(f"`{each}`" for each in ops)

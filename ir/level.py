@@ -24,12 +24,16 @@ class Level:
         added: returns the rows that users' dialects have added so far.
         decisions: names for how much a module of this level has decided of what the level leaves
             open, from nothing to everything.
+        open: whether operations that no row names are legal too.
+        meaning: what programs of this level say, in a sentence.
     """
 
     name: str
     rows: tuple[Row, ...] = field(compare=False, repr=False)
     added: Callable[[], tuple[Row, ...]] = field(default=_nothing, compare=False, repr=False)
     decisions: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    open: bool = field(default=False, compare=False, repr=False)
+    meaning: str = field(default="", compare=False, repr=False)
     _tables: dict[tuple[Row, ...], Table] = field(
         default_factory=dict[tuple[Row, ...], Table], init=False, compare=False, repr=False
     )
@@ -46,7 +50,7 @@ class Level:
     @property
     def own(self) -> frozenset[str]:
         """The names of dialects and operations that are legal without what users have added."""
-        return frozenset(name for each in self.rows for name in each.ops)
+        return Table(self.rows).names
 
     @property
     def legal(self) -> frozenset[str]:
@@ -55,7 +59,7 @@ class Level:
 
     def is_legal(self, op_name: str) -> bool:
         """Whether an operation is legal on this level."""
-        return self.table.needs(op_name) is not None
+        return self.open or self.table.needs(op_name) is not None
 
     def __str__(self) -> str:
         return self.name

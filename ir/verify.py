@@ -28,7 +28,7 @@ class IllFormed(VerifyException):
         self.op = op
 
 
-def verify(module: ModuleOp, level: Level | None = None, *, others: bool = False) -> None:
+def verify(module: ModuleOp, level: Level | None = None) -> None:
     """Raise IllFormed, a VerifyException, for the first operation that is not well formed.
 
     The message names the operation, where it came from and what is wrong. It never contains the
@@ -36,38 +36,37 @@ def verify(module: ModuleOp, level: Level | None = None, *, others: bool = False
 
     Args:
         level: the level of the module, whose table must hold; None to look at each operation alone.
-        others: whether operations that the table does not name are legal too.
     """
     _verify_operations(module)
     verify_dominance(module)
     if level is not None:
-        verify_level(module, level, others=others)
+        verify_level(module, level)
 
 
-def verify_level(module: ModuleOp, level: Level, *, others: bool = False) -> None:
-    """Raise IllFormed for the first operation that breaks a level's table, and check nothing else.
-
-    Args:
-        level: the level of the module.
-        others: whether operations that the table does not name are legal too.
-    """
+def verify_level(module: ModuleOp, level: Level) -> None:
+    """Raise IllFormed for the first operation that breaks a level's table. Check nothing else."""
     table, facts = level.table, ModuleFacts(module)
     known: dict[type[Operation], tuple[Constraint, ...]] = {}
+    constrained: list[tuple[Operation, tuple[Constraint, ...]]] = []
     for op in facts.operations:
         needs = known.get(type(op))
         if needs is None:
             registered = not isinstance(op, UnregisteredOp)
             name = op.name if registered else op.op_name.data
             found = table.needs(name)
-            if found is None and not others:
+            if found is None and not level.open:
                 _fail(op, f"{name} is not legal here; legal: {', '.join(sorted(table.names))}")
             needs = found or ()
             if registered:
                 known[type(op)] = needs
-        for each in needs:
-            problem = each.problem(op, facts)
-            if problem is not None:
-                _fail(op, problem)
+        if needs:
+            constrained.append((op, needs))
+    for op, needs in constrained:
+        try:
+            for each in needs:
+                each.check(op, facts)
+        except VerifyException as error:
+            _fail(op, error)
 
 
 def verify_dominance(module: ModuleOp) -> None:

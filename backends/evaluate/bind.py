@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from ...dialects.constraints import verify_use
 from ...dialects.tile import CopyOp, VerticesOp
 from ...dialects.variable import Variable
-from ...dialects.verify_symbols import verify_use
 from ..codelets.calls import Call, Scratch
 from ..codelets.numerics import bind_vertices
 from .blocks import Blocks, bind_copy

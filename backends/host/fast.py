@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import Operation
 
 from ...dialects import exchange, tile
-from ...dialects.verify_symbols import verify_use
+from ...dialects.constraints import verify_use
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call
 from ..codelets.stamps import History

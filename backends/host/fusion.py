@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 from xdsl.ir import Operation
 
 from ...dialects import exchange, tile
+from ...dialects.constraints import verify_use
 from ...dialects.tile import written
-from ...dialects.verify_symbols import verify_use
 from ...ir.geometry.blocks import Memory
 from ...ir.upstream import ModuleOp
 from ..codelets.calls import Array, Call

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import ReferenceType, WeakKeyDictionary, ref
 
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import StringAttr, SymbolNameConstraint, SymbolRefAttr, TensorType
-from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -16,17 +15,10 @@ from xdsl.irdl import (
     result_def,
     traits_def,
 )
-from xdsl.traits import (
-    MemoryReadEffect,
-    MemoryWriteEffect,
-    Pure,
-    SymbolOpInterface,
-    SymbolTable,
-    SymbolUserOpInterface,
-)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure, SymbolOpInterface
 
 from ...ir.blob import Blob
-from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.upstream import VerifyException
 from ..blob_attr import BlobAttr
 from ..dtypes import element_type, numpy_dtype
 from ..home import verify_home
@@ -51,46 +43,6 @@ def _check_blob(blob: BlobAttr, type_: Attribute) -> None:
         raise VerifyException(
             f"blob of {array.dtype.name}{list(array.shape)}; the type says {wanted}"
         )
-
-
-_FOUND: WeakKeyDictionary[ModuleOp, dict[str, ReferenceType[StateOp]]] = WeakKeyDictionary()
-"""The states of each module, by name. Rebuilt after a lookup that fails."""
-
-
-def _state_of(op: Operation, symbol: SymbolRefAttr) -> StateOp | None:
-    """The state with this name, or None.
-
-    xDSL's own lookup asks each operation for its traits, which is 20 times as slow, and verifying
-    a module looks up every weight.
-    """
-    module = op.get_toplevel_object()
-    if not isinstance(module, ModuleOp):
-        return None
-    name, block = symbol.string_value(), module.body.block
-
-    def known() -> StateOp | None:
-        found = _FOUND.get(module, {}).get(name)
-        state = found and found()
-        is_it = state is not None and state.parent is block and state.sym_name.data == name
-        return state if is_it else None
-
-    state = known()
-    if state is None:
-        _FOUND[module] = {
-            each.sym_name.data: ref(each) for each in block.ops if type(each) is StateOp
-        }
-        state = known()
-    return state
-
-
-def _check_state(op: Operation, symbol: SymbolRefAttr, type_: Attribute) -> None:
-    state = _state_of(op, symbol)
-    if state is None:
-        other = SymbolTable.lookup_symbol(op, symbol)
-        found = "nothing" if other is None else other.name
-        raise VerifyException(f"{symbol} names {found}; need an nn.state")
-    if state.elements != type_:
-        raise VerifyException(f"{symbol} is {state.elements}; the operation says {type_}")
 
 
 @irdl_op_definition
@@ -132,18 +84,6 @@ class StateOp(IRDLOperation):
         verify_home(self, f"@{self.sym_name.data}", self.elements.get_shape())
 
 
-class _LoadsState(SymbolUserOpInterface):
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, LoadOp)
-        _check_state(op, op.state, op.result.type)
-
-
-class _StoresState(SymbolUserOpInterface):
-    def verify(self, op: Operation) -> None:
-        assert isinstance(op, StoreOp)
-        _check_state(op, op.state, op.stored.type)
-
-
 @irdl_op_definition
 class LoadOp(IRDLOperation):
     """The value that a state has when the run begins.
@@ -158,7 +98,7 @@ class LoadOp(IRDLOperation):
     state = prop_def(SymbolRefAttr)
     result = result_def(TensorType)
     assembly_format = "$state attr-dict `:` type($result)"
-    traits = traits_def(_LoadsState(), MemoryReadEffect())
+    traits = traits_def(MemoryReadEffect())
 
     def __init__(self, symbol: str, type_: TensorType[Attribute]):
         super().__init__(properties={"state": SymbolRefAttr(symbol)}, result_types=[type_])
@@ -179,7 +119,7 @@ class StoreOp(IRDLOperation):
     stored = operand_def(TensorType)
     state = prop_def(SymbolRefAttr)
     assembly_format = "$stored `,` $state attr-dict `:` type($stored)"
-    traits = traits_def(_StoresState(), MemoryWriteEffect())
+    traits = traits_def(MemoryWriteEffect())
 
     def __init__(self, stored: SSAValue, symbol: str):
         super().__init__(operands=[stored], properties={"state": SymbolRefAttr(symbol)})

@@ -13,7 +13,7 @@ from ..upstream import ModuleOp, VerifyException
 from ..verify import IllFormed, verify
 
 
-def no_level(_: RunningPass) -> None:
+def no_level(step: RunningPass, module: ModuleOp) -> None:
     """No restriction: the level after a pass is not known."""
 
 
@@ -47,10 +47,12 @@ class VerifyEach(Instrument):
     The message also names the rule that last inserted or changed the wrong operation, if any.
 
     Attributes:
-        level_after: returns the level after a step; None if it is not known.
+        level_after: returns the level of the module after a step; None if it is not known.
     """
 
-    def __init__(self, level_after: Callable[[RunningPass], Level | None] = no_level) -> None:
+    def __init__(
+        self, level_after: Callable[[RunningPass, ModuleOp], Level | None] = no_level
+    ) -> None:
         self.level_after = level_after
         self._last_rules = _LastRules()
         self._watching = ExitStack()
@@ -69,7 +71,7 @@ class VerifyEach(Instrument):
         """Verify the module after the pass."""
         self._watching.close()
         try:
-            verify(module, self.level_after(step))
+            verify(module, self.level_after(step, module))
         except IllFormed as error:
             rule = self._last_rules.by_op.get(error.op)
             by = f"; last changed by {rule}" if rule else ""

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from abele.dialects.verify_symbols import verify_symbols
+from abele.dialects.levels import NN
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import ModuleOp, VerifyException
 from abele.ir.verify import verify
@@ -99,7 +99,7 @@ def with_runs(before: str, after: str) -> ModuleOp:
 
 
 def test_a_loop_of_runs_has_the_states_that_it_stores_to_for_itself():
-    verify_symbols(with_runs(CONSTANT, ""))
+    verify(with_runs(CONSTANT, ""), NN)
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_a_state_of_a_loop_of_runs_is_not_read_or_set_outside_of_it(
 ):
     module = with_runs(before, after)
     with pytest.raises(VerifyException, match=message):
-        verify_symbols(module)
+        verify(module, NN)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from abele.dialects.verify_symbols import verify_symbols
+from abele.dialects.levels import level_of
 from abele.ir.text import parse_module, print_module
 from abele.ir.upstream import VerifyException
 from abele.ir.verify import verify
@@ -54,8 +54,7 @@ VALID = [
 def test_programs_print_parse_and_verify(text: str):
     made = context()
     module = parse_module(text, made)
-    verify(module)
-    verify_symbols(module)
+    verify(module, level_of(module))
     printed = print_module(module)
     assert print_module(parse_module(printed, made)) == printed
 
@@ -90,5 +89,4 @@ def test_programs_print_parse_and_verify(text: str):
 def test_an_invalid_program_is_refused_with_the_reason(text: str, message: str):
     module = parse_module(text, context())
     with pytest.raises(VerifyException, match=message):
-        verify(module)
-        verify_symbols(module)
+        verify(module, level_of(module))

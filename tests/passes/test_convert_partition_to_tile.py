@@ -1,6 +1,7 @@
 from abele.dialects import tile
-from abele.dialects.verify_symbols import verify_symbols
+from abele.dialects.levels import TILE
 from abele.ir.text import parse_module, print_module
+from abele.ir.verify import verify
 from abele.passes.convert_partition_to_tile import ConvertPartitionToTile
 
 from ..strategies import context
@@ -27,7 +28,7 @@ def test_a_loop_that_swaps_reads_before_it_overwrites(golden):
     made = context()
     module = parse_module(SWAP, made)
     ConvertPartitionToTile().apply(made, module)
-    verify_symbols(module)
+    verify(module, TILE)
     golden(print_module(module, locations=False))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from xdsl.dialects import get_all_dialects
 
 from ...backends.target import DEFAULT_TARGET, resolve_target
-from ...dialects.verify_symbols import verify_symbols
+from ...dialects.levels import known_level
 from ...ir.context import AbeleContext
 from ...ir.instruments.print_ir import Chosen, PrintIR, Sink, Style, into_stream, into_tree
 from ...ir.instruments.reproducer import HEADING, Reproducer
@@ -266,8 +266,7 @@ class _Run:
         """Run the passes, and raise any error."""
         module = parse_module(self.text, self.context, self.name)
         try:
-            verify(module)
-            verify_symbols(module)
+            verify(module, known_level(module))
         except VerifyException as error:
             message = str(error)
             raise InputError(

@@ -18,7 +18,7 @@ from xdsl.traits import IsTerminator, SymbolOpInterface
 
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.host import DEFAULTS, host_names
-from ...dialects.verify_symbols import verify_symbols
+from ...dialects.levels import known_level
 from ...ir.blob import Blob
 from ...ir.symbols import referenced_symbols, rename_references, symbol_of, symbols_in
 from ...ir.text import print_module
@@ -160,8 +160,7 @@ class _Search:
                 return False
             if self.tidies:
                 _tidy(candidate)
-            verify(candidate)
-            verify_symbols(candidate)
+            verify(candidate, known_level(candidate))
         except (VerifyException, ValueError):
             return False
         # Several changes lead to the same module. A module that fails is not tried again either,

@@ -1,9 +1,8 @@
-"""Instruments that verify a module before and after each pass: levels, operations, symbols."""
+"""Instruments that verify a module before and after each pass: its level and its operations."""
 
 from __future__ import annotations
 
-from ...dialects.levels import LEVELS, NN, NN_CORE
-from ...dialects.verify_symbols import verify_symbols
+from ...dialects.levels import LEVELS, NN, NN_CORE, known_level
 from ...ir.instruments.verify_each import VerifyEach
 from ...ir.level import Level
 from ...ir.pass_levels import declared_levels
@@ -11,7 +10,7 @@ from ...ir.pass_manager import Instrument
 from ...ir.provenance import place
 from ...ir.step import RunningPass
 from ...ir.support.errors import InputError
-from ...ir.upstream import ModuleOp, VerifyException
+from ...ir.upstream import ModuleOp
 from ...ir.xdsl.walk import operations
 from ...passes.pipelines import level_after_all
 
@@ -26,11 +25,11 @@ def verifiers(level: Level | None) -> tuple[Instrument, ...]:
         level: the level at which the pipeline begins; None if unknown.
     """
 
-    def level_after(step: RunningPass) -> Level | None:
-        found = level_after_all(step.pipeline[: step.index + 1], level)
+    def level_after(step: RunningPass, module: ModuleOp) -> Level:
+        found = level_after_all(step.pipeline[: step.index + 1], level) or known_level(module)
         return NN_CORE if found == NN and step.current.name == DECOMPOSE else found
 
-    return CheckLevel(), VerifyEach(level_after), VerifySymbols()
+    return CheckLevel(), VerifyEach(level_after)
 
 
 class CheckLevel(Instrument):
@@ -48,14 +47,3 @@ class CheckLevel(Instrument):
                 raise InputError(
                     f"{op.name} at {place(op)}: {step.current.name} takes modules of {level}"
                 )
-
-
-class VerifySymbols(Instrument):
-    """Raises VerifyException if a pass left an operation that disagrees with a symbol it names."""
-
-    def after(self, step: RunningPass, module: ModuleOp) -> None:
-        """Verify all symbols after the pass."""
-        try:
-            verify_symbols(module)
-        except VerifyException as error:
-            raise VerifyException(f"after {step}: {error}") from None

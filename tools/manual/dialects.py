@@ -87,7 +87,8 @@ def _legend(operations: Iterable[type[Operation]]) -> str:
 def _levels(name: str) -> str:
     """The levels at which the operations are legal."""
     found = [level.name for level in LEVELS if name in level.legal]
-    return f"Legal at {', '.join(map(code, found))}." if found else ""
+    listed = ", ".join(link(code(each), "../levels.md", each) for each in found)
+    return f"Legal at {listed}." if found else ""
 
 
 def families(operations: Iterable[type[Operation]]) -> list[list[type[Operation]]]:

@@ -7,6 +7,7 @@ from .codelets import codelets_page
 from .commands import commands_page
 from .definitions import vocabulary
 from .dialects import dialect_pages, meaning
+from .levels import levels_page
 from .limits import limits_page
 from .markdown import code, link, page, plain, table
 from .onnx_operators import onnx_operators_page
@@ -16,6 +17,7 @@ from .rules import laws_by_file, rules_page
 from .targets import targets_page
 
 PAGES = {
+    "levels.md": "the levels: which operations are legal on each one, and what must hold of them",
     "passes.md": "passes, with their options and the default pipeline",
     "rules.md": "the rules that passes apply, the functions they may call, and the grammar",
     "codelets.md": "codelets, with their errors and prices",
@@ -36,6 +38,7 @@ def pages() -> dict[str, str]:
     return {
         "index.md": _index(),
         **dialect_pages(rules),
+        "levels.md": levels_page(),
         "passes.md": passes_page(rules),
         "rules.md": rules_page(rules),
         "codelets.md": codelets_page(),

@@ -40,7 +40,7 @@ def test_the_first_pass_is_not_blamed_for_its_input():
 
 
 def test_each_level_has_its_legal_operations():
-    verify_each = VerifyEach(lambda step: LEVELS[step.current.name])
+    verify_each = VerifyEach(lambda step, _: LEVELS[step.current.name])
     PassManager((Append(),), (verify_each,)).run(AbeleContext(), ModuleOp([]))
     with pytest.raises(VerifyException, match=r"after pass 'nothing' .* not legal here"):
         PassManager((Append(), Nothing()), (verify_each,)).run(AbeleContext(), ModuleOp([]))

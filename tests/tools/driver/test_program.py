@@ -35,7 +35,7 @@ def refused(tmp_path: Path, text: str, match: str) -> None:
 
 @pytest.mark.parametrize("body", ["", " {\n    func.return %y : tensor<4x6xf32>\n  }"])
 def test_a_function_inside_another_one_is_refused(tmp_path: Path, body: str):
-    match = r"@inner at \S*p.mlir:4:3 is inside another operation; need functions at the top"
+    match = r"func.func at \S*p.mlir:4:3: inside func.func; need builtin.module around it"
     refused(tmp_path, NESTED.format(body=body), match)
 
 

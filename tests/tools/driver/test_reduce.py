@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Operation
 
 from abele.dialects import control, nn, tile
+from abele.dialects.levels import known_level
 from abele.dialects.tile import CopyOp, InputOp, OutputOp, VerticesOp
-from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.symbols import symbol_of, symbols_in
 from abele.ir.text import print_module
 from abele.ir.verify import verify
@@ -114,7 +114,7 @@ def test_names_of_the_host_stay_with_their_arguments():
 
 def test_programs_of_tiles_are_reduced():
     reduced = reduce_module(after(TO_TILE), has(tile.CopyOp))
-    verify_symbols(reduced)
+    verify(reduced, known_level(reduced))
     kinds = [op.name for op in reduced.walk()]
     assert kinds.count("tile.copy") == 1
     assert "tile.vertices" not in kinds
@@ -148,13 +148,13 @@ def test_reducing_a_program_of_tile_cuts_it_before_and_after_vertices(passes: st
     module = after(passes)
     assert [count_of(module, kind) for kind in KINDS] == [1, 3, 3, 1]
     reduced = reduce_module(module, in_a_row(1))
-    verify_symbols(reduced)
+    verify(reduced, known_level(reduced))
     assert [count_of(reduced, kind) for kind in KINDS] == [1, 0, 1, 1]
 
 
 def test_variables_on_both_sides_of_a_copy_become_one():
     reduced = reduce_module(after(TO_TILE), in_a_row(3))
-    verify_symbols(reduced)
+    verify(reduced, known_level(reduced))
     # The partials have another layout than what they are added up from.
     assert [count_of(reduced, kind) for kind in KINDS] == [1, 1, 3, 1]
     assert {"image", "transpose"}.isdisjoint(map(symbol_of, reduced.body.block.ops))

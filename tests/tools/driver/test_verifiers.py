@@ -1,7 +1,15 @@
+from collections.abc import Callable
+
+import numpy as np
 import pytest
 from some_models import model, node
+from xdsl.dialects.builtin import SymbolRefAttr
+from xdsl.ir import Operation
 
-from abele.ir.upstream import VerifyException
+from abele.dialects import nn, partition, tile
+from abele.ir.pass_manager import load_pass
+from abele.ir.upstream import Context, ModuleOp, VerifyException
+from abele.passes.pipelines import PASSES
 from abele.tools import compile_model
 
 
@@ -10,3 +18,64 @@ def test_composites_that_are_left_are_blamed_on_decompose(monkeypatch: pytest.Mo
     proto = model([node("Softmax", "x", "y")], {"x": [2, 3]}, ["y"])
     with pytest.raises(VerifyException, match=r"after pass 'decompose' .*nn.softmax is not legal"):
         compile_model(proto, "tiny")
+
+
+def first(module: ModuleOp, kind: type[Operation]) -> Operation:
+    """The first operation of a class."""
+    return next(op for op in module.walk() if isinstance(op, kind))
+
+
+def rename(kind: type[Operation], attribute: str, name: str) -> Callable[[ModuleOp], None]:
+    """Damage: the first operation of a class names another symbol."""
+
+    def damage(module: ModuleOp) -> None:
+        first(module, kind).properties[attribute] = SymbolRefAttr(name)
+
+    return damage
+
+
+def move_out(module: ModuleOp) -> None:
+    """Damage: vertices leave their superstep."""
+    vertices = first(module, tile.VerticesOp)
+    step = vertices.parent_op()
+    assert step is not None
+    assert step.parent is not None
+    vertices.detach()
+    step.parent.insert_op_after(vertices, step)
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "message"),
+    [
+        ("fold-constants", rename(nn.LoadOp, "state", "v"), "nn.load at .*: no nn.state @v"),
+        (
+            "convert-nn-to-partition",
+            rename(partition.LoadOp, "state", "v"),
+            "partition.load at .*: no partition.state @v",
+        ),
+        (
+            "convert-partition-to-tile",
+            rename(tile.InputOp, "writes", "v"),
+            "tile.input at .*: no variable @v",
+        ),
+        ("schedule-supersteps", rename(tile.OutputOp, "reads", "v"), "tile.output at .*: no varia"),
+        ("convert-tile-to-exchange", move_out, "tile.vertices at .*: inside func.fun"),
+    ],
+)
+def test_a_pass_that_breaks_the_table_of_its_level_is_blamed(
+    name: str, damage: Callable[[ModuleOp], None], message: str, monkeypatch: pytest.MonkeyPatch
+):
+    planted = load_pass(name, PASSES)
+    apply = planted.apply
+
+    def wrong(self: object, ctx: Context, op: ModuleOp) -> None:
+        apply(self, ctx, op)
+        damage(op)
+
+    monkeypatch.setattr(planted, "apply", wrong)
+    weights = {"w": np.ones((8, 4), np.float32), "b": np.ones(4, np.float32)}
+    proto = model(
+        [node("MatMul", "x w", "h"), node("Add", "h b", "y")], {"x": [8, 8]}, ["y"], weights
+    )
+    with pytest.raises(VerifyException, match=f"after pass '{name}' .*{message}"):
+        compile_model(proto, "tiny", cache=False)

@@ -52,7 +52,7 @@ def test_a_program_has_what_its_outputs_read_and_nothing_else():
     node.finish([x, w], [total])
     _ = doubled(program, "dead", total)
     module = program.module([("y", total)])
-    verify(module, NN.legal)
+    verify(module, NN)
     assert computing(module) == ["nn.state", "nn.load", "nn.add"]
     given = {"x": np.ones(3, np.float32), "unused": np.zeros(2, np.int32)}
     np.testing.assert_array_equal(run_reference(module, given).outputs["y"], [1, 2, 3])

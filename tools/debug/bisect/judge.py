@@ -12,8 +12,7 @@ from ....backends.evaluate.host import Run
 from ....backends.faults import MachineFault
 from ....backends.reference import first_meaningless
 from ....backends.target import Target
-from ....dialects.levels import EXCHANGE, NN, level_of
-from ....dialects.verify_symbols import verify_symbols
+from ....dialects.levels import EXCHANGE, NN, known_level, level_of
 from ....ir.support.errors import one_line
 from ....ir.upstream import ModuleOp, VerifyException
 from ....ir.verify import verify, verify_level
@@ -183,8 +182,7 @@ class Judge:
 def invalid(module: ModuleOp) -> Problem | None:
     """The reason why a module does not verify; None if it verifies."""
     try:
-        verify(module)
-        verify_symbols(module)
+        verify(module, known_level(module))
     except VerifyException as error:
         return Problem("invalid", f"does not verify: {error}", _invalid(module))
     return None

@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ....backends.target import Target, named_target
-from ....dialects.levels import level_of
-from ....dialects.verify_symbols import verify_symbols
+from ....dialects.levels import known_level, level_of
 from ....ir.context import AbeleContext
 from ....ir.level import Level
 from ....ir.support.errors import InputError
@@ -164,8 +163,7 @@ class Program:
 def invalidity(module: ModuleOp) -> str | None:
     """The error of the verifier for a module; None if the module is valid."""
     try:
-        verify(module)
-        verify_symbols(module)
+        verify(module, known_level(module))
     except VerifyException as error:
         return str(error)
     return None

@@ -128,7 +128,7 @@ def test_a_users_pass_is_held_to_the_levels_that_it_declares(tmp_path: Path, rel
         "opt", relu, "--target", "tiny", "--load", "mine.py", "-p", "nn,partition,tile,mine"
     )
     assert broken.exit_code == 2
-    assert "is not legal here; legal: builtin, control, exchange, func" in broken.stderr
+    assert "is not legal here; legal: builtin.module, control, exchange, func" in broken.stderr
     text = abele("opt", "--help-pass", "mine", "--load", "mine.py").stdout
     assert "levels: takes tile, leaves exchange" in text
 

@@ -11,7 +11,6 @@ from xdsl.dialects.builtin import f32
 
 from abele.dialects import control, nn
 from abele.dialects.levels import NN
-from abele.dialects.verify_symbols import verify_symbols
 from abele.ir.verify import verify
 from abele.tools.testing.generators.build import RARE, build, default_operators
 from abele.tools.testing.generators.levels import at_level
@@ -102,8 +101,7 @@ def test_programs_of_lower_levels_compute_the_same_as_their_origins(level: str):
         if lower is None:
             continue
         assert lower.level.name == level
-        verify(lower.module)
-        verify_symbols(lower.module)
+        verify(lower.module, lower.level)
         assert difference(expected(program), run(lower)) is None
 
 

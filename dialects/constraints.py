@@ -1,0 +1,265 @@
+"""Constraints that the levels' tables put on operations: on types, on variables and on states."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.func import CallOp, FuncOp
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from ..ir.legality import Constraint, Kind, ModuleFacts, holds, names
+from ..ir.support.suggestions import suggestion
+from ..ir.symbols import symbols_in
+from ..ir.upstream import VerifyException
+from ..ir.well_known import ENTRY
+from . import nn, partition
+from .abele import LayoutAttr
+from .control import ITERATION_NUMBER, RepeatOp, run_around
+from .partition import PartitionTensor, verify_moves, verify_result_types
+from .tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
+from .variable import Variable
+
+# Types of values
+
+
+def _is_tensor(type_: Attribute) -> bool:
+    try:
+        nn.tensor_of(type_)
+    except VerifyException:
+        return False
+    return True
+
+
+TENSOR = Kind("a tensor of static shape, of elements that a tile can hold", _is_tensor)
+LAID_OUT = Kind(
+    "a `!partition.tensor`",
+    lambda type_: isinstance(type_, PartitionTensor),
+    "each value at partition has a layout",
+)
+NOTHING = Kind("none", lambda type_: False, "keep the value in a variable")
+
+# Functions
+
+
+@holds("a body")
+def has_body(op: FuncOp, facts: ModuleFacts) -> None:
+    """A function has a body."""
+    if op.is_declaration:
+        raise VerifyException(f"@{op.sym_name.data} has no body; need one")
+
+
+@holds(f"calls another function than `@{ENTRY}`")
+def calls_no_entry(op: CallOp, facts: ModuleFacts) -> None:
+    """A call does not call the function that a run begins in: the host fills its arguments."""
+    if op.callee.string_value() == ENTRY:
+        raise VerifyException(f"calls @{ENTRY}, in which a run begins; move its body to a function")
+
+
+# States
+
+_Load = nn.LoadOp | partition.LoadOp
+_Store = nn.StoreOp | partition.StoreOp
+
+
+def _state(op: _Load | _Store, facts: ModuleFacts) -> nn.StateOp | partition.StateOp:
+    state = facts.symbols[op.state.string_value()]
+    assert isinstance(state, nn.StateOp | partition.StateOp)
+    return state
+
+
+@holds("the type of the state that it names")
+def type_of_state(op: _Load | _Store, facts: ModuleFacts) -> None:
+    """A load gives, and a store takes, a value of the state's type."""
+    state = _state(op, facts)
+    type_ = state.elements if isinstance(state, nn.StateOp) else state.type
+    value: SSAValue = op.results[0] if isinstance(op, _Load) else op.operands[0]
+    if value.type != type_:
+        raise VerifyException(f"{op.state} is {type_}; the operation says {value.type}")
+
+
+def _loops_of_runs(facts: ModuleFacts) -> dict[str, RepeatOp]:
+    """The loop of runs that stores to a state, by the name of the state."""
+    return {
+        op.state.string_value(): run
+        for op in facts.operations
+        if isinstance(op, _Store) and (run := run_around(op)) is not None
+    }
+
+
+@holds("if a loop of runs stores to the state: in this loop")
+def in_loop_of_state(op: _Load | _Store, facts: ModuleFacts) -> None:
+    """A state that a loop of runs stores to is loaded and stored to in this loop alone."""
+    loops = facts.get(_loops_of_runs)
+    name = op.state.string_value()
+    if name in loops and run_around(op) is not loops[name]:
+        what = "is loaded" if isinstance(op, _Load) else "gets a value"
+        raise VerifyException(
+            f"a loop of runs stores to state {name!r}, which {what} outside of it; move the "
+            "operation into the loop"
+        )
+
+
+# Variables
+
+Variables = Sequence[Variable]
+
+
+def variable(attribute: str) -> Constraint:
+    """An attribute names variables."""
+    return names(attribute, "variable", Variable)
+
+
+def _check_changes(written: Iterable[Variable]) -> None:
+    for each in written:
+        if "initial" in each.properties and "state" not in each.properties:
+            raise VerifyException(
+                f"writes @{each.symbol}, a constant; need a variable without a first value, or a "
+                "state"
+            )
+
+
+@holds("`reads` and `writes` name variables")
+def uses_variables(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
+    """The variables that an operation names exist."""
+    _ = facts.get(_Uses).of(op)
+
+
+@holds("`writes` names no constant")
+def changes_variables(op: CopyOp | VerticesOp | InputOp, facts: ModuleFacts) -> None:
+    """A constant keeps its value for every run, so nothing writes it."""
+    if isinstance(op, InputOp):
+        _check_changes((_one(op, "writes", facts),))
+    else:
+        _check_changes(facts.get(_Uses).of(op)[1])
+
+
+def _check_split(op: VerticesOp, sources: Variables, made: Variables) -> None:
+    for each, need in zip((*sources, *made), op.layouts(), strict=True):
+        if each.placed != need:
+            raise VerifyException(
+                f"@{each.symbol} has layout {LayoutAttr(each.placed).text()}; the split needs "
+                f"{LayoutAttr(need).text()}"
+            )
+
+
+def _check_results(op: VerticesOp, sources: Variables, made: Variables) -> None:
+    verify_result_types(op.body.data, [each.tensor.element_type for each in made])
+
+
+def _check_moves(op: CopyOp, sources: Variables, made: Variables) -> None:
+    verify_moves(op.moves, [each.placed.shape for each in sources], made[0].placed.shape)
+
+
+def _check_elements(op: CopyOp, sources: Variables, made: Variables) -> None:
+    for each in sources:
+        if each.dtype != made[0].dtype:
+            raise VerifyException(f"copies {each.dtype} @{each.symbol} into {made[0].dtype}")
+
+
+def _check_owners(op: CopyOp, sources: Variables, made: Variables) -> None:
+    for each in sources:
+        if not each.placed.is_partition:
+            raise VerifyException(f"blocks of @{each.symbol} overlap: elements have no one owner")
+
+
+_USES: dict[type[Operation], dict[str, Callable[[Any, Variables, Variables], None]]] = {
+    VerticesOp: {
+        "element types that the body gives": _check_results,
+        "layouts that the split needs": _check_split,
+    },
+    CopyOp: {
+        "`moves` lead from the shapes that it reads to the one that it writes": _check_moves,
+        "one element type": _check_elements,
+        "each element that it reads has one owner": _check_owners,
+    },
+}
+"""What holds between an operation and the variables that it reads and writes."""
+
+
+def uses(op_class: type[CopyOp | VerticesOp]) -> tuple[Constraint, ...]:
+    """The variables that an operation names suit it and each other."""
+
+    def constraint(says: str, suit: Callable[[Any, Variables, Variables], None]) -> Constraint:
+        def check(op: CopyOp | VerticesOp, facts: ModuleFacts) -> None:
+            sources, made = facts.get(_Uses).of(op)
+            suit(op, sources, made)
+
+        return Constraint(says, check)
+
+    return tuple(constraint(says, suit) for says, suit in _USES[op_class].items())
+
+
+class _Uses:
+    """The variables that operations read and write, which several constraints ask for."""
+
+    def __init__(self, facts: ModuleFacts) -> None:
+        ops = facts.module.body.block.ops
+        self._variables = {op.symbol: op for op in ops if isinstance(op, Variable)}
+        self._last: Operation | None = None
+        self._found: tuple[Variables, Variables] = (), ()
+
+    def of(self, op: CopyOp | VerticesOp) -> tuple[Variables, Variables]:
+        """The variables that an operation reads, and those that it writes."""
+        if op is not self._last:
+            self._last, self._found = op, _named(op, self._variables)
+        return self._found
+
+
+def _named(op: CopyOp | VerticesOp, known: Mapping[str, Variable]) -> tuple[Variables, Variables]:
+    try:
+        return [known[name] for name in op.sources], [known[name] for name in op.destinations]
+    except KeyError as error:
+        (name,) = error.args
+        raise VerifyException(f"no variable @{name}{suggestion(name, known)}") from None
+
+
+def verify_use(op: CopyOp | VerticesOp, variables: Mapping[str, Variable]) -> None:
+    """Check an operation of a module that nobody has verified against the variables that it names.
+
+    Raises VerifyException.
+    """
+    sources, made = _named(op, variables)
+    for suit in _USES[type(op)].values():
+        suit(op, sources, made)
+
+
+def _one(op: Operation, attribute: str, facts: ModuleFacts) -> Variable:
+    (name,) = symbols_in(op.properties.get(attribute))
+    found = facts.symbols[name]
+    assert isinstance(found, Variable)
+    return found
+
+
+@holds("as many elements, of the same type, at the host as in the variable")
+def host_tensor(op: InputOp | OutputOp, facts: ModuleFacts) -> None:
+    """The host's tensor has the elements of the variable."""
+    found = _one(op, "writes" if isinstance(op, InputOp) else "reads", facts)
+    if (
+        prod(op.tensor.get_shape()) != prod(found.placed.shape)
+        or op.tensor.element_type != found.tensor.element_type
+    ):
+        raise VerifyException(
+            f"@{found.symbol} is {found.tensor}; the host's tensor is {op.tensor}"
+        )
+
+
+@holds("a variable of a single `i1`")
+def single_truth(op: ReadOp, facts: ModuleFacts) -> None:
+    """The control program reads a truth value."""
+    found = _one(op, "variable", facts)
+    if found.dtype != np.bool_ or prod(found.placed.shape) != 1:
+        raise VerifyException(f"@{found.symbol} is {found.tensor}; need a single i1")
+
+
+@holds(f"`turn` is a temporary `{ITERATION_NUMBER}`")
+def number_temporary(op: RepeatOp, facts: ModuleFacts) -> None:
+    """The control program writes the number of an iteration to a variable that is no state."""
+    if op.turn is not None:
+        found = _one(op, "turn", facts)
+        if found.tensor != ITERATION_NUMBER or found.is_resident:
+            raise VerifyException(
+                f"@{found.symbol} is {found.tensor}; need a temporary {ITERATION_NUMBER}"
+            )
