@@ -19,11 +19,12 @@ from abele.ir.errors import InputError
 from abele.ir.pass_manager import parse_pipeline
 from abele.ir.text import parse_module, print_module
 from abele.passes.canonicalize import Canonicalize
-from abele.passes.convert_nn_to_partition import ConvertNnToPartition, target_of
+from abele.passes.convert_nn_to_partition import ConvertNnToPartition
 from abele.passes.fold_constants import FoldConstants
 from abele.passes.fuse_chains import FuseChains
 from abele.passes.pipelines import PASSES, expand
 from abele.passes.plan_splits import PlanSplits
+from abele.passes.plans.planned import target_of
 
 from ..strategies import Program, context
 from .planner.large_programs import large_programs

@@ -22,7 +22,8 @@ def test_a_copy_uses_the_changed_module_and_nothing_else_does():
     files = files_of(PASS)
     tree = ast.parse(files[HELPER].path.read_text() + "\ncombining = 'changed'\n")
     copy = copy_of(PASS, files, HELPER, tree)
-    assert vars(copy)["combining"] == "changed"
+    converts = vars(copy)["convert_structured"]
+    assert converts.__globals__["combining"] == "changed"
     assert callable(derive.combining)
     assert sys.modules[PASS].ConvertNnToPartition is ConvertNnToPartition
     assert copy.ConvertNnToPartition is not ConvertNnToPartition

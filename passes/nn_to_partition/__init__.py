@@ -1,0 +1,1 @@
+"""How each operation of nn becomes operations of partition."""

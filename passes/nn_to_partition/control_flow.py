@@ -1,0 +1,109 @@
+"""Functions, loops and branches: the same operations, on values with layouts.
+
+Layouts at the borders of regions are part of the types there. A value that crosses a border in
+another layout gets a relayout with the role "carried".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects import func
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import control
+from ...dialects.partition import partition_type
+from ...ir.well_known import ENTRY
+from .conversion import ToPartition
+
+
+def convert_function(op: func.FuncOp, new: ToPartition) -> None:
+    """A function takes and returns linear layouts, except @main.
+
+    Its inputs lie near their first readers, and its results stay where they are computed.
+    """
+    name = op.sym_name.data
+    declared = None if name == ENTRY else new.functions[name]
+    inputs: list[Attribute] = [
+        *(map(new.types.program_input, op.body.block.args) if declared is None else declared.inputs)
+    ]
+    outputs: list[Attribute] = []
+
+    def finish(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        if declared is not None:
+            values = new.in_types(values, list(declared.outputs))
+        outputs.extend(value.type for value in values)
+        return values
+
+    body = new.region(op.body, inputs, finish)
+    function = func.FuncOp(name, (inputs, outputs), body, op.sym_visibility)
+    function.attributes.update(op.attributes)
+    new.add(function)
+
+
+def convert_call(op: func.CallOp, new: ToPartition) -> None:
+    """A call hands its arguments over in the layouts of the function."""
+    declared = new.functions[op.callee.string_value()]
+    operands = new.in_types(new.operands(op), list(declared.inputs))
+    call = func.CallOp(op.callee, operands, list(declared.outputs))
+    new.add(call)
+    new.become(op, call.results)
+
+
+def convert_repeat(op: control.RepeatOp, new: ToPartition) -> None:
+    """A loop carries each value in one layout, to which an iteration brings what it yields.
+
+        %1 = control.repeat 10 (%0) {^bb0(%x): ... control.yield %2}
+
+    becomes
+
+        %1 = control.repeat 10 (%0) {^bb0(%x): ... %3 = partition.relayout(%2) control.yield %3}
+    """
+    initial = _carried(op, new)
+    types = [value.type for value in initial]
+    taken = types if op.iteration_number is None else [*types, new.types.iteration_number]
+    body = new.region(op.body, taken, lambda values: new.in_types(values, types), repeats=True)
+    loop = control.RepeatOp(op.iterations, initial, body, runs=op.runs is not None)
+    new.add(loop)
+    new.become(op, loop.results)
+
+
+def convert_while(op: control.WhileOp, new: ToPartition) -> None:
+    """A loop with a test: both regions take the values in the layouts that the loop carries."""
+    initial = _carried(op, new)
+    types = [value.type for value in initial]
+    test = new.region(op.test, types, lambda values: values, repeats=True)
+    body = new.region(op.body, types, lambda values: new.in_types(values, types), repeats=True)
+    loop = control.WhileOp(initial, test, body)
+    new.add(loop)
+    new.become(op, loop.results)
+
+
+def _carried(op: control.RepeatOp | control.WhileOp, new: ToPartition) -> list[SSAValue]:
+    """The initial values of a loop, in the layouts in which the loop carries them."""
+    last = op.body.block.last_op
+    assert last is not None
+    carried: list[SSAValue] = []
+    # The number of the iteration is an argument too, but not carried.
+    for given, argument, yielded in zip(
+        op.initial, op.body.block.args, last.operands, strict=False
+    ):
+        value = new.values[given]
+        type_ = new.types.carried(partition_type(value), argument, yielded)
+        carried.append(new.in_layout(value, type_.layout.data, "carried"))
+    return carried
+
+
+def convert_if(op: control.IfOp, new: ToPartition) -> None:
+    """A branch: its results lie as the first region leaves them, and the second one follows."""
+    types: list[Attribute] = []
+
+    def first(values: Sequence[SSAValue]) -> Sequence[SSAValue]:
+        types.extend(value.type for value in values)
+        return values
+
+    then = new.region(op.then, [], first)
+    otherwise = new.region(op.otherwise, [], lambda values: new.in_types(values, types))
+    branch = control.IfOp(new.values[op.predicate], types, then, otherwise)
+    new.add(branch)
+    new.become(op, branch.results)

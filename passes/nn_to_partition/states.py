@@ -1,0 +1,37 @@
+"""States and constants: each lies at its home, in a layout that most of its readers want."""
+
+from __future__ import annotations
+
+from ...dialects import nn, partition
+from ...dialects.home import handed_down
+from .conversion import ToPartition
+
+
+def convert_state(op: nn.StateOp, new: ToPartition) -> None:
+    """`nn.state @w : tensor<8xf32>` becomes `partition.state @w : tensor <8xf32, [8 by 2] ...>`."""
+    state = partition.StateOp(op.sym_name.data, new.types.state(op), op.value)
+    state.attributes |= handed_down(op)
+    new.add(state)
+
+
+def convert_load(op: nn.LoadOp, new: ToPartition) -> None:
+    """`nn.load @w` becomes `partition.load @w`, in the layout of the state."""
+    load = partition.LoadOp(op.state.string_value(), new.types.stored(op))
+    new.add(load)
+    new.become(op, [load.result])
+
+
+def convert_store(op: nn.StoreOp, new: ToPartition) -> None:
+    """`nn.store %0, @w` becomes `partition.store %1 -> @w`, where %1 is %0 in the state's
+    layout."""
+    home = new.types.stored(op).layout.data
+    value = new.in_layout(new.values[op.stored], home, "store")
+    new.add(partition.StoreOp(value, op.state.string_value()))
+
+
+def convert_constant(op: nn.ConstantOp, new: ToPartition) -> None:
+    """`nn.constant` becomes `partition.constant`, at its home."""
+    constant = partition.ConstantOp(op.value, new.types.constant(op))
+    constant.attributes |= handed_down(op)
+    new.add(constant)
+    new.become(op, [constant.result])

@@ -1,0 +1,98 @@
+"""The types at partition of values of nn: each tensor gets a layout.
+
+The operands and results of a computation get theirs from its plan, in `partition.ComputeOp`. All
+other types are made here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import cast
+
+from xdsl.dialects import func
+from xdsl.dialects.builtin import FunctionType, TensorType
+from xdsl.ir import Attribute, SSAValue
+
+from ...dialects import control, nn
+from ...dialects.abele import Plan
+from ...dialects.dtypes import element_type
+from ...dialects.partition import PartitionTensor, laid_out
+from ...ir.support.errors import InputError
+from ..plans.derive import movement_result_layout
+from ..plans.homes import Homes
+
+
+def tensor_of(value: SSAValue) -> TensorType[Attribute]:
+    """The type of a value at nn. Raises InputError if it is not a tensor."""
+    return _tensor(value.type)
+
+
+def _tensor(type_: Attribute) -> TensorType[Attribute]:
+    if not isinstance(type_, TensorType):
+        raise InputError(f"value of type {type_} at nn; need a tensor")
+    return cast(TensorType[Attribute], type_)
+
+
+@dataclass(frozen=True)
+class Types:
+    """The types of values that no plan lays out.
+
+    Attributes:
+        homes: where the inputs, states and constants of the program lie.
+    """
+
+    homes: Homes
+
+    def signature(self, function: func.FuncOp) -> FunctionType:
+        """What a function takes and returns: tensors in linear layout, whoever calls it."""
+        given = function.function_type
+        return FunctionType.from_lists(
+            [self._linear(type_) for type_ in given.inputs],
+            [self._linear(type_) for type_ in given.outputs],
+        )
+
+    def _linear(self, type_: Attribute) -> PartitionTensor:
+        tensor = _tensor(type_)
+        return laid_out(tensor, self.homes.linear(tensor))
+
+    def program_input(self, value: SSAValue) -> PartitionTensor:
+        """An input of the program lies near its first reader."""
+        tensor = tensor_of(value)
+        return laid_out(tensor, self.homes.argument(value, tensor))
+
+    def state(self, op: nn.StateOp) -> PartitionTensor:
+        """A state lies at its home."""
+        tensor = TensorType(element_type(op.value.array.dtype), op.value.array.shape)
+        return laid_out(tensor, self.homes.states[op.sym_name.data])
+
+    def stored(self, op: nn.LoadOp | nn.StoreOp) -> PartitionTensor:
+        """A value is loaded from, and stored to, the home of its state."""
+        value = op.result if isinstance(op, nn.LoadOp) else op.stored
+        return laid_out(tensor_of(value), self.homes.states[op.state.string_value()])
+
+    def constant(self, op: nn.ConstantOp) -> PartitionTensor:
+        """A constant lies at its home."""
+        return laid_out(tensor_of(op.result), self.homes.constant(op))
+
+    def moved(self, value: SSAValue, plan: Plan) -> PartitionTensor:
+        """The result of a movement lies as its plan says."""
+        tensor = tensor_of(value)
+        return laid_out(tensor, movement_result_layout(tensor.get_shape(), plan))
+
+    def carried(
+        self, before: PartitionTensor, argument: SSAValue, yielded: SSAValue
+    ) -> PartitionTensor:
+        """What a loop carries lies as its initial value does, or where the loop updates it.
+
+        Args:
+            before: the type of the initial value.
+            argument: the value in the body of the loop.
+            yielded: the value that an iteration leaves.
+        """
+        home = self.homes.updated(argument, yielded)
+        return before if home is None else laid_out(before.tensor, home)
+
+    @property
+    def iteration_number(self) -> PartitionTensor:
+        """The number of an iteration lies on every tile."""
+        return laid_out(control.ITERATION_NUMBER, self.homes.iteration_number)

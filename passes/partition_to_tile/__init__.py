@@ -1,0 +1,1 @@
+"""How each operation of partition becomes operations of tile."""

@@ -1,0 +1,122 @@
+"""The variables that values of partition have become at tile, and the copies between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from xdsl.ir import Operation, SSAValue
+
+from ...dialects import control, tile
+from ...dialects.blob_attr import BlobAttr
+from ...dialects.partition import PartitionTensor, partition_type
+from ...dialects.variable import Variable
+from ...ir.conversion import Conversion, Patterns
+from ...ir.provenance import locate, origin_names, place
+from ...ir.support.errors import InputError
+from ...ir.support.unused_names import UnusedNames
+
+
+@dataclass
+class Signature:
+    """The variables of a function that callers copy from and to.
+
+    Attributes:
+        parameters: one per argument.
+        results: one per result; none for the function that a run begins in.
+    """
+
+    parameters: list[str]
+    results: list[str]
+
+
+class ToTile(Conversion):
+    """A program at tile, while it is made.
+
+    Attributes:
+        variables: all variables so far.
+        names: the names that are taken.
+        where: the variable of each value of partition.
+        types: the type at partition of what a variable holds, by its name.
+        functions: the signatures, by name.
+        written: the variables in which values are computed, if not in ones of their own.
+        before: the variables with the old values of states, by the name of the state.
+        began: the loop of runs whose iterations begin with these old values; None if the run does.
+    """
+
+    def __init__(self, patterns: Patterns[ToTile]) -> None:
+        super().__init__(patterns)
+        self.variables: list[Variable] = []
+        self.names = UnusedNames()
+        self.where: dict[SSAValue, str] = {}
+        self.types: dict[str, PartitionTensor] = {}
+        self.functions: dict[str, Signature] = {}
+        self.written: dict[SSAValue, str] = {}
+        self.before: dict[str, str] = {}
+        self.began: dict[str, control.RepeatOp | None] = {}
+
+    def refuse(self, op: Operation) -> NoReturn:
+        """Raise InputError: a pass has to replace the operation first."""
+        raise InputError(f"{op.name} at {place(op)}: no conversion to tile")
+
+    # Variables
+
+    def declare(
+        self,
+        name: str,
+        type_: PartitionTensor,
+        initial: BlobAttr | None = None,
+        *,
+        state: bool = False,
+    ) -> Variable:
+        """Add a variable."""
+        variable = tile.VariableOp(name, type_.tensor, type_.layout.data, initial, state)
+        if self.source is not None:
+            locate(variable, self.source)
+        self.variables.append(variable)
+        self.types[name] = type_
+        return variable
+
+    def fresh(self, type_: PartitionTensor, hint: str | None = None) -> str:
+        """Add a variable, and return its name.
+
+        Args:
+            hint: what the name begins with; else it is named after the operation whose result it
+                holds.
+        """
+        assert self.source is not None
+        paths = origin_names(self.source)
+        base = hint or ("+".join(paths) if paths else self.source.name.split(".")[-1])
+        return self.declare(self.names.unused(base), type_).symbol
+
+    def result(self, value: SSAValue) -> str:
+        """The variable that an operation writes: the state to which its value is stored, or a new
+        variable.
+        """
+        self.where[value] = self.written.get(value) or self.fresh(partition_type(value))
+        return self.where[value]
+
+    def variables_of(self, values: Sequence[SSAValue]) -> list[str]:
+        """The variables of values."""
+        return [self.where[value] for value in values]
+
+    # Copies
+
+    def copy(self, source: str, destination: str) -> None:
+        """Copy a variable to another one; nothing if they are the same."""
+        if source != destination:
+            self.add(tile.CopyOp([source], destination))
+
+    def copy_all(self, sources: Sequence[str], destinations: Sequence[str]) -> None:
+        """Copy several variables as if at once: no copy reads a variable that another copy has
+        overwritten.
+        """
+        overwritten = set(destinations)
+        staged = list(sources)
+        for i, (s, d) in enumerate(zip(sources, destinations, strict=True)):
+            if s != d and s in overwritten:
+                staged[i] = self.fresh(self.types[s])
+                self.copy(s, staged[i])
+        for s, d in zip(staged, destinations, strict=True):
+            self.copy(s, d)

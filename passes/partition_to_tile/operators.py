@@ -1,0 +1,33 @@
+"""Operators: a compute set for each compute, a copy for each relayout."""
+
+from __future__ import annotations
+
+from ...dialects import partition, tile
+from .conversion import ToTile
+
+
+def convert_compute(op: partition.ComputeOp, new: ToTile) -> None:
+    """A compute becomes a compute set of one vertex set, on variables.
+
+        %1 = partition.compute(%0) space #s body <relu> plan #p
+
+    becomes
+
+        tile.compute_set @y { tile.vertices space #s body <relu> plan #p reads [@x] writes @y }
+    """
+    names = [new.result(value) for value in op.made]
+    read = new.variables_of(op.inputs)
+    vertices = tile.VerticesOp(op.structure(), op.plan.data, read, *names)
+    new.add(tile.ComputeSetOp(names[0], [vertices]))
+
+
+def convert_relayout(op: partition.RelayoutOp, new: ToTile) -> None:
+    """`%1 = partition.relayout(%0)` becomes `tile.copy [@x] -> @y`, with the same moves."""
+    name = new.result(op.result)
+    moves = None if op.moves is None else [move.data for move in op.moves]
+    new.add(tile.CopyOp(new.variables_of(op.inputs), name, moves))
+
+
+def convert_reshape(op: partition.ReshapeOp, new: ToTile) -> None:
+    """A reshape becomes nothing: the variable is the same."""
+    new.where[op.result] = new.where[op.value]

@@ -1,0 +1,68 @@
+"""States and constants: variables that keep their value from run to run.
+
+A load gives the value that a state had when the run began. So where a state is loaded after it may
+have been stored to, its old value is copied at the beginning of the run.
+"""
+
+from __future__ import annotations
+
+from ...dialects import control, partition
+from ...dialects.control import run_around
+from ...dialects.home import handed_down
+from ...dialects.partition import partition_type
+from ...ir.upstream import ModuleOp
+from ...ir.well_known import ENTRY
+from ..analysis.states_in_place import states_in_place
+from .conversion import ToTile
+
+
+def convert_state(op: partition.StateOp, new: ToTile) -> None:
+    """`partition.state @w : tensor <T, L> = ...` becomes `tile.variable @w : T layout L state`."""
+    variable = new.declare(op.sym_name.data, op.type, op.initial, state=True)
+    variable.attributes |= handed_down(op)
+
+
+def convert_load(op: partition.LoadOp, new: ToTile) -> None:
+    """A load becomes nothing: its value is in the state, or in the copy of the old value."""
+    state = op.state.string_value()
+    new.where[op.result] = new.before.get(state, state)
+
+
+def convert_store(op: partition.StoreOp, new: ToTile) -> None:
+    """`partition.store %0 -> @w` becomes `tile.copy [@x] -> @w`, or nothing if %0 is in @w."""
+    new.copy(new.where[op.value], op.state.string_value())
+
+
+def convert_constant(op: partition.ConstantOp, new: ToTile) -> None:
+    """`partition.constant blob <...>` becomes `tile.variable @c ... = blob <...>`."""
+    name = new.fresh(partition_type(op.result))
+    new.variables[-1].properties["initial"] = op.value
+    new.variables[-1].attributes |= handed_down(op)
+    new.where[op.result] = name
+
+
+def keep_old_values(module: ModuleOp, new: ToTile) -> None:
+    """Declare variables for the old values of states that are read after the store."""
+    found = states_in_place(module, ENTRY)
+    new.written |= found.written
+    ops = list(module.walk())
+    stores = (op.state.string_value() for op in ops if isinstance(op, partition.StoreOp))
+    stored = set(stores) - found.uncopied
+    for op in ops:
+        if isinstance(op, partition.LoadOp):
+            name = op.state.string_value()
+            if name in stored and name not in new.before:
+                new.began[name] = run_around(op)
+                new.source = op
+                new.before[name] = new.fresh(new.types[name], f"{name}.before")
+
+
+def copy_old_values(run: control.RepeatOp | None, new: ToTile) -> None:
+    """Copy the old values of states where a run begins.
+
+    Args:
+        run: the loop whose iterations are the runs; None for the run itself.
+    """
+    for state, variable in new.before.items():
+        if new.began[state] is run:
+            new.copy(state, variable)
