@@ -78,9 +78,11 @@ forms: install
 scan: install
 	$(BIN)/python -m abele.tools.views.scan resnet50 --size 2048 --quality 84
 
-# What the definitions say, as pages of docs/reference; make test finds out when they are stale.
+# What the definitions say, as pages of docs/reference, and the picture of the design page's example;
+# make test finds out when they are stale.
 reference: install
 	$(BIN)/python -m abele.tools.manual docs/reference
+	$(BIN)/python -m abele.tools.manual.way_down docs/design.md docs/way_down.svg
 	$(BIN)/python -m abele.tools.views.syntax.textmate editors
 
 # Whether this checkout can be released: its version and changes, sdist and wheel in dist/, and the
