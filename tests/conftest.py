@@ -4,8 +4,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import Callable, Generator, Iterator
-from pathlib import Path
+from collections.abc import Generator, Iterator
 
 # Two test workers share a machine with whatever else runs there, and sums must come out the same
 # everywhere: one thread each, decided before NumPy loads its BLAS.
@@ -53,9 +52,6 @@ pytest_plugins = ["cost_log", "skip_reasons"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--update-golden", action="store_true", help="rewrite the expected IR; read its diff"
-    )
     parser.addoption(
         "--times",
         type=int,
@@ -126,19 +122,3 @@ def _shared_cache(
         if works and len(request.session.items) > MANY:
             compile_once(folder / "kernels.lock")
         yield
-
-
-@pytest.fixture
-def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
-    """Compares text with the file named after the test, in the folder golden next to it."""
-
-    def check(text: str) -> None:
-        path = (
-            Path(request.path).parent / "golden" / f"{request.node.name.removeprefix('test_')}.mlir"
-        )
-        if request.config.getoption("--update-golden"):
-            path.parent.mkdir(exist_ok=True)
-            path.write_text(text)
-        assert text == path.read_text()
-
-    return check

@@ -1,4 +1,4 @@
-"""The program whose way down the golden files show, stage by stage."""
+"""A program with plans, and its way down, stage by stage: the one of filecheck/convolution.mlir."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ from abele.backends.target import resolve_target
 from abele.dialects import tile
 from abele.ir.errors import DoesNotFit, InputError
 from abele.ir.pass_manager import parse_pipeline
-from abele.ir.text import parse_module, print_module
+from abele.ir.text import parse_module
 from abele.passes.allocate import Allocate, check_fits
 from abele.passes.analysis.lifetimes import lifetimes
 from abele.passes.pipelines import PASSES
 from abele.passes.schedule_supersteps import ScheduleSupersteps
 
 from ..strategies import Program, context, planned_programs
-from .programs import TO_ALLOCATION, TO_SCHEDULE, after
+from .programs import TO_SCHEDULE
 
 CHAIN = """
 builtin.module attributes {{abele.target = "tiny:2"}} {{
@@ -42,10 +42,6 @@ def addresses(text: str) -> dict[str, int]:
         for v in module.walk()
         if isinstance(v, tile.VariableOp)
     }
-
-
-def test_every_variable_gets_one_address_on_all_its_tiles(golden):
-    golden(print_module(after(TO_ALLOCATION)))
 
 
 def test_memory_that_is_not_live_is_used_again():

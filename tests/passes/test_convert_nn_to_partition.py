@@ -10,14 +10,9 @@ from abele.dialects.nn import ConvOp, PureTensorOp, SoftmaxOp
 from abele.ir.errors import InputError
 from abele.ir.geometry.spread import spread
 from abele.ir.provenance import named
-from abele.ir.text import print_module
 from abele.passes.convert_nn_to_partition import ConvertNnToPartition
 
 from .programs import TO_PARTITION, after, net
-
-
-def test_plans_become_computes_partials_and_relayouts(golden):
-    golden(print_module(after(TO_PARTITION)))
 
 
 def test_weights_live_in_the_layout_of_their_only_user():

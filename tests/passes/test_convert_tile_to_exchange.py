@@ -4,15 +4,11 @@ import pytest
 from abele.backends.machine import Machine
 from abele.backends.target import resolve_target
 from abele.ir.errors import InputError
-from abele.ir.text import parse_module, print_module
+from abele.ir.text import parse_module
 from abele.passes.convert_tile_to_exchange import ConvertTileToExchange
 
 from ..strategies import context
 from .programs import BIAS, TO_EXCHANGE, WEIGHT, after
-
-
-def test_numbered_groups_become_supersteps(golden):
-    golden(print_module(after(TO_EXCHANGE)))
 
 
 def test_the_converted_program_computes_the_same():

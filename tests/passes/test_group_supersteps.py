@@ -10,10 +10,6 @@ from ..strategies import context
 from .programs import TO_EXCHANGE, TO_SUPERSTEPS, after, net
 
 
-def test_numbered_operations_are_put_into_supersteps(golden):
-    golden(print_module(after(TO_SUPERSTEPS)))
-
-
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -22,8 +22,6 @@ from abele.tools.testing import bounded_run, check_pass
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.oracle.oracles import difference, narrowed_run, run, with_both_errors
 
-from .programs import after
-
 W = counting((4,))
 TINY = resolve_target("tiny")
 
@@ -44,10 +42,6 @@ def check(before: str, expected: str, to: str = "f16", **blobs: np.ndarray) -> N
 
 def body(lines: str, takes: str = "%x: tensor<4xf32>", gives: str = "tensor<4xf32>") -> str:
     return f"func.func @main({takes}) -> {gives} {{ {lines} }}"
-
-
-def test_everything_except_inputs_and_outputs_becomes_narrow(golden):
-    golden(print_module(after("narrow-floats")))
 
 
 @pytest.mark.parametrize("to", ["f16", "bf16"])

@@ -57,10 +57,6 @@ def _planned(target: str) -> tuple[str, Context]:
     return print_module(module), made
 
 
-def test_plans_are_written_on_operations_and_the_target_on_the_module(golden):
-    golden(_planned("tiny:4")[0])
-
-
 def _with_homes(*homes: str) -> tuple[ModuleOp, Context]:
     """A program with a state of four elements for each home, planned for four tiles."""
     made = context()

@@ -341,8 +341,3 @@ def test_later_passes_do_not_merge_the_copies_or_the_relayouts(tmp_path):
     # Its weights, for both, and for the gradient.
     assert [count[f"{node}/in1"] for count in counts] == [1, 2]
     assert [count["igrad2+back1/in1"] for count in counts] == [0, 1]
-
-
-def test_a_segment_of_a_training_step(golden):
-    found = again(training_step(3, 4, 8), "conv2", "tanh2")
-    golden(print_module(found, locations=False))

@@ -1,8 +1,7 @@
-from abele.ir.text import parse_module, print_module
+from abele.ir.text import parse_module
 from abele.passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
 
 from ..strategies import context
-from .programs import TO_SCHEDULE, after
 
 VARIABLE = "tile.variable @{} : tensor<4xf32> layout <[4 by 2] (d0) of [4]>"
 
@@ -18,10 +17,6 @@ def numbers(body: str, *variables: str) -> list[int]:
         for op in module.walk()
         if SUPERSTEP in op.attributes
     ]
-
-
-def test_copies_run_with_the_compute_set_that_follows(golden):
-    golden(print_module(after(TO_SCHEDULE)))
 
 
 def test_copies_that_depend_on_each_other_have_a_superstep_each():
