@@ -43,5 +43,44 @@ def test_the_folders_of_tests_are_those_of_abele():
     assert {str(each) for each in folders if not (ROOT / each / "__init__.py").exists()} == set()
 
 
+OF_SEVERAL = {
+    "backends/codelets": ("definitions", "scalar_prices"),
+    "backends/evaluate": ("levels",),
+    "backends/host": ("forms", "generated_programs", "without_kernels"),
+    "dialects": ("round_trip",),
+    "ir": ("writers",),
+    "ir/rules": ("laws",),
+    "passes": ("every_pass",),
+    "tools": ("networks",),
+    "tools/bench/learning": ("learning",),
+    "tools/bench/transformers": ("transformers",),
+    "tools/commands": ("hostile_names", "odd_folders"),
+    "tools/driver": (
+        *("dropout_training", "recurrent_training", "second_front_end", "threads", "torch"),
+    ),
+    "tools/driver/extensions": ("machine_parts",),
+    "tools/testing/generators": ("blind_spots",),
+    "tools/testing/mutation": ("mutate",),
+    "tools/testing/search": ("literals", "planted", "random_plans"),
+    "tools/views/report": ("page_data",),
+    "tools/views/scan": ("large",),
+}
+"""The tests of what several modules do together, by folder. Each says in its first line what that
+is. Every other test has the name of a module, or of a folder, of the folder of abele that it is in.
+"""
+
+
+def test_a_test_has_the_name_of_a_module_or_is_one_of_several():
+    found: dict[str, list[str]] = {}
+    for test in (ROOT / "tests").glob("*/**/test_*.py"):
+        folder = test.parent.relative_to(ROOT / "tests")
+        name = test.stem.removeprefix("test_")
+        if not any(
+            (ROOT / folder / each).exists() for each in (f"{name}.py", f"__{name}__.py", name)
+        ):
+            found.setdefault(folder.as_posix(), []).append(name)
+    assert {folder: tuple(sorted(names)) for folder, names in found.items()} == OF_SEVERAL
+
+
 def test_no_folder_shadows_the_installed_namespace():
     assert not (ROOT / "abele").exists()

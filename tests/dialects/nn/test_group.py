@@ -10,7 +10,7 @@ from abele.dialects.structured import Stage
 from abele.ir.geometry.space import AxisMap
 from abele.ir.text import parse_module, print_module
 
-from ..strategies import context
+from ...strategies import context
 
 
 def t(*shape: int, of: Attribute = f32) -> TensorType:
