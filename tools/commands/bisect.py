@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,13 +14,9 @@ from .compiling import Compilation, compiles_with
 from .threads import ThreadCount, use_threads
 
 
-@compiles_with("passes", "target", "dim", "value", "batch", "load", "lenient", "verbose")
+@compiles_with("passes", "target", "dim", "inputs", "value", "batch", "load", "lenient", "verbose")
 def bisect_command(
     model: Annotated[str, typer.Argument(help="An .onnx or .mlir (any level) file.")],
-    inputs: Annotated[
-        Path | None,
-        typer.Option(metavar="X.npz", help="Inputs by name. Missing ones get seeded values."),
-    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,
     *,
     how: Compilation,
@@ -35,7 +30,7 @@ def bisect_command(
         use_threads(threads)
         extensions = context.load(how.load)
         with how.progress(extensions) as on_step:
-            verdict = bisect(how.request(model, extensions, on_step), inputs, seed)
+            verdict = bisect(how.request(model, extensions, on_step), how.inputs, seed)
         sys.stdout.write(f"{shown(verdict.text)}\n")
         if not verdict.passed:
             raise typer.Exit(CHECK_FAILED)

@@ -63,6 +63,14 @@ class Compilation:
             help="Set the size of a free dimension, by its name or as INPUT:AXIS. May be repeated.",
         ),
     ] = None
+    inputs: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="X.npz",
+            help="Inputs by name. Their shapes give sizes to free dimensions. A run takes their "
+            "values: missing ones get seeded values, or the value that an ONNX model has for them.",
+        ),
+    ] = None
     value: Annotated[
         list[str] | None,
         typer.Option(
@@ -177,6 +185,7 @@ class Compilation:
             **alike,
             load=extensions,
             dims=sizes(self.dim),
+            example=self.inputs,
             values=given_values(self.value),
             keep=kept(self.keep),
             train=self.asked,
@@ -192,8 +201,15 @@ ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {"keep", 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command one option per field of its Compilation parameter, and --list-ops."""
-    names = [each.name for each in fields(Compilation)]
-    return _with_options(command, names, list_ops=True)
+    return compiles_without()(command)
+
+
+def compiles_without(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command all options of its Compilation parameter but those for these fields, and
+    --list-ops.
+    """
+    rest = [each.name for each in fields(Compilation) if each.name not in names]
+    return partial(_with_options, names=rest, list_ops=True)
 
 
 def compiles_with(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -224,7 +240,7 @@ def _with_options(
     def run(**given: Any) -> None:
         asked = Compilation(**{name: given.pop(name) for name in names})
         if given.pop("list_ops", False):
-            show_operators(given["model"], asked.dim, asked.value, asked.load)
+            show_operators(given["model"], asked.dim, asked.value, asked.load, asked.inputs)
         else:
             command(**given, **{how: asked})
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
 from ...ir.support.errors import InputError
+from ..driver.request import Request
 from ..driver.shown_text import shown
 from ..importers.front_end import Reading
 from ..importers.front_ends import front_end_at, front_ends, listed, suffixes
@@ -20,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def show_operators(
-    model: str, dim: list[str] | None, value: list[str] | None, load: list[str] | None
+    model: str,
+    dim: list[str] | None,
+    value: list[str] | None,
+    load: list[str] | None,
+    inputs: Path | None,
 ) -> None:
     """Print a table of an ONNX model's operators. The parameters are options, as given."""
     with user_errors(text_in(model), model) as context:
@@ -32,7 +38,9 @@ def show_operators(
                 f"{model}: --list-ops lists operators of {listed(each.name for each in able)}; "
                 f"need an {listed(suffixes(able))} file"
             )
-        reading = Reading(extensions.context(), model, sizes(dim), given_values(value))
+        request = Request(model, dims=sizes(dim), values=given_values(value), example=inputs)
+        dims, values = request.with_sizes().dims or {}, request.values or {}
+        reading = Reading(extensions.context(), model, dims, values)
         uses, problem = front_end.uses(model, reading)
         table = _table(uses)
         wide_enough(table).print(table)

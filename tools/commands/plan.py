@@ -33,7 +33,8 @@ from .showing import warn
 
 
 @compiles_with(
-    *("target", "dim", "value", "batch", "load", "constraints", "memory_proportion", "lenient"),
+    *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
+    "lenient",
     *("train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

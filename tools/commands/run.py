@@ -19,14 +19,14 @@ from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
 from ..views.user_errors import print_error_line, text_in, user_errors
-from .arguments import ModelFile, ProfileFile, TraceFile
+from .arguments import ModelFile, ProfileFile, TraceFile, given_values
 from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
 
 with deferred(__name__):
     from ..debug.run_check import check_run
-    from ..driver.overrides import overrides
+    from ..driver.overrides import overrides, refuse_other_values
     from ..driver.profile_file import write_profile
     from ..views.trace import trace_text
 
@@ -38,14 +38,6 @@ class _ReplacedError(Exception):
 @compiles
 def run(
     model: ModelFile,
-    inputs: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="X.npz",
-            help="Inputs by name. Missing ones get seeded values, or the value that an ONNX model "
-            "has for them.",
-        ),
-    ] = None,
     outputs: Annotated[
         Path | None, typer.Option(metavar="Y.npz", help="Write the outputs here.")
     ] = None,
@@ -80,7 +72,7 @@ def run(
     """Compile a model, or load a program, and run it once."""
     with user_errors(text_in(model), model) as context:
         use_threads(threads)
-        extensions = context.load(how.load)
+        extensions, inputs = context.load(how.load), how.inputs
         check_files(
             {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
@@ -89,7 +81,9 @@ def run(
             refuse_too_little_to_map(resolve_target(how.target))
         given: dict[str, Array] = {}
         replaced: dict[str, Array] = {}
-        with_values = {each.partition("=")[0] for each in how.value or ()}
+        with_values = given_values(how.value)
+        if inputs is not None:
+            refuse_other_values(inputs, with_values)
 
         def read_inputs(wanted: Sequence[Tensor]) -> None:
             if inputs is None:
@@ -99,7 +93,7 @@ def run(
                 replaced.update(overrides(model, inputs, names))
                 if replaced:
                     raise _ReplacedError
-            given.update(read_npz(inputs, wanted, replaced))
+            given.update(read_npz(inputs, wanted, {*with_values, *replaced}))
 
         with how.progress(extensions) as on_step:
             request = replace(how.request(model, extensions, on_step), on_inputs=read_inputs)

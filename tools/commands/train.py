@@ -11,13 +11,13 @@ from ..driver.schedules import SHAPES
 from ..driver.trainer import NonFinite
 from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile
-from .compiling import Compilation, compiles
+from .compiling import Compilation, compiles_without
 from .showing import show
 from .threads import ThreadCount, use_threads
 from .training_run import Wanted, prepared, train
 
 
-@compiles
+@compiles_without("inputs")
 def train_command(
     model: ModelFile,
     data: Annotated[

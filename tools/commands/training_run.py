@@ -15,6 +15,7 @@ from ...passes.train import RATE, Train
 from ..driver.arrays import Array, read_arrays
 from ..driver.checkpoints import Checkpoint, read_checkpoint, write_checkpoint
 from ..driver.compile import compiled
+from ..driver.example import Example
 from ..driver.executable import Executable
 from ..driver.extensions.loaded import Extensions
 from ..driver.files import PROGRAM_FILE, check_files
@@ -132,7 +133,11 @@ def prepared(wanted: Wanted, how: Compilation, extensions: Extensions) -> Prepar
     first = None if wanted.resume is None else read_checkpoint(wanted.resume)
     arrays = read_arrays(wanted.data)
     held_arrays = None if wanted.validation_data is None else read_arrays(wanted.validation_data)
-    sources = Sources(wanted.model, how, extensions)
+    example = Example(
+        {name: (how.batch, *array.shape[1:]) for name, array in arrays.items() if array.ndim},
+        str(wanted.data),
+    )
+    sources = Sources(wanted.model, how, extensions, example)
     exe = sources.training(wanted.rates is not None)
     samples, held = _samples(wanted, exe, arrays, held_arrays, first)
     total = wanted.total(samples, exe.training.steps, 0 if first is None else first.step)
@@ -224,6 +229,7 @@ class Sources:
     """Compiles the programs that training needs from one model.
 
     Attributes:
+        example: gives sizes to free dimensions.
         given: the training options, as given.
         asked: the same options, completed for this model.
         states: the states of the model itself, before training adds its own.
@@ -232,6 +238,7 @@ class Sources:
     model: str
     how: Compilation
     extensions: Extensions
+    example: Example | None = None
     given: Train | None = None
     asked: Train | None = None
     states: list[str] = field(default_factory=list[str])
@@ -284,7 +291,8 @@ class Sources:
         plain = replace(self.how, train=False, loss=None, optimizer=None, training=None)
         with self.how.progress(self.extensions) as on_step:
             request = plain.request(self.model, self.extensions, on_step)
-            return compiled(replace(request, train=train, on_read=self._read))
+            asked = replace(request, train=train, example=self.example, on_read=self._read)
+            return compiled(asked)
 
     def _read(self, program: ReadProgram) -> None:
         self.states = [

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Collection, Generator, Iterable, Mapping
+from collections.abc import Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
@@ -130,6 +130,39 @@ def npz_names(path: str | os.PathLike[str]) -> list[str]:
             return [name.removesuffix(MEMBER) for name in archive.namelist()]
 
 
+def npz_shapes(path: str | os.PathLike[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes of the arrays in an .npz file, of which only the headers are read.
+
+    Raises InputError.
+    """
+    file = Path(path)
+    with reading(file, "an .npz file"):
+        _refuse_npy(file)
+        with zipfile.ZipFile(file) as archive:
+            return {
+                name.removesuffix(MEMBER): _member_shape(archive, name)
+                for name in archive.namelist()
+            }
+
+
+def _member_shape(archive: zipfile.ZipFile, member: str) -> tuple[int, ...]:
+    with archive.open(member) as stream:
+        return _header(stream)[0]
+
+
+T = TypeVar("T")
+
+
+def numbered(given: Mapping[str, T], inputs: Sequence[str]) -> Mapping[str, T]:
+    """What is given by name, with the names of inputs instead of those that numpy.savez gives to
+    arrays without one: arr_0 is the first input, and so on, if there are as many.
+    """
+    numbers = [f"arr_{i}" for i in range(len(inputs))]
+    if set(numbers) != set(given) or set(numbers) & set(inputs):
+        return given
+    return {name: given[each] for name, each in zip(inputs, numbers, strict=True)}
+
+
 def read_npz(
     path: str | os.PathLike[str], tensors: Iterable[Tensor], besides: Collection[str] = ()
 ) -> dict[str, Array]:
@@ -153,6 +186,7 @@ def read_npz(
             if len(members) < len(stored):
                 raise InputError("two members have one name; need a name for each")
             members = {name: each for name, each in members.items() if name not in besides}
+            members = numbered(members, tuple(wanted))
             _check_names(members, tuple(wanted.values()))
             return {name: _read_member(archive, members[name], wanted[name]) for name in members}
 
@@ -165,6 +199,13 @@ def read_arrays(path: str | os.PathLike[str]) -> dict[str, Array]:
         # numpy.load takes what is no archive for a pickle, and advises to trust it.
         with zipfile.ZipFile(file), np.load(file, allow_pickle=False) as archive:
             return {name: np.asarray(archive[name]) for name in archive.files}
+
+
+def read_npz_array(path: str | os.PathLike[str], name: str) -> Array:
+    """One array of an .npz file. Nothing in the file is executed. Raises InputError."""
+    file = Path(path)
+    with reading(file, "an .npz file"), np.load(file, allow_pickle=False) as archive:
+        return np.asarray(archive[name])
 
 
 def read_npy(path: str | os.PathLike[str]) -> Array:

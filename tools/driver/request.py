@@ -41,6 +41,7 @@ from .argument_kinds import (
     check_arguments,
 )
 from .arrays import Tensor
+from .example import Example, example_of, sizes_by_example
 from .executable import Executable
 from .extensions.load import load_extensions
 from .extensions.loaded import Extensions
@@ -64,6 +65,8 @@ PROGRAMS = Kind(
     ),
     "a list of executables",
 )
+
+EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
 
 EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
 
@@ -111,6 +114,8 @@ class Request:
         dims: sizes of free dimensions, by symbol or by "INPUT:AXIS".
         values: inputs of an ONNX model that are known now; the program does not take them. The
             value of an input that has one in the model, which is a weight, replaces it.
+        example: inputs of the model, as arrays by name or as an .npz file. Their shapes give sizes
+            to free dimensions; they must agree with dims and with the model.
         batch: the number of samples of an ONNX model, as for import_onnx.
         keep: inputs that become states on the device, each with the output that it receives in the
             next run; see keep_states.
@@ -151,6 +156,9 @@ class Request:
     )
     values: Mapping[str, ArrayLike] | None = field(
         default=None, metadata=_is(ARRAYS | NONE, refused="values given ({}); need the model")
+    )
+    example: Mapping[str, ArrayLike] | str | os.PathLike[str] | Example | None = field(
+        default=None, metadata=_is(ARRAYS | PATH | EXAMPLE | NONE, None)
     )
     batch: int | None = field(
         default=None, metadata=_is(COUNT | NONE, refused="--batch {} is given; need the model")
@@ -255,14 +263,30 @@ class Request:
         return replace(self, values={**(self.values or {}), **more})
 
     def settled(self) -> Request:
-        """The request with its extensions loaded, and with what the programs beside it hold.
+        """The request with its extensions loaded, with what the programs beside it hold, and with
+        the sizes of its example.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        return replace(loaded, beside=loaded.held)
+        return replace(loaded.with_sizes(), beside=loaded.held)
+
+    def with_sizes(self) -> Request:
+        """The request with the sizes of its example, and without the example. Raises InputError."""
+        if self.example is None:
+            return self
+        front_end = None if self.file.endswith(PROGRAM_FILE) else found_front_end(self.model)
+        if front_end is None or front_end.open_shapes is None:
+            return replace(self, example=None)
+        declared = front_end.open_shapes(self.model)
+        if all(isinstance(size, int) for shape in declared.values() for size in shape or ()):
+            return replace(self, example=None)
+        dims, values = dict(self.dims or {}), dict(self.values or {})
+        example = example_of(self.example)
+        found = sizes_by_example(self.path, declared, example, dims, values, self.batch)
+        return replace(self, example=None, dims=found)
 
     def refuse_for_program(self) -> None:
         """Raise InputError for an option that makes no sense for a compiled program."""

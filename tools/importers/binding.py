@@ -11,9 +11,7 @@ from numpy.typing import ArrayLike
 
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
-
-ANY = "?"
-"""The symbol that exporters write for several unknown sizes, which may differ."""
+from .front_end import ANY, OpenShape
 
 AXIS_DIGITS = 4
 """The most digits of an axis in INPUT:AXIS. No tensor has more axes."""
@@ -30,7 +28,7 @@ class InputSignature:
     """
 
     name: str
-    shape: tuple[int | str, ...] | None
+    shape: OpenShape
     dtype: np.dtype[np.generic] | None
 
     @property
@@ -180,8 +178,12 @@ class Sizes:
             return
         every = dict.fromkeys(name for symbols in missing.values() for name in symbols)
         options = " ".join(f"--dim {name}=1" for name in every)
+        value = next(each for each in self.inputs if each.name == first)
+        axis = next(axis for axis, _ in self.names(value) if self.size(value, axis) is None)
+        called = f", which the model calls {value.axes[axis]!r}," if value.axes[axis] else ""
         raise self.bad(
-            f"input {first!r}: dimension {missing[first][0]!r} has no size; add {options}"
+            f"axis {axis} of input {first!r}{called} has no size; give the inputs (--inputs X.npz, "
+            f"or example= in Python), or add {options}"
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from .uses import Use
 
     OptionalInputs = Mapping[str, tuple[tuple[int, ...], np.dtype[Any]]]
+
+ANY = "?"
+"""The symbol that exporters write for several unknown sizes, which may differ."""
+
+OpenShape: TypeAlias = "tuple[int | str, ...] | None"
+"""The shape of an input: for each axis its size, or the name of a free one, "" if it has no name;
+None if the number of axes is unknown."""
+
+OpenShapes: TypeAlias = Mapping[str, OpenShape]
+"""The shapes of inputs by name."""
 
 
 def weigh_nothing(weights: Mapping[str, int]) -> None:
@@ -91,6 +101,8 @@ class FrontEnd:
             weights. They must lie below the model's folder, and are part of the cache's key.
         marker: bytes that are in each file that names others, so that no other file is read for
             them; `read` then checks where they lie itself. b"" if there are no such bytes.
+        open_shapes: returns the shapes of the inputs that a program of the model takes, in their
+            order, with their free sizes; a front end without it has no free sizes.
         optional_inputs: returns the shapes and element types of the inputs that have a value in
             the model, which `values` may replace.
         layer_names: returns names for tables and pictures that say more than the nodes' own, by
@@ -109,6 +121,7 @@ class FrontEnd:
     serialized: Callable[[Any], bytes] | None = None
     files: Callable[[Path], Sequence[str]] | None = None
     marker: bytes = b""
+    open_shapes: Callable[[Any], OpenShapes] | None = None
     optional_inputs: Callable[[Any], OptionalInputs] | None = None
     layer_names: Callable[[Any], Mapping[str, str]] | None = None
     uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None

@@ -20,6 +20,7 @@ WRONG: Mapping[str, list[object]] = {
     "target": [3, ["mk2"]],
     "dims": [2, [("N", 2)], {"N": 2.0}, {"N": "2"}, {"N": True}, {3: 2}],
     "values": [[1], {3: np.ones(2)}],
+    "example": [3, b"x.npz", [np.ones(2)], {3: np.ones(2)}],
     "batch": ["2", 2.5, True],
     "keep": [["x"], {"x": 3}],
     "passes": [None, ["nn"]],

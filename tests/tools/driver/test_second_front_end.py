@@ -113,7 +113,7 @@ def test_an_input_with_a_value_is_no_input_of_the_program(model: str):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "input 'x': dimension 'N' has no size; add --dim N=1"),
+        ({}, "axis 0 of input 'x', which the model calls 'N', has no size; .* add --dim N=1"),
         ({"dims": {"M": 2}}, "--dim M=2: no such dimension; the model has N, and each axis as"),
         ({"dims": {"x:1": 2}}, "--dim x:1=2: axis 1 of input 'x' has the size 8"),
         ({"values": {"y": 1}}, "no input 'y' to give a value; there are x"),

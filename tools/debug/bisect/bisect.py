@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
@@ -12,7 +13,7 @@ from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.compile_anew import read_model
 from ...driver.files import PROGRAM_FILE
 from ...driver.lowering_advice import advising_on_lowering
-from ...driver.overrides import overrides
+from ...driver.overrides import overrides, refuse_other_values
 from ...driver.program import plan_target, signature
 from ...driver.request import Request
 from .first_pass import bisect_module
@@ -31,19 +32,24 @@ def bisect(
 
     Args:
         request: for a model that is not compiled yet.
-        inputs: arrays by name, or an .npz file; missing inputs get seeded values.
+        inputs: arrays by name, or an .npz file, which also give sizes to free dimensions; missing
+            inputs get seeded values.
         passes: replace the request's passes.
     """
     if request.file.endswith(PROGRAM_FILE):
         raise InputError(
             f"{request.path}: compiled already, so there is no pass to test; need the model"
         )
+    if request.example is None:
+        request = replace(request, example=inputs)
     request = request.settled()
     extensions, context = request.extensions, request.extensions.context()
     request.on_step("read")
     program, replaced = read_model(request, context), dict[str, Array]()
+    bound = request.values or {}
     if inputs is not None:
-        known = {*(request.values or {}), *(t.name for t in signature(program.module).inputs)}
+        refuse_other_values(inputs, bound)
+        known = {*bound, *(t.name for t in signature(program.module).inputs)}
         replaced = overrides(request.model, inputs, known)
     if replaced:
         program = read_model(request.with_values(replaced), context)
@@ -56,8 +62,9 @@ def bisect(
     tensors = signature(program.module, program.path).inputs
     given = dict[str, Array]()
     if inputs is not None:
-        arrays = inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors, replaced)
-        given.update((name, array) for name, array in arrays.items() if name not in replaced)
+        apart = {*bound, *replaced}
+        arrays = inputs if isinstance(inputs, Mapping) else read_npz(inputs, tensors, apart)
+        given.update((name, array) for name, array in arrays.items() if name not in apart)
     values = checked({**seeded(tensors, seed), **given}, tensors)
     with advising_on_lowering(passes, extensions):
         return bisect_module(program.module, context, passes, values, machine, request.on_step)

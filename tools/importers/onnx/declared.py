@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import onnx
 
-from ..binding import ANY
 from ..building import Value, dtype_of, shape_of
+from ..front_end import ANY
 from .node import Held, Listed, Maybe
 from .tensors import dtype_or_none
 from .valid import LENIENT

@@ -12,6 +12,7 @@ from ..front_end import FrontEnd
 with deferred(__name__):
     from .external_files import external_files
     from .layer_names import layer_names
+    from .open_shapes import open_shapes
     from .overrides import optional_inputs
     from .reader import read_onnx, uses_of
 
@@ -49,6 +50,7 @@ ONNX = FrontEnd(
     serialized=_serialized,
     files=_files,
     marker=LOCATION,
+    open_shapes=open_shapes,
     optional_inputs=optional_inputs,
     layer_names=layer_names,
     uses=uses_of,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import onnx
 
 from ..binding import InputSignature
+from ..front_end import OpenShapes
 from .tensors import dtype_or_none
 
 
@@ -22,6 +23,12 @@ def signature_of(value: onnx.ValueInfoProto) -> InputSignature:
         tuple(map(_axis, tensor.shape.dim)) if tensor.HasField("shape") else None,
         dtype_or_none(tensor.elem_type) if is_tensor else None,
     )
+
+
+def open_shapes_of(model: onnx.ModelProto) -> OpenShapes:
+    """The shapes of the inputs of a model that are not weights."""
+    weights = {each.name for each in model.graph.initializer}
+    return {each.name: each.shape for each in signatures(model.graph) if each.name not in weights}
 
 
 def _axis(dimension: onnx.TensorShapeProto.Dimension) -> int | str:

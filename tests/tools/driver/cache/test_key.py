@@ -55,6 +55,7 @@ DECIDING = [
 """Another value of each option that decides the program, and the part that differs."""
 
 NOT_DECIDING: dict[str, object] = {
+    "example": {"x": np.ones((2, 3), np.float32)},
     "unbounded": True,
     "runs": 3,
     "dump_ir": "dump",

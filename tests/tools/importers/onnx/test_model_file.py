@@ -19,7 +19,7 @@ from abele.dialects import nn
 from abele.ir.context import AbeleContext
 from abele.ir.errors import InputError
 from abele.tools.importers import import_onnx
-from abele.tools.importers.onnx import model_file
+from abele.tools.importers.onnx import fields, model_file
 from abele.tools.importers.onnx.model_file import read_model_file
 from abele.tools.importers.onnx.tensors import COPIED_BYTES
 from abele.tools.importers.onnx.valid import CHECKED_BYTES
@@ -199,7 +199,7 @@ def test_a_message_is_read_in_whatever_layout(tmp_path: Path, data: bytes, wante
 
 def test_a_file_of_many_fields_is_parsed_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = written(tmp_path, model(*SOUND.values()))
-    monkeypatch.setattr(model_file, "MOST_FIELDS", 20)
+    monkeypatch.setattr(fields, "MOST_FIELDS", 20)
     assert places(path) == []
     assert put_together(path) == as_protobuf_reads(path)
 
