@@ -47,12 +47,12 @@ bench: install
 	$(BIN)/abele bench comparator
 	$(BIN)/abele bench fidelity
 	$(BIN)/abele bench graphs
-	$(BIN)/python -m abele.tools.bench.kernel_faults
+	$(BIN)/python -m abele.tools.workshop.kernel_faults
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m large
 
 # The ONNX node suite of the installed onnx package, operator by operator.
 conformance: install
-	$(BIN)/python -m abele.tools.bench.conformance
+	$(BIN)/python -m abele.tools.workshop.conformance
 
 # Each pass, rule, level and importer, on programs that nobody has seen, for SECONDS each; then
 # damaged and absurd inputs of all kinds, for SECONDS in all; then each property of the tests, on ten
@@ -74,7 +74,8 @@ forms: install
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/tools/test_networks.py -k each_form
 	$(BIN)/python -m pytest -n 2 --dist worksteal tests/backends/host --times 10 --programs 2000
 
-# The picture at the head of the README: every vertex and edge of ResNet-50.
+# A picture of every vertex and edge of ResNet-50. docs/gallery.md says how the one at the head of the
+# README, a step of training AlexNet, is drawn.
 scan: install
 	$(BIN)/python -m abele.tools.views.scan resnet50 --size 2048 --quality 84
 

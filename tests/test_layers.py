@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 ROOMS = ("ir", "dialects", "backends", "passes", "tools")
 TOOLS = (
-    *("manual", "release", "extensions", "onnx_backend"),
+    *("manual", "release", "workshop", "extensions", "onnx_backend"),
     *("cli", "commands", "bench", "testing", "debug"),
     *("views", "advice", "driver", "importers"),
 )

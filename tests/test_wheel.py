@@ -6,6 +6,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from test_packages import NOT_IN_THE_WHEEL, is_in_the_wheel
 
 from abele.backends.host.load import SHARES
 
@@ -43,8 +44,25 @@ def modules() -> list[str]:
     return [name for name in names if not name.endswith(".__main__")]
 
 
+ASK = """
+import sys
+from abele.tools.cli import main
+sys.argv[0] = "abele"
+main()
+"""
+
+NEEDS_A_CHECKOUT = (
+    (("bench", "kit"), "bench kit"),
+    (("bench", "comparator"), "bench comparator"),
+    (("fuzz", "--hostile"), "--hostile"),
+    (("fuzz", "--interrupt", "1"), "--interrupt"),
+    (("fuzz", "--replay", "."), "--replay"),
+)
+"""Arguments for what the wheel leaves out, and what messages call it."""
+
+
 @pytest.mark.slow
-def test_the_wheel_holds_every_module(tmp_path: Path):
+def test_the_wheel_holds_every_module_that_users_run(tmp_path: Path):
     source, target = tmp_path / "source", tmp_path / "target"
     # A copy: setuptools leaves a build folder in the tree, and reads one that it finds.
     for room in ROOMS:
@@ -56,28 +74,49 @@ def test_the_wheel_holds_every_module(tmp_path: Path):
     run(tmp_path, "-m", "pip", "install", "--no-deps", "--no-index", "--target", str(target), wheel)
     # -S leaves out the site packages, and so the editable install of the checkout itself.
     search = os.pathsep.join((str(target), sysconfig.get_path("purelib")))
-    arguments = ("-c", IMPORT_EVERYTHING, str(target), " ".join(KERNELS), *modules())
-    run(tmp_path, "-S", *arguments, PYTHONPATH=search)
+    arguments = ("-c", IMPORT_EVERYTHING, str(target), " ".join(KERNELS))
+    run(tmp_path, "-S", *arguments, *filter(is_in_the_wheel, modules()), PYTHONPATH=search)
     for data in data_files():
         assert (target / "abele" / data).exists(), f"{data} is not in the wheel"
+    for package in NOT_IN_THE_WHEEL:
+        assert not (target / Path(*package.split("."))).exists(), f"{package} is in the wheel"
+    for words, what in NEEDS_A_CHECKOUT:
+        told = refused(tmp_path, "-S", "-c", ASK, *words, PYTHONPATH=search)
+        assert told.startswith(f"error: {what} measures or tests abele itself")
+        assert "make install" in told
+        assert told.count("\n") == 1
 
 
 def data_files() -> list[Path]:
-    """The files of the packages that are tracked by no suffix of Python's."""
+    """The files in packages of the wheel that are no modules."""
     return [
         path.relative_to(ROOT)
         for room in ROOMS
         for path in (ROOT / room).rglob("*")
         if path.is_file() and path.suffix != ".pyc" and "__pycache__" not in path.parts
+        if is_in_the_wheel(".".join(("abele", *path.relative_to(ROOT).parent.parts)))
     ]
 
 
 def run(directory: Path, *arguments: str | Path, **environment: str) -> None:
-    done = subprocess.run(
+    done = ended(directory, *arguments, **environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def refused(directory: Path, *arguments: str | Path, **environment: str) -> str:
+    """What a program prints that ends with 2."""
+    done = ended(directory, *arguments, **environment)
+    assert done.returncode == 2, done.stdout + done.stderr
+    return done.stderr
+
+
+def ended(
+    directory: Path, *arguments: str | Path, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, *map(str, arguments)],
         cwd=directory,
         env=os.environ | environment,
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stdout + done.stderr

@@ -37,7 +37,7 @@ TRIED = 6
 """The number of splits that keep a layout and are priced exactly: those with the fewest estimated
 cycles.
 
-Chosen by trial, on second programs of ResNet-50, BERT and SqueezeNet (see tools/bench/switching),
+Chosen by trial, on second programs of ResNet-50, BERT and SqueezeNet (tools/workshop/switching.py),
 with 10 runs between two changes. Half: up to 0.01 % more cycles. Double: same.
 """
 

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from abele.backends.reference import run_reference
 from abele.dialects.exchange import VariableOp
 from abele.tools import compile_model
-from abele.tools.bench.trace import traceability
 from abele.tools.cli import app
 from abele.tools.debug.run_check import TOLERANCE, check_run, relative_error, rounding_error
 from abele.tools.importers.light_networks import light_file, light_input, light_names, seeded
+from abele.tools.workshop.trace import traceability
 
 QUICK = ("alexnet", "squeezenet")
 

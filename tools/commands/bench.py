@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +13,7 @@ from ...backends.target import resolve_target
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
 from ..views.user_errors import user_errors
+from .checkout import from_checkout
 
 
 @dataclass(frozen=True)
@@ -28,40 +28,34 @@ class Benchmark:
     function: str
     options: tuple[str, ...]
 
-    def load(self) -> Callable[..., None]:
-        """The function of the benchmark. Raises InputError if it lacks a package."""
-        try:
-            found = getattr(import_module(self.module, __package__), self.function)
-        except ModuleNotFoundError as error:
-            raise InputError(
-                f"needs {error.name}, which is not installed: pip install 'abele[test]'"
-            ) from None
-        return found
+    def load(self, name: str) -> Callable[..., None]:
+        """Its function. Raises InputError if its module, or one that it needs, is missing."""
+        return getattr(from_checkout(self.module, f"bench {name}"), self.function)
 
 
 # Some need onnxruntime or the packages of the extra "test".
 PROGRAMS: Mapping[str, Benchmark] = {
     "fidelity": Benchmark("..bench.fidelity.bench", "fidelity", ("csv", "rows", "json")),
     "light": Benchmark("..bench.__main__", "bench", ("networks", "target", "json")),
-    "fusion": Benchmark("..bench.fusion", "fusion", ("networks", "target")),
-    "trace": Benchmark("..bench.trace", "trace", ("networks", "target")),
-    "planning": Benchmark("..bench.planning", "planning", ("networks", "target")),
-    "utilisation": Benchmark("..bench.utilisation", "utilisation", ("target",)),
-    "comparator": Benchmark("..bench.comparator.bench", "comparator", ("json",)),
+    "fusion": Benchmark("..workshop.fusion", "fusion", ("networks", "target")),
+    "trace": Benchmark("..workshop.trace", "trace", ("networks", "target")),
+    "planning": Benchmark("..workshop.planning", "planning", ("networks", "target")),
+    "utilisation": Benchmark("..workshop.utilisation", "utilisation", ("target",)),
+    "comparator": Benchmark("..workshop.comparator.bench", "comparator", ("json",)),
     "models": Benchmark("..bench.models.bench", "models", ("networks", "target", "folder", "json")),
-    "transformers": Benchmark("..bench.transformers.bench", "transformers", ("target", "json")),
-    "learning": Benchmark("..bench.learning.bench", "learning", ("networks", "target", "json")),
-    "lookups": Benchmark("..bench.lookups", "lookups", ("target",)),
-    "recurrent": Benchmark("..bench.recurrent", "recurrent", ("target",)),
+    "transformers": Benchmark("..workshop.transformers.bench", "transformers", ("target", "json")),
+    "learning": Benchmark("..workshop.learning.bench", "learning", ("networks", "target", "json")),
+    "lookups": Benchmark("..workshop.lookups", "lookups", ("target",)),
+    "recurrent": Benchmark("..workshop.recurrent", "recurrent", ("target",)),
     "training": Benchmark(
-        "..bench.training", "training", ("networks", "target", "folder", "layers")
+        "..workshop.training", "training", ("networks", "target", "folder", "layers")
     ),
-    "steps": Benchmark("..bench.steps", "steps", ("networks", "target")),
-    "start": Benchmark("..bench.start", "start", ("networks", "target")),
-    "switching": Benchmark("..bench.switching", "switching", ("target",)),
-    "graphs": Benchmark("..bench.graphs", "graphs", ("networks", "target")),
-    "kit": Benchmark("..bench.kit", "kit", ()),
-    "blame": Benchmark("..bench.blame", "blame", ()),
+    "steps": Benchmark("..workshop.steps", "steps", ("networks", "target")),
+    "start": Benchmark("..workshop.start", "start", ("networks", "target")),
+    "switching": Benchmark("..workshop.switching", "switching", ("target",)),
+    "graphs": Benchmark("..workshop.graphs", "graphs", ("networks", "target")),
+    "kit": Benchmark("..workshop.kit", "kit", ()),
+    "blame": Benchmark("..workshop.blame", "blame", ()),
 }
 
 PARAMETERS = {"json": "report"}
@@ -111,6 +105,8 @@ def bench_command(
 ) -> None:
     """Measure abele.
 
+    The wheel has fidelity, light and models; a checkout has all of them.
+
     fidelity: predictions compared with measurements on chips. light: networks compared with
     onnxruntime. fusion: what the fusing rules gain. trace: whether every operation names its
     origin. planning: time to plan whole networks. utilisation: the share of peak performance.
@@ -148,7 +144,7 @@ def bench_command(
         if target is not None:
             resolve_target(target)
         arguments: dict[str, Any] = {PARAMETERS.get(k, k): v for k, v in given.items()}
-        program.load()(**arguments)
+        program.load(name)(**arguments)
 
 
 def _only(name: str, given: Mapping[str, object], allowed: tuple[str, ...]) -> None:

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
-from typer.core import TyperGroup
 
 from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, user_errors
 from .arguments import Load, PassesElsewhere, refuse_pipeline
+from .checkout import from_checkout
 from .threads import OneThread, use_threads
 
 if TYPE_CHECKING:
-    from ..testing.hostile.run import Tally
     from ..testing.search.fuzz import Fuzzed
 
+
+HOSTILE = "..testing.hostile.commands"
+"""The module that damages inputs and interrupts commands, which only maintainers of abele need."""
 
 DEFAULT_SECONDS = 60.0
 """Seconds for each pass."""
@@ -118,12 +120,17 @@ def fuzz_command(
     with user_errors():
         refuse_pipeline(pipeline, "abele fuzz PASS PASS")
         use_threads(threads)
-    if interrupt is not None:
-        _interrupt(context, interrupt, seed)
-        return
-    if hostile or replay is not None:
-        _hostile(context, tuple(kind or ()), seed, output, examples, seconds, jobs, replay)
-        return
+        if interrupt is not None:
+            from_checkout(HOSTILE, "--interrupt").interrupt_commands(context, interrupt, seed)
+            return
+        if replay is not None:
+            from_checkout(HOSTILE, "--replay").replay_failure(context, replay)
+            return
+        if hostile:
+            from_checkout(HOSTILE, "--hostile").damage_inputs(
+                context, tuple(kind or ()), seed, output, examples, seconds, jobs
+            )
+            return
     # The kit takes a second to import; other commands need not wait for it.
     from ..testing.search import fuzz as fuzzing  # noqa: PLC0415
 
@@ -180,99 +187,4 @@ def _table(done: list[Fuzzed]) -> Table:
         figures = (*(getattr(report, name) for name in COUNTS), round(rate))
         failed = "yes" if each.failure else "-"
         table.add_row(each.name, *(f"{figure:,}" for figure in figures), failed)
-    return table
-
-
-# Hostile inputs
-
-
-def _hostile(
-    context: typer.Context,
-    names: tuple[str, ...],
-    seed: int | None,
-    output: Path,
-    examples: int | None,
-    seconds: float | None,
-    jobs: int,
-    replay: Path | None,
-) -> None:
-    # The kit takes a second to import; other commands need not wait for it.
-    from ..testing.hostile import kinds, run  # noqa: PLC0415
-    from ..testing.hostile.preload import preload  # noqa: PLC0415
-
-    commands = cast(TyperGroup, context.find_root().command)
-    terminal = console()
-    with user_errors():
-        chosen = list(kinds.kinds(names))
-        preload(commands)
-        if replay is not None:
-            outcome = run.replay(replay, commands)
-            terminal.print(f"{outcome.verdict} {outcome.site}", highlight=False)
-            terminal.print(outcome.message, highlight=False)
-            raise typer.Exit(CHECK_FAILED if outcome.failed else 0)
-        number = Random().randrange(1 << 32) if seed is None else seed
-        progress = output / run.progress_file(number)
-        tally = run.Tally.read(progress) if progress.exists() else run.Tally(number)
-        if examples is None and seconds is None:
-            seconds = DEFAULT_SECONDS
-        done = sum(tally.done.values())
-        after = f" after {done:,} earlier ones" if done else ""
-        terminal.print(f"seed {number}: hostile inputs of {len(chosen)} kinds{after}")
-        found = run.run_hostile(
-            chosen, tally, commands, output, examples=examples, seconds=seconds, jobs=jobs
-        )
-        for each in found:
-            line = f"{each.verdict} {each.site}: {each.kind} {each.number}: {each.folder}"
-            terminal.print(line, highlight=False, soft_wrap=True)
-        terminal.print(_hostile_table(tally))
-        for each in sorted(tally.failures, key=lambda failure: -failure.count):
-            line = f"{each.count:5} {each.verdict} {each.site}: {each.folder}"
-            terminal.print(line, highlight=False, soft_wrap=True)
-        if tally.failures:
-            raise typer.Exit(CHECK_FAILED)
-
-
-def _interrupt(context: typer.Context, number: int, seed: int | None) -> None:
-    # As for hostile inputs.
-    from ..testing.hostile import interrupted  # noqa: PLC0415
-    from ..testing.hostile.preload import preload  # noqa: PLC0415
-
-    commands = cast(TyperGroup, context.find_root().command)
-    terminal = console()
-    with user_errors():
-        seed = Random().randrange(1 << 32) if seed is None else seed
-        preload(commands)
-        terminal.print(f"seed {seed}: {number:,} interruptions")
-        found = interrupted.interrupt(commands, number, seed)
-        table = Table(title=f"interruptions, seed {seed}", title_justify="left")
-        table.add_column("")
-        for way in (*interrupted.WAYS, "lost"):
-            table.add_column(way, justify="right")
-        for name, counts in sorted(found.counts.items()):
-            lost = sum(each.partition(" ")[0] == name for each in found.problems)
-            figures = (*(counts[way] for way in interrupted.WAYS), lost)
-            table.add_row(name, *(f"{figure:,}" if figure else "-" for figure in figures))
-        terminal.print(table)
-        for each in found.problems:
-            terminal.print(each, highlight=False, soft_wrap=True)
-        if found.problems:
-            raise typer.Exit(CHECK_FAILED)
-
-
-def _hostile_table(tally: Tally) -> Table:
-    from ..testing.hostile.outcome import VERDICTS  # noqa: PLC0415
-
-    table = Table(title=f"hostile inputs, seed {tally.seed}", title_justify="left")
-    table.add_column("")
-    for name in ("inputs", *VERDICTS, "slowest", "largest"):
-        table.add_column(name, justify="right")
-    for kind, counts in tally.counts.items():
-        figures = [sum(counts.values()), *(counts[each] for each in VERDICTS)]
-        shown = [f"{figure:,}" if figure else "-" for figure in figures]
-        worst = f"{tally.slowest[kind]:.1f} s", f"{tally.largest[kind] >> 20:,} MB"
-        table.add_row(kind, *shown, *worst)
-    total = [sum(c[each] for c in tally.counts.values()) for each in VERDICTS]
-    shown = [f"{figure:,}" if figure else "-" for figure in (sum(total), *total)]
-    table.add_section()
-    table.add_row("all", *shown, "", "")
     return table

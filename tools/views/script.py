@@ -1,4 +1,4 @@
-"""Modules of abele that are programs of their own: python -m abele.tools.bench.planning."""
+"""Modules of abele that are programs of their own: python -m abele.tools.workshop.planning."""
 
 from __future__ import annotations
 

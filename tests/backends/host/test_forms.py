@@ -9,9 +9,9 @@ from every_form import different
 from training import training_step
 
 from abele.passes.train import Train
-from abele.tools.bench.transformers.graphs import Shape, encoder
 from abele.tools.driver.compile import compile_model
 from abele.tools.driver.executable import Executable
+from abele.tools.workshop.transformers.graphs import Shape, encoder
 
 pytest.importorskip("numba")
 

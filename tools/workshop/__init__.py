@@ -1,0 +1,1 @@
+"""Programs that measure abele itself, for those who change it. The wheel leaves them out."""
