@@ -61,6 +61,118 @@ def optional_inputs(module: ModuleOp) -> tuple[str, ...]:
     return tuple(names)
 
 
+LENGTHS = "abele.lengths"
+"""The attribute of a module that lists inputs which are numbers of elements, with their bounds."""
+
+ARGUMENT_SIZES = "abele.argument_sizes"
+"""The attribute of a module that lists inputs of which a part may be padding."""
+
+
+@dataclass(frozen=True)
+class LengthInput:
+    """An input that is a number of elements: an i32 without axes.
+
+    Attributes:
+        name: at the host.
+        least, most: its bounds. A run with another number is a fault.
+    """
+
+    name: str
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class ArgumentSize:
+    """An input of which only the first elements along an axis exist; the rest is padding.
+
+    Attributes:
+        argument: its name at the host.
+        axis: counted from 0.
+        offset: a number of elements.
+        lengths: the names of the inputs whose sum, with the offset, is the number of elements that
+            exist.
+    """
+
+    argument: str
+    axis: int
+    offset: int
+    lengths: tuple[str, ...]
+
+
+def set_argument_sizes(
+    module: ModuleOp, lengths: Sequence[LengthInput], sizes: Sequence[ArgumentSize]
+) -> None:
+    """Record in a module which of its inputs are lengths, and which have padding."""
+    if lengths:
+        module.attributes[LENGTHS] = ArrayAttr(
+            ArrayAttr([StringAttr(n.name), IntegerAttr(n.least, i64), IntegerAttr(n.most, i64)])
+            for n in lengths
+        )
+    if sizes:
+        module.attributes[ARGUMENT_SIZES] = ArrayAttr(
+            ArrayAttr(
+                [
+                    StringAttr(s.argument),
+                    IntegerAttr(s.axis, i64),
+                    IntegerAttr(s.offset, i64),
+                    *map(StringAttr, s.lengths),
+                ]
+            )
+            for s in sizes
+        )
+
+
+def _entries(module: ModuleOp, attribute: str) -> list[tuple[tuple[Attribute, ...], Attribute]]:
+    """The lists in an attribute that is a list of lists, each with the attribute that it is."""
+    given = module.attributes.get(attribute)
+    if given is None:
+        return []
+    entries = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else (given,)
+    return [
+        (cast("ArrayAttr[Attribute]", each).data if isinstance(each, ArrayAttr) else (), each)
+        for each in entries
+    ]
+
+
+def length_inputs(module: ModuleOp) -> tuple[LengthInput, ...]:
+    """The inputs of a module that are numbers of elements.
+
+    Raises InputError if the attribute holds anything but names and bounds.
+    """
+    found: list[LengthInput] = []
+    for parts, entry in _entries(module, LENGTHS):
+        match parts:
+            case (StringAttr(), IntegerAttr(), IntegerAttr()):
+                name, least, most = parts
+                found.append(LengthInput(name.data, least.value.data, most.value.data))
+            case _:
+                raise InputError(f'{LENGTHS}: {entry}; need ["input", least, most]')
+    return tuple(found)
+
+
+def argument_sizes(module: ModuleOp) -> tuple[ArgumentSize, ...]:
+    """The inputs of a module of which a part may be padding.
+
+    Raises InputError if the attribute holds anything but names and numbers.
+    """
+    found: list[ArgumentSize] = []
+    for parts, entry in _entries(module, ARGUMENT_SIZES):
+        names = [each.data for each in parts[3:] if isinstance(each, StringAttr)]
+        match parts:
+            case (StringAttr() as name, IntegerAttr() as axis, IntegerAttr() as offset, *rest) if (
+                0 < len(names) == len(rest)
+            ):
+                found.append(
+                    ArgumentSize(name.data, axis.value.data, offset.value.data, tuple(names))
+                )
+            case _:
+                raise InputError(
+                    f'{ARGUMENT_SIZES}: {entry}; need ["input", axis, offset, "length", ...]'
+                )
+    return tuple(found)
+
+
 RESULT_SIZES = "abele.result_sizes"
 """The attribute of a module that lists results whose size depends on values."""
 
@@ -95,13 +207,8 @@ def result_sizes(module: ModuleOp) -> tuple[ResultSize, ...]:
 
     Raises InputError if the attribute holds anything but names, axes and names.
     """
-    given = module.attributes.get(RESULT_SIZES)
-    if given is None:
-        return ()
     found: list[ResultSize] = []
-    entries = cast("ArrayAttr[Attribute]", given).data if isinstance(given, ArrayAttr) else (given,)
-    for entry in entries:
-        parts = cast("ArrayAttr[Attribute]", entry).data if isinstance(entry, ArrayAttr) else ()
+    for parts, entry in _entries(module, RESULT_SIZES):
         match parts:
             case (StringAttr(), IntegerAttr(), StringAttr()):
                 result, axis, size = parts

@@ -109,8 +109,12 @@ def run(
             if inputs is not None and model.endswith(PROGRAM_FILE):
                 exe.refuse_optional({*npz_names(inputs)} - {each.name for each in exe.inputs})
                 given.update(read_npz(inputs, exe.inputs))
-            values = checked(seeded(exe.inputs, seed) | given, exe.inputs)
-            missing = [each for each in exe.inputs if each.name not in given]
+            padded = exe.signature.padded(given)
+            longest = exe.signature.longest()
+            values = checked(seeded(exe.inputs, seed) | longest | padded, exe.inputs)
+            missing = [
+                each for each in exe.inputs if each.name not in padded and each.name not in longest
+            ]
             if inputs is not None and missing:
                 print_error_line(f"{inputs}: missing inputs get seeded values: {listed(missing)}")
             on_step(f"run at {at}")

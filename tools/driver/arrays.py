@@ -29,11 +29,23 @@ those of an array from another process, have 0."""
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of a program, by name."""
+    """An input or output of a program, by name.
+
+    Attributes:
+        open_axes: the axes along which an input may have fewer elements.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    open_axes: tuple[int, ...] = ()
+
+    def takes(self, shape: tuple[int, ...]) -> bool:
+        """Whether an input may have a shape."""
+        return len(shape) == len(self.shape) and all(
+            n == m or (axis in self.open_axes and n < m)
+            for axis, (n, m) in enumerate(zip(shape, self.shape, strict=True))
+        )
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.dtype.name}{list(self.shape)})"
@@ -85,14 +97,17 @@ def as_array(value: object, what: object) -> Array:
 
 def _checked_array(value: object, tensor: Tensor) -> Array:
     array = as_array(value, tensor)
-    _check_kind(array.shape, array.dtype, tensor)
+    check_kind(array.shape, array.dtype, tensor)
     return array
 
 
-def _check_kind(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> None:
-    if shape == tensor.shape and dtype == tensor.dtype:
+def check_kind(shape: tuple[int, ...], dtype: np.dtype[Any], tensor: Tensor) -> None:
+    """Raise InputError for a shape or a dtype that an input may not have."""
+    if tensor.takes(shape) and dtype == tensor.dtype:
         return
     problem = f"input {tensor}: got {dtype.name}{list(shape)}"
+    for axis in tensor.open_axes:
+        problem += f"; axis {axis} has room for {tensor.shape[axis]}"
     if not dtype.isnative and dtype.newbyteorder("=") == tensor.dtype:
         problem += (
             f" whose bytes are in the other order ({dtype.str}); need "
@@ -250,7 +265,7 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
             np.dtype(f"<u{size}"),
         ):
             dtype = stored
-        _check_kind(shape, dtype.newbyteorder("="), tensor)
+        check_kind(shape, dtype.newbyteorder("="), tensor)
         count = int(np.prod(shape, dtype=np.int64))
         data = stream.read(count * dtype.itemsize)
         if len(data) < count * dtype.itemsize:

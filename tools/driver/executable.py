@@ -153,7 +153,9 @@ class Executable(NotCopied):
     ) -> dict[str, Array]:
         """Run the program once, and return its outputs by name.
 
-        An output whose size depends on values is returned without its padding.
+        An output whose size depends on values is returned without its padding. An input whose size
+        each run chooses may have fewer elements than its shape; the lengths of such inputs follow
+        from their shapes, if they are not given.
 
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles. Raises MachineFault as prove_addresses does.
@@ -174,7 +176,7 @@ class Executable(NotCopied):
         model the program was compiled with.
         """
         try:
-            return checked(inputs, self.inputs)
+            return checked(self.signature.padded(inputs), self.inputs)
         except UnknownInputError:
             self.refuse_optional(inputs.keys() - {each.name for each in self.inputs})
             raise

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
-from ...dialects.host import RESULT_SIZES, ResultSize, host_names, result_sizes
+from ...dialects.host import (
+    ARGUMENT_SIZES,
+    LENGTHS,
+    RESULT_SIZES,
+    ArgumentSize,
+    LengthInput,
+    ResultSize,
+    argument_sizes,
+    host_names,
+    length_inputs,
+    result_sizes,
+)
 from ...dialects.levels import NN, PARTITION, level_of
 from ...dialects.partition import PartitionTensor
 from ...dialects.tensor_limits import check_tensor_limits
@@ -145,7 +157,47 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     sizes = result_sizes(module)
     _check_sizes(sizes, given, path)
     hidden = {each.size for each in sizes}
-    return Signature(taken, tuple(t for t in given if t.name not in hidden), sizes)
+    outputs = tuple(t for t in given if t.name not in hidden)
+    lengths, padded = length_inputs(module), argument_sizes(module)
+    if not lengths and not padded:
+        return Signature(taken, outputs, sizes)
+    _check_lengths(lengths, padded, taken, path)
+    open_axes = {t.name: tuple(s.axis for s in padded if s.argument == t.name) for t in taken}
+    taken = tuple(replace(t, open_axes=open_axes[t.name]) for t in taken)
+    return Signature(taken, outputs, sizes, lengths, padded)
+
+
+def _check_lengths(
+    lengths: Sequence[LengthInput],
+    padded: Sequence[ArgumentSize],
+    inputs: Iterable[Tensor],
+    path: str,
+) -> None:
+    """Raise InputError for a length that is no input, or of something that is none."""
+    known = {tensor.name: tensor for tensor in inputs}
+    for each in lengths:
+        tensor = known.get(each.name)
+        if tensor is None or tensor.shape or tensor.dtype != np.int32:
+            raise InputError(f"{path}: {LENGTHS}: need an input {each.name!r}, an i32 without axes")
+        if not 0 <= each.least <= each.most:
+            raise InputError(
+                f"{path}: {LENGTHS}: {each.name!r} has bounds {each.least}..{each.most}"
+            )
+    bounds = {each.name: each for each in lengths}
+    for each in padded:
+        tensor = known.get(each.argument)
+        if tensor is None or not 0 <= each.axis < len(tensor.shape):
+            raise InputError(
+                f"{path}: {ARGUMENT_SIZES}: no axis {each.axis} of an input {each.argument!r}"
+            )
+        missing = [name for name in each.lengths if name not in bounds]
+        if missing:
+            raise InputError(f"{path}: {ARGUMENT_SIZES}: {missing[0]!r} is no length")
+        most = each.offset + sum(bounds[name].most for name in each.lengths)
+        if each.offset < 0 or most > tensor.shape[each.axis]:
+            raise InputError(
+                f"{path}: {ARGUMENT_SIZES}: {most} elements along axis {each.axis} of {tensor}"
+            )
 
 
 def _check_sizes(sizes: Iterable[ResultSize], results: Iterable[Tensor], path: str) -> None:

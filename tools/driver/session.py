@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
@@ -148,14 +149,15 @@ class Session(NotCopied):
     def pick(self, inputs: Mapping[str, object]) -> str:
         """The name of the program that takes inputs of these names and shapes.
 
+        Of several programs whose sizes have bounds, it is the one with the smallest inputs.
+
         Raises InputError if there is none, or if there are several.
         """
         given = {name: as_array(value, repr(name)).shape for name, value in inputs.items()}
-        found = [
-            name
-            for name, exe in self.programs.items()
-            if {each.name: each.shape for each in exe.inputs} == given
-        ]
+        found = [name for name, exe in self.programs.items() if exe.signature.takes(given)]
+        room = {name: _elements(self.programs[name]) for name in found}
+        # Programs for several bounds take the same inputs. The smallest one has least to do.
+        found = [name for name in found if room[name] == min(room.values())]
         if len(found) == 1:
             return found[0]
         if found:
@@ -303,6 +305,11 @@ class Session(NotCopied):
             asdict(each) | {"seconds": each.cycles / self.target.clock_hz} for each in self.costs()
         ]
         return DataFrame(rows)
+
+
+def _elements(exe: Executable) -> int:
+    """The elements of a program's inputs in their largest shapes."""
+    return sum(prod(each.shape) for each in exe.inputs)
 
 
 PROGRAM_COLUMNS = ("program", "cycles", "alone", "more", "weights", "MB")
