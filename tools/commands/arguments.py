@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ...ir.support.errors import InputError
 from ..driver.arrays import read_npy
+from ..importers.bounds import GivenSize, size_or_bounds
 
 ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
 PassesElsewhere = Annotated[
@@ -103,16 +104,23 @@ def _parsed(name: str, text: str) -> ArrayLike:
     return array
 
 
-def sizes(given: list[str] | None) -> dict[str, int]:
-    """The sizes of dimensions by name, each from NAME=SIZE. Raises InputError."""
-    found: dict[str, int] = {}
+def sizes(given: list[str] | None) -> dict[str, GivenSize]:
+    """The sizes of dimensions by name, each from NAME=SIZE or NAME=LEAST..MOST.
+
+    Raises InputError.
+    """
+    found: dict[str, GivenSize] = {}
     for each in given or ():
-        name, _, size = each.rpartition("=")
-        if not (name and size.isascii() and size.isdigit()):
-            raise InputError(f"--dim {each}: need NAME=SIZE, such as batch=1")
-        if len(size) > LARGEST_DIGITS:
+        name, _, text = each.rpartition("=")
+        if any(len(end) > LARGEST_DIGITS for end in text.split("..")):
             raise InputError(f"--dim {each}: need a size below 10^{LARGEST_DIGITS}")
-        if found.setdefault(name, int(size)) != int(size):
+        size = size_or_bounds(text if ".." in text else f"{text}..{text}")
+        if not name or size is None:
+            raise InputError(
+                f"--dim {each}: need NAME=SIZE, such as batch=1, or NAME=LEAST..MOST, such as "
+                "past=0..64"
+            )
+        if found.setdefault(name, size) != size:
             raise InputError(f"--dim {each}: {name} is {found[name]} already; need one size")
     return found
 

@@ -60,7 +60,8 @@ class Compilation:
         typer.Option(
             "--dim",
             metavar="NAME=SIZE",
-            help="Set the size of a free dimension, by its name or as INPUT:AXIS. May be repeated.",
+            help="Set the size of a free dimension, by its name or as INPUT:AXIS. With bounds, as "
+            "in past=0..64, each run chooses the size. May be repeated.",
         ),
     ] = None
     inputs: Annotated[

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from ...backends.target import Target
 from ...ir.support.errors import InputError
+from ..importers.bounds import size_or_bounds
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,10 @@ COUNT = Kind(is_whole, "a whole number")
 NUMBER = Kind(_is_number, "a number")
 SWITCH = Kind(_is_anything, "True or False")
 SIZES = Kind(by_name(is_whole), "whole numbers by name, such as {'N': 1}")
+BOUNDS = Kind(
+    by_name(lambda value: size_or_bounds(value) is not None),
+    "whole numbers by name, such as {'N': 1}, or bounds, such as {'N': (0, 64)}",
+)
 NAMES = Kind(by_name(lambda value: isinstance(value, str)), "names by name")
 ARRAYS = Kind(by_name(_is_anything), "arrays by name, such as {'x': x}")
 TARGET = Kind(lambda value: isinstance(value, str | Target), "the name of a target or a Target")

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...ir.support.errors import InputError
+from ..importers.bounds import Bounds, GivenSize, checked_size, parts_of
 from ..importers.front_end import ANY, OpenShape, OpenShapes
 from .arrays import npz_shapes, numbered
 
@@ -47,10 +48,10 @@ def sizes_by_example(
     place: str,
     declared: OpenShapes,
     example: Example,
-    dims: Mapping[str, int],
+    dims: Mapping[str, GivenSize],
     values: Mapping[str, ArrayLike],
     batch: int | None,
-) -> dict[str, int]:
+) -> dict[str, int | Bounds]:
     """The sizes of free dimensions: those that are given, and those of an example.
 
     Raises InputError, which names both sides, for shapes that contradict each other, the model, or
@@ -65,7 +66,8 @@ def sizes_by_example(
     """
     taken = {name: shape for name, shape in declared.items() if name not in values}
     given = numbered(example.shapes, tuple(taken))
-    sizes = _Sizes(example.source, dict(dims))
+    first = {name: checked_size(f"{place}: --dim {name}", size) for name, size in dims.items()}
+    sizes = _Sizes(example.source, first)
     for name, value in values.items():
         sizes.add(name, declared.get(name), np.shape(value), f"--value {name}", None)
     for name, shape in given.items():
@@ -86,7 +88,7 @@ def sizes_by_example(
 class _Sizes:
     """Sizes of free dimensions, and where each of them comes from."""
 
-    def __init__(self, source: str, found: dict[str, int]) -> None:
+    def __init__(self, source: str, found: dict[str, int | Bounds]) -> None:
         self.source, self.found = source, found
         self.origins = {name: f"--dim {name}={size}" for name, size in found.items()}
 
@@ -111,6 +113,16 @@ class _Sizes:
                     raise self._contradicts(what, shape, declared)
                 continue
             key = self._key(name, axis, wanted)
+            known = self.found.get(key)
+            if isinstance(known, Bounds):
+                if not known.least <= size <= known.most:
+                    raise InputError(
+                        f"{self.source}: axis {axis} of {what} is {size}, but {self.origins[key]}"
+                    )
+                continue
+            if any(isinstance(self.found.get(part), Bounds) for part in parts_of(key)):
+                # Each run has a sum of its own.
+                continue
             known = self.found.setdefault(key, size)
             origin = self.origins.setdefault(key, f"axis {axis} of {what} is {size}")
             if known != size:

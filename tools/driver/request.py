@@ -21,10 +21,12 @@ from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
 from ...ir.support.turns import COMPILING
+from ..importers.bounds import GivenSize
 from ..importers.front_end import FrontEnd
 from ..importers.front_ends import FRONT_ENDS, Model, front_end_of, listed, suffixes
 from .argument_kinds import (
     ARRAYS,
+    BOUNDS,
     COUNT,
     FUNCTION,
     NAMES,
@@ -32,7 +34,6 @@ from .argument_kinds import (
     NUMBER,
     PATH,
     PATHS,
-    SIZES,
     SWITCH,
     TARGET,
     TEXT,
@@ -111,7 +112,8 @@ class Request:
         model: the path of an .onnx file, of an .mlir file of any level, or of a saved .abele
             program; or an onnx.ModelProto.
         target: as for resolve_target; the default is the model's own, else mk2.
-        dims: sizes of free dimensions, by symbol or by "INPUT:AXIS".
+        dims: sizes of free dimensions, by symbol or by "INPUT:AXIS"; for a size that each run
+            chooses, its bounds, such as (0, 64) or "0..64".
         values: inputs of an ONNX model that are known now; the program does not take them. The
             value of an input that has one in the model, which is a weight, replaces it.
         example: inputs of the model, as arrays by name or as an .npz file. Their shapes give sizes
@@ -150,9 +152,9 @@ class Request:
     model: Model = field(metadata=_is(MODEL))
     target: str | Target | None = field(default=None, metadata=_is(TARGET | NONE))
     _: KW_ONLY
-    dims: Mapping[str, int] | None = field(
+    dims: Mapping[str, GivenSize] | None = field(
         default=None,
-        metadata=_is(SIZES | NONE, refused="dimensions given ({}); a program has sizes"),
+        metadata=_is(BOUNDS | NONE, refused="dimensions given ({}); a program has sizes"),
     )
     values: Mapping[str, ArrayLike] | None = field(
         default=None, metadata=_is(ARRAYS | NONE, refused="values given ({}); need the model")

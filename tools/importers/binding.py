@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
+from xdsl.ir import SSAValue
 
 from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
+from .bounds import Bounds, GivenSize, checked_size, parts_of
+from .building import ProgramBuilder
 from .front_end import ANY, OpenShape
+from .lengths import Length
+from .padding import LEAST_CAPACITY
 
 AXIS_DIGITS = 4
 """The most digits of an axis in INPUT:AXIS. No tensor has more axes."""
@@ -48,7 +52,10 @@ class InputSignature:
 
 @dataclass
 class Sizes:
-    """The sizes of inputs' axes.
+    """The sizes of inputs' axes: numbers, or bounds of numbers that only a run knows.
+
+    A symbol that is a sum of other symbols, such as "past + 1", has the size that follows from
+    them.
 
     Attributes:
         inputs: the model's inputs that are not weights.
@@ -60,9 +67,16 @@ class Sizes:
 
     inputs: Sequence[InputSignature]
     place: str
-    symbols: dict[str, int] = field(default_factory=dict[str, int])
-    axes: dict[tuple[str, int], int] = field(default_factory=dict[tuple[str, int], int])
+    symbols: dict[str, int | Bounds] = field(default_factory=dict[str, "int | Bounds"])
+    axes: dict[tuple[str, int], int | Bounds] = field(
+        default_factory=dict[tuple[str, int], "int | Bounds"]
+    )
     samples: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def fixed(self) -> dict[str, int]:
+        """The symbols that have the same size in every run."""
+        return {name: size for name, size in self.symbols.items() if isinstance(size, int)}
 
     def bad(self, message: str) -> InputError:
         """An error in a size or value that the user gives."""
@@ -74,13 +88,12 @@ class Sizes:
             if value.fixed_size(axis) is None:
                 yield axis, value.free_name(axis)
 
-    def add_dims(self, dims: Mapping[str, int]) -> None:
+    def add_dims(self, dims: Mapping[str, GivenSize]) -> None:
         """Give sizes to dimensions, by symbol or by INPUT:AXIS. Raises InputError for others."""
         symbols = {name for value in self.inputs for _, name in self.names(value)}
-        for name, size in dims.items():
-            # Callers from Python may pass anything as sizes.
-            if not isinstance(size, int) or isinstance(size, bool) or size < 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise self.bad(f"--dim {name}={size}; need an integer, 0 or more")
+        symbols |= {part for name in symbols for part in parts_of(name)}
+        for name, given in dims.items():
+            size = checked_size(f"{self.place}: --dim {name}", given)
             if name in symbols:
                 self.symbols[name] = size
             elif not self._add_axis(name, size):
@@ -90,7 +103,7 @@ class Sizes:
                     "axis as INPUT:AXIS"
                 )
 
-    def _add_axis(self, name: str, size: int) -> bool:
+    def _add_axis(self, name: str, size: int | Bounds) -> bool:
         """Give a size to one axis of one input; returns False if the name is not of the form
         INPUT:AXIS.
         """
@@ -118,18 +131,28 @@ class Sizes:
             raise self.bad(f"{what}; the model declares {len(value.shape)} axes")
         for axis, (symbol, size) in enumerate(zip(value.shape, shape, strict=True)):
             wanted = self.size(value, axis)
-            if wanted not in (None, size):
+            if isinstance(wanted, Bounds) and wanted.least <= size <= wanted.most:
+                wanted = size
+            if wanted not in (None, size) and not isinstance(wanted, Sum):
                 raise self.bad(f"{what}; axis {axis} has the size {wanted}")
             if isinstance(symbol, str) and symbol not in ("", ANY):
                 self.symbols[symbol] = size
 
-    def shape(self, value: InputSignature) -> list[int]:
+    def shape(self, value: InputSignature) -> list[int | Bounded | Sum]:
         """The shape of an input. `check` must have accepted all sizes."""
-        sizes = [self.size(value, axis) for axis in range(len(value.axes))]
-        assert None not in sizes, f"input {value.name!r}: its sizes are checked"
-        return cast("list[int]", sizes)
+        found: list[int | Bounded | Sum] = []
+        for axis in range(len(value.axes)):
+            size = self.size(value, axis)
+            assert size is not None, f"input {value.name!r}: its sizes are checked"
+            if isinstance(size, Bounds):
+                own = (value.name, axis) in self.axes
+                name = f"{value.name}:{axis}" if own else value.free_name(axis)
+                found.append(Bounded(name, size))
+            else:
+                found.append(size)
+        return found
 
-    def size(self, value: InputSignature, axis: int) -> int | None:
+    def size(self, value: InputSignature, axis: int) -> int | Bounds | Sum | None:
         """The size of an axis of an input; None if it has none yet."""
         if not axis and value.name in self.samples:
             return self.samples[value.name]
@@ -137,7 +160,23 @@ class Sizes:
         if fixed is not None:
             return fixed
         own = self.axes.get((value.name, axis))
-        return self.symbols.get(value.free_name(axis)) if own is None else own
+        return self._of_symbol(value.free_name(axis)) if own is None else own
+
+    def _of_symbol(self, name: str) -> int | Bounds | Sum | None:
+        """The size that a symbol stands for; None if it has none yet."""
+        own = self.symbols.get(name)
+        if own is not None or len(parts_of(name)) < LEAST_PARTS:
+            return own
+        offset, numbers = 0, list[Bounded]()
+        for part in parts_of(name):
+            size = int(part) if part.isdigit() else self.symbols.get(part)
+            if size is None:
+                return None
+            if isinstance(size, Bounds):
+                numbers.append(Bounded(part, size))
+            else:
+                offset += size
+        return Sum(offset, tuple(numbers)) if numbers else offset
 
     def one_sample(self) -> None:
         """Give the first axis of the first input the size 1, if it has none."""
@@ -156,6 +195,8 @@ class Sizes:
             raise self.bad(f"--batch {count}: no input has an axis for samples")
         old = self.size(inputs[0], 0)
         assert old is not None, "all sizes are checked"
+        if not isinstance(old, int):
+            raise self.bad(f"--batch {count}: the number of samples has bounds; need a number")
         if count < 1 or old < 1:
             raise self.bad(f"--batch {count} instead of {old}; need 1 or more")
         self.samples = {each.name: count for each in inputs if self.size(each, 0) == old}
@@ -176,7 +217,13 @@ class Sizes:
         first = next((name for name, symbols in missing.items() if symbols), None)
         if first is None:
             return
-        every = dict.fromkeys(name for symbols in missing.values() for name in symbols)
+        every = dict.fromkeys(
+            part
+            for symbols in missing.values()
+            for name in symbols
+            for part in (parts_of(name) if self._has_parts(name) else [name])
+            if part not in self.symbols and not part.isdigit()
+        )
         options = " ".join(f"--dim {name}=1" for name in every)
         value = next(each for each in self.inputs if each.name == first)
         axis = next(axis for axis, _ in self.names(value) if self.size(value, axis) is None)
@@ -186,11 +233,71 @@ class Sizes:
             f"or example= in Python), or add {options}"
         )
 
+    def _has_parts(self, name: str) -> bool:
+        """Whether a symbol is a sum of others, at least one of which is a symbol of its own."""
+        symbols = {each for value in self.inputs for _, each in self.names(value)}
+        return any(part in symbols for part in parts_of(name) if part != name)
+
+
+LEAST_PARTS = 2
+"""The fewest parts of a sum."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A size that only a run knows.
+
+    Attributes:
+        name: of the symbol, or INPUT:AXIS.
+    """
+
+    name: str
+    bounds: Bounds
+
+
+@dataclass(frozen=True)
+class Sum:
+    """A size that is a sum of a number and of sizes that only a run knows."""
+
+    offset: int
+    parts: tuple[Bounded, ...]
+
+
+def largest(size: int | Bounded | Sum) -> int:
+    """The size of an axis in the type. An axis with padding has room for two elements or more."""
+    if isinstance(size, int):
+        return size
+    parts = size.parts if isinstance(size, Sum) else (size,)
+    offset = size.offset if isinstance(size, Sum) else 0
+    return max(offset + sum(each.bounds.most for each in parts), LEAST_CAPACITY)
+
+
+def bind_lengths(
+    program: ProgramBuilder, inputs: Sequence[tuple[SSAValue, Sequence[int | Bounded | Sum]]]
+) -> None:
+    """Add an argument of @main for each size that only a run knows, and let inputs have it.
+
+    Args:
+        inputs: the arguments of the model's inputs, and their shapes.
+    """
+    made: dict[str, tuple[str, Length]] = {}
+    for value, shape in inputs:
+        for axis, size in enumerate(shape):
+            if isinstance(size, int):
+                continue
+            parts = size.parts if isinstance(size, Sum) else (size,)
+            for each in parts:
+                if each.name not in made:
+                    length = program.add_length(each.name, each.bounds.least, each.bounds.most)
+                    made[each.name] = program.length_inputs[-1].name, length
+            offset = size.offset if isinstance(size, Sum) else 0
+            program.bound_input(value, axis, offset, [made[each.name] for each in parts])
+
 
 def input_sizes(
     place: str,
     inputs: Iterable[InputSignature],
-    dims: Mapping[str, int],
+    dims: Mapping[str, GivenSize],
     values: Mapping[str, Array],
 ) -> Sizes:
     """The sizes of a model's inputs, as far as they are given. Raises InputError.
@@ -198,7 +305,7 @@ def input_sizes(
     Args:
         place: the model's name in messages.
         inputs: all of them.
-        dims: sizes of free axes, by name or by INPUT:AXIS.
+        dims: sizes of free axes, or their bounds, by name or by INPUT:AXIS.
         values: inputs that are known now, from `bound_values`.
     """
     given = {each.name: each for each in inputs}

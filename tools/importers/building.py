@@ -15,22 +15,28 @@ Every front end builds with these classes. A `ProgramBuilder` holds the program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
-from typing import Protocol
+from typing import Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import DTypeLike
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from numpy.typing import DTypeLike, NDArray
+from xdsl.dialects.builtin import ArrayAttr, StringAttr, i32
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue
 
 from ...backends.reference import evaluate_pure, is_evaluable
 from ...dialects import nn
 from ...dialects.dtypes import element_type, numpy_dtype
-from ...dialects.host import ResultSize, set_result_sizes
+from ...dialects.host import (
+    ArgumentSize,
+    LengthInput,
+    ResultSize,
+    set_argument_sizes,
+    set_result_sizes,
+)
 from ...dialects.random_states import SEED, STEP
 from ...dialects.tensor_limits import check_tensor_limits
 from ...ir.context import AbeleContext
@@ -41,6 +47,9 @@ from ...ir.support.limits import TABLE_ELEMENTS
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import LocationAttr, ModuleOp, NameLoc, VerifyException
 from .errors import NotConstantError, UnsupportedError, given_by
+from .length_values import emitted_length, number_in
+from .lengths import Length, as_length
+from .padding import add_padded
 
 MAX_KNOWN_ELEMENTS = 1 << 16
 """The most elements of a parameter that is computed at import."""
@@ -75,7 +84,14 @@ class Known:
 Value = SSAValue | Known
 """A tensor of a model: the result of an operation, or an array that is known at import."""
 
+T = TypeVar("T", bound=Operation)
+
 Shape = tuple[int, ...]
+
+Sizes = Mapping[int, Length]
+"""The number of elements that exist along axes with padding, by axis. The size of the axis in the
+type is the largest possible number.
+"""
 
 
 @dataclass
@@ -93,19 +109,6 @@ class Names:
             unique, self.next[name] = f"{name}_{number}", number + 1
         self.taken.add(unique)
         return unique
-
-
-@dataclass(frozen=True)
-class Size:
-    """The number of elements along an axis of a value that exist; padding follows.
-
-    Attributes:
-        axis: counted from 0; its size in the value's type is the largest possible number.
-        count: the actual number, an i32 without axes.
-    """
-
-    axis: int
-    count: SSAValue
 
 
 class NodeWatcher(Protocol):
@@ -144,7 +147,13 @@ class ProgramBuilder:
         main: the body of @main.
         region: the block of control flow to which nodes add operations; None for the body of @main.
         inputs: the names of the arguments of @main.
-        sizes: the values of which an axis has a size that depends on values.
+        sizes: for values with padding, the number of elements that exist along each axis that has
+            some; padding follows them.
+        lengths: the elements of values that are followed as lengths; None if they are not known.
+        length_inputs, argument_sizes: the arguments of @main that are lengths, and those that have
+            padding.
+        counts: the number of true elements of masks, by the block that it is computed in.
+        held_lengths: the values that hold lengths, by the block that they are in.
     """
 
     context: AbeleContext
@@ -154,7 +163,18 @@ class ProgramBuilder:
     main: Block = field(default_factory=Block)
     region: Block | None = None
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
-    sizes: dict[SSAValue, Size] = field(default_factory=dict[SSAValue, Size])
+    sizes: dict[SSAValue, Sizes] = field(default_factory=dict[SSAValue, Sizes])
+    lengths: dict[SSAValue, NDArray[np.object_] | None] = field(
+        default_factory=dict[SSAValue, NDArray[np.object_] | None]
+    )
+    length_inputs: list[LengthInput] = field(default_factory=list[LengthInput])
+    argument_sizes: list[ArgumentSize] = field(default_factory=list[ArgumentSize])
+    counts: dict[tuple[Block, SSAValue], Length] = field(
+        default_factory=dict[tuple[Block, SSAValue], Length]
+    )
+    held_lengths: dict[tuple[Block, Length], SSAValue] = field(
+        default_factory=dict[tuple[Block, Length], SSAValue]
+    )
     states: list[nn.StateOp] = field(default_factory=list[nn.StateOp])
     loads: list[nn.LoadOp] = field(default_factory=list[nn.LoadOp])
     made: dict[Known, SSAValue] = field(default_factory=dict[Known, SSAValue])
@@ -184,6 +204,39 @@ class ProgramBuilder:
         if self.watcher is not None:
             self.watcher.add_input(name, argument)
         return argument
+
+    def add_length(self, name: str, least: int, most: int) -> Length:
+        """A new argument of @main that is a number of elements, an i32 without axes.
+
+        A run with a number out of its bounds is a fault, which names the argument.
+        """
+        unique = Names(set(self.inputs.values())).unique(name)
+        argument = self.add_input(unique, (), np.int32)
+        self.length_inputs.append(LengthInput(unique, least, most))
+        node = NodeBuilder(unique, self)
+        # The lookup of a number in a table of all numbers finds it, or is a fault.
+        table = node.append(nn.IotaOp(nn.tensor((most + 1,), i32), [1])).result
+        below = node.append(nn.LessOp(argument, node.constant(least, argument))).result
+        place = nn.SelectOp(below, node.constant(most + 1, argument), argument)
+        held = node.append(nn.GatherOp(table, node.append(place).result, 0)).result
+        node.finish([argument], [held])
+        length = number_in(self, held, least, most)
+        assert isinstance(length, Length), "a number that no one knows"
+        return length
+
+    def bound_input(
+        self, value: SSAValue, axis: int, offset: int, lengths: Sequence[tuple[str, Length]]
+    ) -> None:
+        """Let an argument of @main have padding along an axis.
+
+        Args:
+            offset, lengths: the number of elements that exist is the sum of all. A length has the
+                name of its argument.
+        """
+        total = sum((length for _, length in lengths), as_length(offset))
+        self.sizes[value] = {**self.sizes.get(value, {}), axis: total}
+        names = tuple(name for name, _ in lengths)
+        self.argument_sizes.append(ArgumentSize(self.inputs[value], axis, offset, names))
 
     def weight(
         self,
@@ -256,6 +309,8 @@ class ProgramBuilder:
         """
         if isinstance(value, Known):
             return value.make()
+        if value in self.sizes:
+            return None
         # Computing a value twice would compute its operands four times, so results are kept.
         if value not in self.computed:
             self.computed[value] = self._computed(value)
@@ -336,22 +391,23 @@ class ProgramBuilder:
         states = [state for state in self.states if state.sym_name.data in used]
         module = ModuleOp([*states, function])
         set_result_sizes(module, sizes)
+        set_argument_sizes(module, self.length_inputs, self.argument_sizes)
         return module
 
     def _result_sizes(self, names: list[str], results: list[SSAValue]) -> list[ResultSize]:
         """The outputs whose size depends on values. Appends these sizes to the results."""
         taken = Names(set(names))
         sizes: list[ResultSize] = []
-        named_by: dict[SSAValue, str] = {}
+        named_by: dict[Length, str] = {}
         for name, value in tuple(zip(names, results, strict=True)):
-            size = self.sizes.get(value)
-            if size is None:
-                continue
-            if size.count not in named_by:
-                named_by[size.count] = taken.unique(f"{name}, size of axis {size.axis}")
-                names.append(named_by[size.count])
-                results.append(size.count)
-            sizes.append(ResultSize(name, size.axis, named_by[size.count]))
+            for axis, length in self.sizes.get(value, {}).items():
+                if length not in named_by:
+                    named_by[length] = taken.unique(f"{name}, size of axis {axis}")
+                    node = NodeBuilder(named_by[length], self)
+                    results.append(emitted_length(node, length))
+                    node.finish([], results[-1:])
+                    names.append(named_by[length])
+                sizes.append(ResultSize(name, axis, named_by[length]))
         return sizes
 
     def _count_runs(self, end: ReturnOp) -> None:
@@ -466,6 +522,21 @@ class NodeBuilder:
         except (VerifyException, ValueError, TypeError, IndexError, OverflowError) as error:
             raise self.bad(str(error)) from error
 
+    def size_refused(self, what: str, *lengths: Length) -> NotConstantError:
+        """Return an error for a size that depends on values, where the node needs a fixed one.
+
+        Args:
+            what: the size in messages.
+            lengths: what it depends on.
+        """
+        numbers = dict.fromkeys(n for length in lengths for n in length.numbers())
+        values = [cast("SSAValue", each.value) for each in numbers]
+        inputs = {name for value in values for name in self.program.inputs_behind(value)}
+        if inputs <= {each.name for each in self.program.length_inputs}:
+            options = " ".join(f"--dim {name}=1" for name in sorted(inputs))
+            return self.not_constant(what, values, f"need one size for all runs: {options}")
+        return self.not_constant(what, values)
+
     # Building
 
     def add_control(self, op: Operation) -> list[SSAValue]:
@@ -477,18 +548,31 @@ class NodeBuilder:
     def add(self, op: nn.PureTensorOp | nn.ConstantOp) -> SSAValue:
         """Append an operation to the program, and return its result.
 
+        The padding of operands does not change the result; it is padding of the result, or is kept
+        out. Raises NotConstantError if that is not possible.
+
         The operation that makes the first result gets the name of the node, and the others a name
         below it ("layer1/scale").
         """
-        self.program.body.add_op(op)
-        self.ops.append(op)
-        return op.result
+        if self.program.sizes and isinstance(op, nn.PureTensorOp) and self.has_padding(op.operands):
+            return add_padded(self, op)[0]
+        return self.append(op).results[0]
 
     def add_several(self, op: nn.CombiningOp) -> Sequence[SSAValue]:
         """Append an operation with several results, as add does, and return them."""
+        if self.program.sizes and self.has_padding(op.operands):
+            return add_padded(self, op)
+        return self.append(op).results
+
+    def append(self, op: T) -> T:
+        """Append an operation whose results say nothing of padding, and return it."""
         self.program.body.add_op(op)
         self.ops.append(op)
-        return op.results
+        return op
+
+    def has_padding(self, values: Iterable[SSAValue]) -> bool:
+        """Whether some of these values have padding."""
+        return any(value in self.program.sizes for value in values)
 
     def constant(self, value: float, like: SSAValue) -> SSAValue:
         """Append a constant without axes, and return it.
@@ -507,6 +591,12 @@ class NodeBuilder:
         if nn.shape_of(value) == tuple(shape):
             return value
         return self.add(nn.ReshapeOp(value, shape))
+
+    def bare_reshape(self, value: SSAValue, shape: Sequence[int]) -> SSAValue:
+        """The value in another shape, as `reshape` returns it, without regard to padding."""
+        if nn.shape_of(value) == tuple(shape):
+            return value
+        return self.append(nn.ReshapeOp(value, shape)).results[0]
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value in another element type: the result of a new cast, or the value if it fits."""

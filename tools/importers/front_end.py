@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from ...ir.context import AbeleContext
     from ...ir.upstream import ModuleOp
+    from .bounds import GivenSize
     from .huge_weights import WeightCheck
     from .uses import Use
 
@@ -44,7 +45,8 @@ class Reading:
     Attributes:
         context: for its operations and blobs.
         place: the model's name in messages.
-        dims: sizes of free dimensions, by name or by "INPUT:AXIS".
+        dims: sizes of free dimensions, by name or by "INPUT:AXIS", or the bounds of sizes that each
+            run chooses.
         values: inputs that are known now.
         batch: the number of samples.
         lenient: also read a model that breaks rules of its kind.
@@ -55,8 +57,8 @@ class Reading:
 
     context: AbeleContext
     place: str
-    dims: Mapping[str, int] = field(
-        default_factory=dict[str, int],
+    dims: Mapping[str, GivenSize] = field(
+        default_factory=dict[str, "GivenSize"],
         metadata=_refused("dimensions given ({given}); {suffix} has sizes"),
     )
     values: Mapping[str, ArrayLike] = field(

@@ -16,9 +16,11 @@ from abele.ir.provenance import origin
 from abele.ir.upstream import FileLineColLoc, ModuleOp
 from abele.ir.verify import verify
 from abele.tools.importers.batching import Batch, Shapes
+from abele.tools.importers.bounded import ordered_first
 from abele.tools.importers.building import Known, NodeBuilder, ProgramBuilder
 from abele.tools.importers.errors import NotConstantError
-from abele.tools.importers.sizes import ordered_first, size_depends, sized
+from abele.tools.importers.lengths import Length
+from abele.tools.importers.padding import sized
 
 
 def new_program() -> ProgramBuilder:
@@ -103,8 +105,9 @@ def test_an_output_whose_size_depends_on_values_brings_its_size():
     x = program.add_input("x", (4,), np.bool_)
     node = NodeBuilder("where", program)
     places, count = ordered_first(node, x)
-    node.finish([x], [sized(node, places, 0, count)])
-    assert str(size_depends(node, 0, "p", program.sizes[places])).endswith(
+    node.finish([x], [sized(node, places, {0: count})])
+    assert isinstance(count, Length)
+    assert str(node.size_refused("the size of axis 0 of operand 0 'p'", count)).endswith(
         "the size of axis 0 of operand 0 'p' depends on inputs (x), which is not supported; need "
         "a constant, or its values: --value x=X.npy, or values={'x': array} in Python"
     )

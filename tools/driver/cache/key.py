@@ -24,6 +24,7 @@ from ....backends.target import Target, resolve_target
 from ....ir.support.deferred import deferred
 from ....ir.support.errors import InputError
 from ....ir.support.limits import LIMITS
+from ...importers.bounds import GivenSize, size_or_bounds
 from ..argument_kinds import SWITCH
 from ..extensions.points import extension_points
 from ..request import IN_MEMORY, OPTIONS, Request, found_front_end
@@ -159,8 +160,8 @@ def _loaded(extensions: Extensions) -> str:
     return json.dumps([f"{Path(path).name} {_file(path)}" for path in extensions.load])
 
 
-def _sizes(dims: Mapping[str, int] | None) -> str:
-    return _plain({name: int(size) for name, size in sorted((dims or {}).items())})
+def _sizes(dims: Mapping[str, GivenSize] | None) -> str:
+    return _plain({name: str(size_or_bounds(n)) for name, n in sorted((dims or {}).items())})
 
 
 def _values(values: Mapping[str, ArrayLike] | None) -> str:

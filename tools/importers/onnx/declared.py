@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import onnx
 
@@ -28,23 +28,23 @@ class Declared:
         for value in values:
             self._types.setdefault(value.name, []).append(value.type)
 
-    def problem(self, name: str, value: Held, open_axis: int | None = None) -> str:
+    def problem(self, name: str, value: Held, open_axes: Collection[int] = ()) -> str:
         """The difference between a value's type and its declared type; "" if there is none.
 
         Declarations of sequences and optionals are ignored.
 
         Args:
-            open_axis: an axis whose size depends on values; any declared size is right for it.
+            open_axes: those whose sizes depend on values; any declared size is right for them.
         """
         if isinstance(value, Listed | Maybe):
             return ""
         for type_ in self._types.get(name, ()):
-            if not self._is_true(type_, value, open_axis):
+            if not self._is_true(type_, value, open_axes):
                 own = f"{dtype_of(value).name}{list(shape_of(value))}"
                 return f"{name!r} is {own}; the model declares {self._text(type_)}; {LENIENT}"
         return ""
 
-    def _is_true(self, type_: onnx.TypeProto, value: Value, open_axis: int | None) -> bool:
+    def _is_true(self, type_: onnx.TypeProto, value: Value, open_axes: Collection[int]) -> bool:
         kind = type_.WhichOneof("value")
         if kind != "tensor_type":
             return kind is None
@@ -55,7 +55,7 @@ class Declared:
             return True
         sizes = tuple(self._sizes(tensor.shape))
         return len(sizes) == len(shape) and all(
-            i == open_axis or n is None or n == m
+            i in open_axes or n is None or n == m
             for i, (n, m) in enumerate(zip(sizes, shape, strict=True))
         )
 

@@ -17,9 +17,8 @@ from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import LocationAttr
-from ..building import Known, NodeBuilder, ProgramBuilder, Size, Value, shape_of
+from ..building import Known, NodeBuilder, ProgramBuilder, Sizes, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
-from ..sizes import size_depends
 from .tensors import tensor_array, tensor_dtype, tensor_kind
 
 T = TypeVar("T")
@@ -275,20 +274,21 @@ class Node(NodeBuilder):
             raise self.bad(f"operand {index} is missing; {len(self.proto.input)} are given")
         return self.graph.value(self.proto.input[index], str(self))
 
-    def size(self, index: int) -> Size | None:
-        """The size of an operand whose size depends on values; None if its shape is fixed, or if it
-        is left out.
-        """
-        value = self.held(index) if self.has(index) else None
-        return self.graph.sizes.get(value) if isinstance(value, SSAValue) else None
+    def sizes(self, index: int) -> Sizes:
+        """The number of elements that exist along each axis of an operand that has padding."""
+        if index in self.replaced:
+            value: Held | None = self.replaced[index]
+        else:
+            value = self.held(index) if self.has(index) else None
+        return self.graph.sizes.get(value, {}) if isinstance(value, SSAValue) else {}
 
     def size_depends(self, index: int) -> NotConstantError:
         """Return an error for an operand whose size depends on values, for the importer to
         raise.
         """
-        size = self.size(index)
-        assert size is not None
-        return size_depends(self, index, self.proto.input[index], size)
+        axis, length = next(iter(self.sizes(index).items()))
+        what = f"the size of axis {axis} of operand {index} {self.proto.input[index]!r}"
+        return self.size_refused(what, length)
 
     def held(self, index: int) -> Held:
         """The operand at an index, which may be a sequence or an optional. Raises as `value`."""

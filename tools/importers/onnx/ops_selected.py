@@ -10,17 +10,18 @@ from xdsl.dialects.builtin import i1, i32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ..bounded import ordered_first
 from ..building import Known, is_float
+from ..length_values import number_in
 from ..loops import numbered_loop
-from ..sizes import as_vector, largest, ordered_first, positions, sized, without_padding
+from ..padding import existing, positions, sized, sizes_of, solid
 from .node import Importer, Node, Results
 from .ops_sequence import leading
 
 
-def _own(node: Node, operand: int, fill: float) -> SSAValue:
-    """An operand whose padding, if any, is replaced by a value that selects nothing."""
-    size = node.size(operand)
-    return node[operand] if size is None else without_padding(node, node[operand], size, fill)
+def _vector(node: Node, value: SSAValue) -> SSAValue:
+    """All elements of a value along one axis."""
+    return node.reshape(value, (prod(nn.shape_of(value)),))
 
 
 def _non_zero(node: Node) -> Results:
@@ -29,7 +30,7 @@ def _non_zero(node: Node) -> Results:
     if known is not None:
         return node.known(np.array(np.nonzero(np.atleast_1d(known)), np.int64))
     shape = node.shape(0) or (1,)
-    value = as_vector(node, _own(node, 0, 0.0))
+    value = _vector(node, solid(node, node[0], 0.0))
     if nn.element_of(value) == i1:
         wanted = value
     else:
@@ -45,7 +46,7 @@ def _non_zero(node: Node) -> Results:
         stride, size = (node.emitted(each) for each in np.maximum(column, 1))
         quotient = node.add(nn.DivOp(node.reshape(flat, (1, total)), stride))
         found = node.add(nn.ModOp(quotient, size))
-    return sized(node, node.cast(found, i64), 1, count)
+    return sized(node, node.cast(found, i64), {1: count})
 
 
 def _compress(node: Node) -> Results:
@@ -53,23 +54,21 @@ def _compress(node: Node) -> Results:
     shape = node.shape(0)
     has_axis = node.has_attribute("axis")
     axis = node.axis(node.integer("axis"), len(shape)) if has_axis else 0
-    size = node.size(0)
-    if size is not None and (not has_axis or size.axis != axis):
-        raise node.size_depends(0)
-    value = node[0] if has_axis else as_vector(node, node[0])
+    value = node[0] if has_axis else _vector(node, node[0])
     length = nn.shape_of(value)[axis]
     if len(node.shape(1)) != 1:
         raise node.bad(f"condition of shape {list(node.shape(1))}; need one axis")
     condition = node.graph.known(node.value(1))
-    if condition is not None and size is None:
+    if condition is not None and axis not in sizes_of(node, value):
         (found,) = np.nonzero(condition[:length])
         return node.add(nn.GatherOp(value, node.emitted(found.astype(np.int32)), axis))
-    wanted = _own(node, 1, 0.0)
+    wanted = solid(node, node[1], 0.0)
     (given,) = nn.shape_of(wanted)
     if given > length:
         wanted = leading(node, wanted, 0, length)
     order, count = ordered_first(node, wanted)
-    return sized(node, node.add(nn.GatherOp(value, order, axis)), axis, count)
+    found = node.add(nn.GatherOp(value, order, axis))
+    return sized(node, found, {**sizes_of(node, found), axis: count})
 
 
 # Unique
@@ -114,7 +113,7 @@ def _lexicographic(node: Node, columns: SSAValue) -> SSAValue:
 def _unique(node: Node) -> Results:
     """The distinct elements, or slices, with their first positions and their counts."""
     shape = node.shape(0)
-    if node.size(0) is not None:
+    if node.sizes(0):
         raise node.size_depends(0)
     axis = node.axis(node.integer("axis"), len(shape)) if node.has_attribute("axis") else None
     in_order = node.flag("sorted", True)
@@ -143,6 +142,7 @@ def _unique(node: Node) -> Results:
         begins = node.add(nn.ConcatOp([begins, later], 0))
     group = node.add(nn.SubOp(node.add(nn.ScanOp(begins, "sum", 0)), one))
     total = node.add(nn.ReduceOp(begins, "sum", [0]))
+    length = number_in(node.graph, total, 1, count)
     # The sort keeps equal rows in order, so the first row of a group occurs first.
     first = node.add(nn.ScatterOp(node.add(nn.MulOp(order, begins)), group, "sum", 0, count))
     node.check_table(count)
@@ -158,13 +158,13 @@ def _unique(node: Node) -> Results:
         rank = node.add(nn.ScatterOp(index, by_first, "sum", 0, count))
         inverse = node.add(nn.GatherOp(rank, inverse, 0))
     at = 0 if axis is None else axis
-    whole = as_vector(node, node[0]) if axis is None else node[0]
+    whole = _vector(node, node[0]) if axis is None else node[0]
     found = node.add(nn.GatherOp(whole, first, at))
     return [
-        sized(node, found, at, total),
-        sized(node, node.cast(first, i64), 0, total),
+        sized(node, found, {at: length}),
+        sized(node, node.cast(first, i64), {0: length}),
         node.cast(inverse, i64),
-        sized(node, node.cast(counts, i64), 0, total),
+        sized(node, node.cast(counts, i64), {0: length}),
     ]
 
 
@@ -185,30 +185,15 @@ def _known_unique(node: Node, known: np.ndarray, axis: int | None, in_order: boo
 
 
 def _range(node: Node) -> Results:
-    """Numbers from a start to a limit. If the limit depends on values, an upper bound must be
-    known.
-    """
-    limit = node.graph.known(node.value(1))
-    bound = None
-    if limit is None and node.graph.known(node.value(0)) is not None:
-        bound = largest(node, node[1])
+    """Numbers from a start to a limit, which are known at import."""
     start = node.array(0, "start")
     step = node.array(2, "delta").reshape(())
     if step == 0:
         raise node.bad("a delta of 0; need any other")
-    if bound is None or step < 0 or start.dtype.kind not in "iu":
-        end = node.array(1, "limit").reshape(())
-        count = max(int(np.ceil((end - start.reshape(())) / step)), 0)
-        values = start.reshape(()) + node.counted(count).astype(start.dtype) * step
-        return node.known(values.astype(start.dtype))
-    first, each = int(start.reshape(())), int(step)
-    most = max(-(-(bound - first) // each), 0)
-    values = (first + each * node.counted(most)).astype(start.dtype)
-    end = node.reshape(node.cast(node[1], i32), ())
-    missing = node.add(nn.AddOp(end, node.constant(each - 1 - first, end)))
-    number = node.add(nn.DivOp(missing, node.constant(each, end)))
-    number = node.add(nn.MaxOp(number, node.constant(0, end)))
-    return sized(node, node.emitted(values), 0, number)
+    end = node.array(1, "limit").reshape(())
+    count = max(int(np.ceil((end - start.reshape(())) / step)), 0)
+    values = start.reshape(()) + node.counted(count).astype(start.dtype) * step
+    return node.known(values.astype(start.dtype))
 
 
 # NonMaxSuppression
@@ -241,7 +226,8 @@ def _non_max_suppression(node: Node) -> Results:
     A loop takes the best of the remaining boxes, and removes the boxes that overlap it. It has as
     many iterations as there are boxes, or as the node selects at most, if that is known.
     """
-    boxes, scores = node[0], node[1]
+    exists = existing(node, node[1], node.sizes(1)) if node.sizes(1) else None
+    boxes, scores = solid(node, node[0], 0.0), solid(node, node[1], -np.inf)
     batch, classes, count = nn.shape_of(scores)
     if nn.shape_of(boxes) != (batch, count, 4):
         raise node.bad(f"boxes of {list(nn.shape_of(boxes))}; need [{batch}, {count}, 4]")
@@ -259,6 +245,8 @@ def _non_max_suppression(node: Node) -> Results:
     else:
         every = nn.ConstantOp(node.graph.context.blobs.add(np.array(True)))
         left = node.add(nn.ExpandOp(node.add(every), (batch, classes, count)))
+    if exists is not None:
+        left = node.add(nn.LogicalAndOp(left, exists))
     corners = _corners(node, boxes, node.flag("center_point_box"))
     sides = [node.add(nn.SubOp(corners[i + 2], corners[i])) for i in (0, 1)]
     area = node.add(nn.MulOp(*sides))
@@ -299,7 +287,7 @@ def _non_max_suppression(node: Node) -> Results:
         return [after, node.add(nn.SelectOp(now, index, chosen))]
 
     start = node.add(nn.ConstantOp(node.graph.context.blobs.add(none)))
-    chosen = as_vector(node, numbered_loop(node, iterations, [left, start], iteration)[1])
+    chosen = _vector(node, numbered_loop(node, iterations, [left, start], iteration)[1])
     order, number = ordered_first(node, node.add(nn.LessOp(chosen, nobody)))
     where = np.indices((batch, classes, iterations), np.int64)[:2].reshape(2, -1)
     table = node.emitted(where)
@@ -308,7 +296,7 @@ def _non_max_suppression(node: Node) -> Results:
         node.reshape(node.cast(node.add(nn.GatherOp(chosen, order, 0)), i64), (1, where.shape[1])),
     ]
     found = node.add(nn.TransposeOp(node.add(nn.ConcatOp(columns, 0)), [1, 0]))
-    return sized(node, found, 0, number)
+    return sized(node, found, {0: number})
 
 
 SELECTED: dict[str, Importer] = {

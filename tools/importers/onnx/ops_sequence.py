@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import i32, i64
+from xdsl.dialects.builtin import i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ..sizes import sized
+from ..bounded import scalar_length
+from ..padding import sized, sizes_of
 from .node import Importer, Node, Results
 
 
@@ -41,9 +42,8 @@ def _top_k(node: Node) -> Results:
         order = leading(node, order, axis, k)
     found = [node.add(nn.GatherAlongOp(node[0], order, axis)), node.cast(order, i64)]
     if not known:
-        count = node.reshape(node.cast(node[1], i32), ())
-        count = node.add(nn.MinOp(count, node.constant(shape[axis], count)))
-        found = [sized(node, value, axis, count) for value in found]
+        count = scalar_length(node, node[1], shape[axis])
+        found = [sized(node, each, {**sizes_of(node, each), axis: count}) for each in found]
     return found
 
 

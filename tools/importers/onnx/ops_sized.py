@@ -1,77 +1,123 @@
-"""Importers for operands whose size depends on values.
+"""Importers for operands whose size depends on values, and for numbers that are such sizes.
 
-Each operator that can read such an operand has an entry, which keeps the padding from changing a
-result: elementwise operators compute on it and pass the size on; a reduction along the axis reads
-the identity of its combiner there.
+Most importers build the same operations for a tensor with padding as for any other: what operations
+do with padding follows from their iteration spaces (`padding.py`). Those that put a size into a
+constant, or move elements along axes, have an entry of their own here. All others are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from math import prod
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from xdsl.dialects.builtin import f32, i64
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ..building import Known, Size, Value, is_float, shape_of
-from ..sizes import counted, sized, without_padding
+from ....ir.support.number_kinds import is_whole
+from .. import bounded
+from ..building import Known, Value, dtype_of, is_float
+from ..length_values import lengths_of
+from ..lengths import Length, as_length, is_less, product, simplest
+from ..padding import lengths_along, mark, reshaped, sizes_of
 from .node import Importer, Node, Results, listed
 from .ops_elementwise import ELEMENTWISE
 
 Consumer = Callable[[Node, Importer], Results]
 """Imports a node with padded operands, by means of the operator's own importer."""
 
-
-def _padded(node: Node) -> dict[int, Size]:
-    """The sizes of the operands that have padding, by operand."""
-    found = {i: node.size(i) for i in range(node.operand_count)}
-    return {i: size for i, size in found.items() if size is not None}
+Sizes = list["int | Length"]
 
 
-def _first_only(node: Node) -> Size:
-    """The size of operand 0. Raises NotConstantError if another operand has padding."""
-    for i in _padded(node):
-        if i:
-            raise node.size_depends(i)
-    size = node.size(0)
-    assert size is not None
-    return size
+def _padded(node: Node) -> list[int]:
+    """The operands that have padding."""
+    return [i for i in range(node.operand_count) if node.has(i) and node.sizes(i)]
 
 
-def _passed_on(node: Node, results: Results, size: Size, axis: int) -> Results:
-    """The results of an importer, marked as padded along one of their axes."""
-    for value in listed(results):
-        if isinstance(value, SSAValue):
-            sized(node, value, axis, size.count)
-    return results
+def _own_lengths(node: Node, operand: int) -> Sizes:
+    """The number of elements that exist along each axis of an operand."""
+    value = node.value(operand)
+    return [*value.shape] if isinstance(value, Known) else lengths_along(node, value)
+
+
+def _numbers(node: Node, operand: int, what: str) -> Sizes:
+    """The integers of an operand, as lengths. Raises NotConstantError if one of them is unknown."""
+    value = node.value(operand)
+    found = None if isinstance(value, Known) else lengths_of(node.graph, value)
+    if found is None:
+        return [*node.array_integers(operand, what)]
+    return [*found.reshape(-1)]
+
+
+def _parameter(node: Node, name: str, index: int, since: int) -> Sizes | None:
+    """As Node.parameter, of lengths."""
+    if node.opset < since or not node.has(index):
+        found = node.parameter(name, index, since)
+        return None if found is None else [*found]
+    return _numbers(node, index, name)
+
+
+# Operators whose importers need to know nothing of padding
+
+
+def _through(node: Node, importer: Importer) -> Results:
+    """The importer's operations do with padding what their iteration spaces say."""
+    return importer(node)
+
+
+def _own(node: Node, importer: Importer) -> Results:
+    """The operator's importer handles padding itself."""
+    return importer(node)
 
 
 def _elementwise(node: Node, importer: Importer) -> Results:
-    """Operands with padding along one axis give a result with padding along that axis."""
-    padded = _padded(node)
-    first, size = next(iter(padded.items()))
-    from_end = len(node.shape(first)) - size.axis
-    for i in range(node.operand_count):
-        if not node.has(i):
-            continue
-        other, shape = padded.get(i), node.shape(i)
-        if other is not None:
-            same = other.count is size.count and len(shape) - other.axis == from_end
-            if not same or shape[other.axis] != node.shape(first)[size.axis]:
-                raise node.size_depends(i)
-        elif len(shape) >= from_end and shape[-from_end] != 1:
-            raise node.size_depends(first)
-    results = importer(node)
-    shape = _only_shape(results)
-    if shape[-from_end] != node.shape(first)[size.axis]:
-        raise node.size_depends(first)
-    return _passed_on(node, results, size, len(shape) - from_end)
+    """Operands whose sizes broadcast."""
+    places = [i for i in range(node.operand_count) if node.has(i) and node.shape(i)]
+    for i, value in zip(places, bounded.aligned(node, [node[i] for i in places]), strict=True):
+        node.replaced[i] = value
+    return importer(node)
 
 
-def _only_shape(results: Results) -> tuple[int, ...]:
-    return shape_of(_value(results))
+def _matmul(node: Node, importer: Importer) -> Results:
+    """Sizes of the merged axes are equal, and those of leading axes broadcast."""
+    ranks = [len(node.shape(i)) for i in (0, 1)]
+    if min(ranks) < 1:
+        return importer(node)
+    a, b = node[0], node[1]
+    inner = ranks[0] - 1, max(ranks[1] - 2, 0)
+    common = bounded.common_length(
+        node, [lengths_along(node, a)[inner[0]], lengths_along(node, b)[inner[1]]]
+    )
+    a, b = (bounded.matched(node, v, i, common) for v, i in zip((a, b), inner, strict=True))
+    a, b = bounded.leading_aligned(node, a, b, 2)
+    node.replaced[0], node.replaced[1] = a, b
+    return importer(node)
+
+
+def _besides(axes: Callable[[Node], Iterable[int]]) -> Consumer:
+    """Refuse padding along some axes of operand 0, whose sizes the importer puts into constants."""
+
+    def consumer(node: Node, importer: Importer) -> Results:
+        refused = set(axes(node)) & node.sizes(0).keys()
+        if refused:
+            raise node.size_depends(0)
+        return importer(node)
+
+    return consumer
+
+
+def _last_axes(node: Node) -> Iterable[int]:
+    """The axes that a layer normalisation merges."""
+    rank = len(node.shape(0))
+    return range(node.axis(node.integer("axis", -1), rank), rank)
+
+
+def _image_axes(node: Node) -> Iterable[int]:
+    """All axes but that of the samples."""
+    return range(1, len(node.shape(0)))
+
+
+# Reductions
 
 
 def _axes(node: Node, since: int) -> list[int]:
@@ -83,306 +129,356 @@ def _axes(node: Node, since: int) -> list[int]:
     return sorted({node.axis(a, rank) for a in axes})
 
 
-def _kept_axis(axis: int, axes: list[int], *, keep: bool) -> int:
-    return axis if keep else axis - sum(a < axis for a in axes)
-
-
-def _reduction(identity: float, since: int = 18) -> Consumer:
-    """A reduction.
-
-    Args:
-        identity: the element that does not change the result.
-    """
-
-    def consumer(node: Node, importer: Importer) -> Results:
-        size, axes = _first_only(node), _axes(node, since)
-        if size.axis in axes:
-            node.replaced[0] = without_padding(node, node[0], size, identity)
-            return importer(node)
-        axis = _kept_axis(size.axis, axes, keep=node.flag("keepdims", True))
-        return _passed_on(node, importer(node), size, axis)
-
-    return consumer
-
-
 def _mean(node: Node, importer: Importer) -> Results:
-    """Along the padded axis, the sum of the existing elements divided by their number."""
-    size, axes = _first_only(node), _axes(node, 18)
-    keep = node.flag("keepdims", True)
-    if size.axis not in axes:
-        axis = _kept_axis(size.axis, axes, keep=keep)
-        return _passed_on(node, importer(node), size, axis)
-    value = without_padding(node, node[0], size, 0.0)
+    """Along padded axes, the sum of the existing elements divided by their number."""
+    axes = _axes(node, 18)
+    if not node.sizes(0).keys() & set(axes):
+        return importer(node)
+    value = node[0]
     wide = node.wide(value) if is_float(value) else node.cast(value, f32)
-    total = node.add(nn.ReduceOp(wide, "sum", axes, keep_dims=keep))
-    rest = prod(node.shape(0)[a] for a in axes if a != size.axis)
-    count = node.cast(size.count, nn.element_of(total))
-    count = node.add(nn.MulOp(count, node.constant(rest, total)))
+    total = node.add(nn.ReduceOp(wide, "sum", axes, keep_dims=node.flag("keepdims", True)))
+    count = node.cast(bounded.mean_count(node, value, axes), nn.element_of(total))
     return node.cast(node.add(nn.DivOp(total, count)), nn.element_of(value))
 
 
-def _arg(identity: float) -> Consumer:
+def _arg(node: Node, importer: Importer) -> Results:
     """The index of the extreme, which is the first one, so that it is never padding."""
-
-    def consumer(node: Node, importer: Importer) -> Results:
-        size = _first_only(node)
-        axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
-        if axis != size.axis:
-            kept = _kept_axis(size.axis, [axis], keep=node.flag("keepdims", True))
-            return _passed_on(node, importer(node), size, kept)
-        if node.flag("select_last_index"):
-            raise node.size_depends(0)
-        node.replaced[0] = without_padding(node, node[0], size, identity)
-        return importer(node)
-
-    return consumer
-
-
-def _softmax(node: Node, importer: Importer) -> Results:
-    """A softmax in which padding adds nothing to the total."""
-    size = _first_only(node)
-    rank = len(node.shape(0))
-    axis = node.axis(node.integer("axis", -1 if node.opset >= 13 else 1), rank)
-    if node.opset < 13 and axis != rank - 1:
+    axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
+    if axis in node.sizes(0) and node.flag("select_last_index"):
         raise node.size_depends(0)
-    if axis == size.axis:
-        node.replaced[0] = without_padding(node, node[0], size, float("-inf"))
-    return _passed_on(node, importer(node), size, size.axis)
-
-
-def _scan(identity: float) -> Consumer:
-    """A running sum or product. If it runs backwards, it begins with the padding."""
-
-    def consumer(node: Node, importer: Importer) -> Results:
-        size = _first_only(node)
-        if node.flag("reverse"):
-            node.replaced[0] = without_padding(node, node[0], size, identity)
-        return _passed_on(node, importer(node), size, size.axis)
-
-    return consumer
+    return importer(node)
 
 
 def _top_k(node: Node, importer: Importer) -> Results:
     """The first elements in order; padding sorts after them. K may not exceed the number that
     exists.
     """
-    size = _first_only(node)
     axis = node.axis(node.integer("axis", -1), len(node.shape(0)))
-    if node.opset >= 10 and node.graph.known(node.value(1)) is None:
-        raise node.size_depends(0)
-    if axis != size.axis:
-        return _passed_on(node, importer(node), size, size.axis)
-    descending = node.opset < 11 or node.flag("largest", True)
-    worst = float("-inf") if descending else float("inf")
-    node.replaced[0] = without_padding(node, node[0], size, worst)
-    return importer(node)
+    results = importer(node)
+    for value in listed(results):
+        if isinstance(value, SSAValue) and axis in node.sizes(0):
+            kept = {a: n for a, n in sizes_of(node, value).items() if a != axis}
+            if node.opset >= 10 and node.graph.known(node.value(1)) is None:
+                kept[axis] = as_length(_numbers(node, 1, "K")[0])
+            mark(node, value, kept)
+    return results
+
+
+# Indices
 
 
 def _gather(node: Node, importer: Importer) -> Results:
-    """Padding of the indices gives padding of the result. Its index is 0 for the lookup."""
-    padded, axis = _padded(node), node.axis(node.integer("axis", 0), len(node.shape(0)))
-    data, indices = padded.get(0), padded.get(1)
-    if data is not None and indices is not None:
+    """Padding of the indices gives padding of the result. An index may count from the end of what
+    exists.
+    """
+    axis = node.axis(node.integer("axis", 0), len(node.shape(0)))
+    if axis not in node.sizes(0):
+        return importer(node)
+    if not is_whole(dtype_of(node.value(1))):
+        raise node.bad(f"indices of {dtype_of(node.value(1)).name}; need integers")
+    return node.add(nn.GatherOp(node[0], node[1], axis))
+
+
+def _by_coordinates(node: Node, importer: Importer) -> Results:
+    """Coordinates along axes with padding are those of a vector of rows only."""
+    depth, batch = node.shape(1)[-1], node.integer("batch_dims", 0)
+    indexed = set(range(batch, batch + depth)) if depth + batch > 1 else set[int]()
+    indexed |= set(range(batch))
+    if indexed & node.sizes(0).keys():
+        raise node.size_depends(0)
+    if len(node.shape(1)) - 1 in node.sizes(1):
         raise node.size_depends(1)
-    if indices is not None:
-        node.replaced[1] = without_padding(node, node[1], indices, 0.0)
-        return _passed_on(node, importer(node), indices, axis + indices.axis)
-    assert data is not None
-    rank = len(node.shape(1))
-    if data.axis != axis:
-        at = data.axis if data.axis < axis else data.axis + rank - 1
-        return _passed_on(node, importer(node), data, at)
-    # Negative indices count from the end of the existing elements.
-    given = node[1]
-    count = node.cast(data.count, nn.element_of(given))
-    negative = node.add(nn.LessOp(given, node.constant(0, given)))
-    turned = node.add(nn.AddOp(given, count))
-    node.replaced[1] = node.add(nn.SelectOp(negative, turned, given))
     return importer(node)
 
 
-def _gather_nd(node: Node, importer: Importer) -> Results:
-    """Padding of the indices gives padding of the result."""
-    padded = _padded(node)
-    size = padded.get(1)
-    if size is None or 0 in padded or size.axis == len(node.shape(1)) - 1:
-        raise node.size_depends(next(iter(padded)))
-    node.replaced[1] = without_padding(node, node[1], size, 0.0)
-    return _passed_on(node, importer(node), size, size.axis)
+def _scatter_rows(node: Node, importer: Importer) -> Results:
+    """Updates have the sizes of their indices."""
+    lengths, inner = _own_lengths(node, 1)[:-1], node.shape(1)[-1]
+    wanted = [*lengths, *_own_lengths(node, 0)[inner:]]
+    node.replaced[2] = bounded.expanded(node, node[2], wanted)
+    return _by_coordinates(node, importer)
 
 
-def _transpose(node: Node, importer: Importer) -> Results:
-    size = _first_only(node)
-    order = node.integers("perm", range(len(node.shape(0)))[::-1])
-    return _passed_on(node, _made(node, importer), size, order.index(size.axis))
+def _along(node: Node, importer: Importer) -> Results:
+    """Updates have the sizes of their indices."""
+    node.replaced[2] = bounded.expanded(node, node[2], _own_lengths(node, 1))
+    return importer(node)
 
 
-def _made(node: Node, importer: Importer) -> SSAValue:
-    """The result of an importer, as a new value if it is the operand itself, which has its own
-    padding.
-    """
-    return node.graph.emitted(_value(importer(node)))
+# Shapes
 
 
-def _value(results: Results) -> Value:
-    first = listed(results)[0]
-    assert isinstance(first, SSAValue | Known)
-    return first
+def _shape(node: Node, importer: Importer) -> Results:
+    """The shape, of constants and lengths."""
+    lengths = _own_lengths(node, 0)
+    lengths = lengths[slice(node.integer("start", 0), node.integer("end", len(lengths)))]
+    if all(isinstance(each, int) for each in lengths):
+        return node.known(np.array(lengths, np.int64))
+    return bounded.shape_vector(node, lengths, i64)
 
 
-def _squeeze(node: Node, importer: Importer) -> Results:
-    """Remove axes of one element. The padded axis must not be among them."""
-    size, rank = _first_only(node), len(node.shape(0))
-    axes = node.parameter("axes", 1, 13)
-    if axes is None:
-        raise node.size_depends(0)
-    gone = [node.axis(a, rank) for a in axes]
-    if size.axis in gone:
-        raise node.size_depends(0)
-    return _passed_on(node, importer(node), size, _kept_axis(size.axis, gone, keep=False))
-
-
-def _unsqueeze(node: Node, importer: Importer) -> Results:
-    size = _first_only(node)
-    given = node.parameter("axes", 1, 13) or []
-    rank = len(node.shape(0)) + len(given)
-    new = {node.axis(a, rank) for a in given}
-    kept = [i for i in range(rank) if i not in new]
-    return _passed_on(node, importer(node), size, kept[size.axis])
+def _size(node: Node, importer: Importer) -> Results:
+    total = product(_own_lengths(node, 0))
+    return node.reshape(bounded.shape_vector(node, [simplest(total)], i64), ())
 
 
 def _reshape(node: Node, importer: Importer) -> Results:
-    """A reshape of the leading padded axis: its size in the result is a multiple or a fraction."""
-    size, source = _first_only(node), node.shape(0)
-    results = importer(node)
-    shape = _only_shape(results)
-    given = node.parameter("shape", 1, 5) if node.operator == "Reshape" else [-1]
-    fixed = prod(source[size.axis + 1 :])
-    axis = next((i for i, n in enumerate(shape) if n != 1), len(shape) - 1)
-    inner = prod(shape[axis + 1 :]) if shape else 0
-    is_open = given is not None and (-1 in given or 0 in given[axis : axis + 1])
-    if prod(source[: size.axis]) != 1 or not inner or fixed % inner or not is_open:
+    """A reshape to a shape of lengths. -1 stands for what is left of the elements."""
+    shape, own = _parameter(node, "shape", 1, 5), _own_lengths(node, 0)
+    if shape is None:
+        raise node.bad("the shape is missing")
+    for i, n in enumerate(shape):
+        if is_less(n, 0) is None:
+            raise node.size_refused("a size that may be negative", as_length(n))
+        if n == 0 and not node.flag("allowzero"):
+            if i >= len(own):
+                raise node.bad(f"shape {shape}: entry {i} is 0 but the operand is shorter")
+            shape[i] = own[i]
+    if sum(isinstance(n, int) and n < 0 for n in shape) > 1 or any(
+        isinstance(n, int) and n < -1 for n in shape
+    ):
+        raise node.bad(f"shape {shape}; need sizes, and -1 at most once")
+    if -1 in shape:
+        rest = product(n for n in shape if n != -1)
+        left = product(own).divided(rest)
+        if left is None:
+            raise node.size_refused("the size for -1", product(own), rest)
+        shape[shape.index(-1)] = simplest(left)
+    return reshaped(node, node[0], shape)
+
+
+def _flatten(node: Node, importer: Importer) -> Results:
+    own = _own_lengths(node, 0)
+    axis = node.axis(node.integer("axis", 1), len(own), end=True)
+    return reshaped(node, node[0], [simplest(product(own[:axis])), simplest(product(own[axis:]))])
+
+
+def _squeeze(node: Node, importer: Importer) -> Results:
+    """Remove axes of one element. The padded axes must not be among them."""
+    own = _own_lengths(node, 0)
+    axes = node.parameter("axes", 1, 13)
+    gone = (
+        [i for i, n in enumerate(own) if n == 1]
+        if axes is None
+        else [node.axis(a, len(own)) for a in axes]
+    )
+    may_go = [i for i in node.sizes(0) if is_less(1, own[i]) is not True]
+    if set(gone) & node.sizes(0).keys() or (axes is None and may_go):
         raise node.size_depends(0)
-    count = size.count
-    if fixed != inner:
-        count = node.add(nn.MulOp(count, node.constant(fixed // inner, count)))
-    return _passed_on(node, results, Size(axis, count), axis)
+    return reshaped(node, node[0], [n for i, n in enumerate(own) if i not in gone])
+
+
+def _unsqueeze(node: Node, importer: Importer) -> Results:
+    given = node.parameter("axes", 1, 13) or []
+    lengths = _own_lengths(node, 0)
+    rank = len(lengths) + len(given)
+    for axis in sorted(node.axis(a, rank) for a in given):
+        lengths.insert(axis, 1)
+    return reshaped(node, node[0], lengths)
+
+
+def _expand(node: Node, importer: Importer) -> Results:
+    return bounded.expanded(node, node[0], _numbers(node, 1, "shape"))
+
+
+def _constant_of_shape(node: Node, importer: Importer) -> Results:
+    lengths = _numbers(node, 0, "shape")
+    value = node.tensor("value") if node.has_attribute("value") else np.zeros(1, np.float32)
+    shape = [bounded.capacity(n) for n in lengths]
+    filled = node.graph.emitted(node.filled(value.reshape(()), shape))
+    # Not the constant itself, which other nodes may share.
+    return bounded.marked(node, filled, lengths)
+
+
+def _range(node: Node, importer: Importer) -> Results:
+    """Numbers between lengths."""
+    element = nn.element_of(node[0])
+    if not is_whole(dtype_of(node.value(0))) or node.graph.known(node.value(2)) is None:
+        return importer(node)
+    (step,) = node.array_integers(2, "delta")
+    if step == 0:
+        raise node.bad("a delta of 0; need any other")
+    start, stop = (_numbers(node, i, what)[0] for i, what in ((0, "start"), (1, "limit")))
+    return bounded.number_range(node, start, stop, step, element)
+
+
+def _ends(node: Node, operand: int, what: str, sizes: Sizes) -> Sizes:
+    """The starts or ends of slices. Those that nothing is known of are cut to the axis."""
+    value = node.value(operand)
+    if isinstance(value, Known) or lengths_of(node.graph, value) is not None:
+        return _numbers(node, operand, what)
+    found: Sizes = []
+    for i, size in enumerate(sizes):
+        each = node.reshape(node.add(nn.SliceOp(value, [i], [1], [1])), ())
+        # Numbers from the end are counted from the front, and numbers beyond it are the end.
+        count = node.cast(bounded.emitted_length(node, size), nn.element_of(each))
+        below = node.add(nn.LessOp(each, node.constant(0, each)))
+        turned = node.add(nn.SelectOp(below, node.add(nn.AddOp(each, count)), each))
+        found.append(bounded.scalar_length(node, turned, as_length(size).most))
+    return found
 
 
 def _slice(node: Node, importer: Importer) -> Results:
-    """Slices along the padded axis take existing elements, from its front."""
-    size, shape = _first_only(node), node.shape(0)
+    """Slices between lengths."""
+    own, value = _own_lengths(node, 0), node[0]
+    rank = len(own)
     if node.opset < 10:
         begin, end = node.integers("starts"), node.integers("ends")
         axes, steps = node.integers("axes", range(len(begin))), [1] * len(begin)
     else:
-        begin, end = node.array_integers(1, "starts"), node.array_integers(2, "ends")
-        axes = node.array_integers(3, "axes") if node.has(3) else list(range(len(begin)))
-        steps = node.array_integers(4, "steps") if node.has(4) else [1] * len(begin)
-    count = size.count
+        (count,) = node.shape(1)
+        axes = node.array_integers(3, "axes") if node.has(3) else list(range(count))
+        steps = node.array_integers(4, "steps") if node.has(4) else [1] * count
+        sizes = [own[node.axis(a, rank)] for a in axes]
+        begin, end = _ends(node, 1, "starts", sizes), _ends(node, 2, "ends", sizes)
     for first, last, axis, step in zip(begin, end, axes, steps, strict=True):
-        if node.axis(axis, len(shape)) != size.axis:
-            continue
-        if first < 0 or last < 0 or step != 1:
+        if step == 0:
+            raise node.bad("a step is 0; need any other")
+        value = bounded.cut(node, value, node.axis(axis, rank), first, last, step)
+    return value
+
+
+def _split(node: Node, importer: Importer) -> Results:
+    """Parts of lengths, one after another."""
+    own = _own_lengths(node, 0)
+    axis = node.axis(node.integer("axis", 0), len(own))
+    sizes = _parameter(node, "split", 1, 13)
+    if sizes is None:
+        if axis in node.sizes(0):
             raise node.size_depends(0)
-        most = node.constant(min(last, shape[size.axis]), count)
-        left = node.add(nn.SubOp(node.add(nn.MinOp(count, most)), node.constant(first, count)))
-        count = node.add(nn.MaxOp(left, node.constant(0, count)))
-    value = node.graph.emitted(_value(importer(node)))
-    return _passed_on(node, value, Size(size.axis, count), size.axis)
+        return importer(node)
+    parts: list[Value] = []
+    start: int | Length = 0
+    for size in sizes:
+        stop = simplest(as_length(start) + size)
+        parts.append(bounded.cut(node, node[0], axis, start, stop))
+        start = stop
+    return parts
 
 
 def _concat(node: Node, importer: Importer) -> Results:
-    """A join along another axis, if all operands have the same padding."""
-    padded = _padded(node)
-    first, size = next(iter(padded.items()))
-    axis = node.axis(node.integer("axis"), len(node.shape(first)))
-    alike = all(s.axis == size.axis and s.count is size.count for s in padded.values())
-    if not alike or len(padded) != node.operand_count or axis == size.axis:
-        raise node.size_depends(first)
-    return _passed_on(node, importer(node), size, size.axis)
+    parts = node.all()
+    return bounded.joined(node, parts, node.axis(node.integer("axis"), len(nn.shape_of(parts[0]))))
 
 
-def _shape(node: Node, importer: Importer) -> Results:
-    """The shape, of constants and the computed size."""
-    size, shape = _first_only(node), node.shape(0)
-    parts = [node.emitted(np.array([n], np.int64)) for n in shape]
-    parts[size.axis] = counted(node, size.count, i64)
-    first, last = node.integer("start", 0), node.integer("end", len(shape))
-    parts = parts[slice(first, last)]
-    if not parts:
+def _pad(node: Node, importer: Importer) -> Results:
+    """Constant elements before and behind an axis with padding."""
+    rank, sizes = len(node.shape(0)), node.sizes(0)
+    pads = _parameter(node, "pads", 1, 11) or []
+    axes = node.array_integers(3, "axes") if node.has(3) else list(range(rank))
+    if len(pads) != 2 * len(axes):
+        raise node.bad(f"pads {pads}; need {2 * len(axes)}, two per axis")
+    ends = {
+        node.axis(a, rank): (low, high)
+        for a, low, high in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True)
+    }
+    fixed = all(isinstance(n, int) for n in pads)
+    if fixed and not any(ends.get(axis, (0, 0)) != (0, 0) for axis in sizes):
         return importer(node)
-    return parts[0] if len(parts) == 1 else node.add(nn.ConcatOp(parts, 0))
+    if node.text("mode", "constant") != "constant":
+        raise node.size_depends(0) if sizes else node.unsupported("a length of padding", "need 0")
+    value = node[0]
+    fill = np.zeros((), dtype_of(node.value(0)))
+    if node.opset < 11:
+        fill = np.array(node.number("value", 0.0), fill.dtype)
+    elif node.has(2):
+        fill = np.array(node.array_scalar(2, "constant_value"), fill.dtype)
+    for axis, (low, high) in ends.items():
+        parts: list[SSAValue] = []
+        for each in (low, None, high):
+            if each is None:
+                parts.append(value)
+                continue
+            if is_less(each, 0) is not False:
+                raise node.unsupported(
+                    "a negative pad along an axis with padding", "need 0 or more"
+                )
+            lengths = lengths_along(node, value)
+            lengths[axis] = each
+            shape = list(nn.shape_of(value))
+            shape[axis] = bounded.capacity(each)
+            filled = node.graph.emitted(node.filled(fill, shape))
+            parts.append(bounded.marked(node, filled, lengths))
+        if (low, high) != (0, 0):
+            value = bounded.joined(node, parts, axis)
+    return value
 
 
-def _size(node: Node, importer: Importer) -> Results:
-    del importer
-    size, shape = _first_only(node), node.shape(0)
-    rest = prod(n for i, n in enumerate(shape) if i != size.axis)
-    count = node.cast(size.count, i64)
-    return node.add(nn.MulOp(count, node.constant(rest, count)))
+REDUCTIONS = (
+    *("ReduceSum", "ReduceMax", "ReduceMin", "ReduceProd", "ReduceL1", "ReduceL2"),
+    *("ReduceSumSquare", "ReduceLogSum", "ReduceLogSumExp"),
+)
 
+PASSED = (
+    *("Softmax", "LogSoftmax", "CumSum", "CumProd", "Gemm", "Transpose", "Tile", "Trilu"),
+    *("OneHot", "GatherElements", "BatchNormalization", "QuantizeLinear", "DequantizeLinear"),
+    *("Einsum", "Identity"),
+)
+"""Further operators whose importers need to know nothing of padding."""
 
-def _matmul(node: Node, importer: Importer) -> Results:
-    """Padded rows of the first operand stay padded rows of the result. Padding along the sum is
-    0."""
-    padded = _padded(node)
-    first, second = padded.get(0), padded.get(1)
-    rank, other = len(node.shape(0)), len(node.shape(1))
-    if rank < 2 or other < 2:
-        raise node.size_depends(next(iter(padded)))
-    inner = {0: rank - 1, 1: other - 2}
-    merged = [i for i, size in padded.items() if size.axis == inner[i]]
-    if len(merged) == len(padded):
-        for i in merged:
-            node.replaced[i] = without_padding(node, node[i], padded[i], 0.0)
-        return importer(node)
-    if first is not None and second is None and other == 2:
-        return _passed_on(node, importer(node), first, first.axis)
-    raise node.size_depends(next(iter(padded)))
-
-
-def _own(node: Node, importer: Importer) -> Results:
-    """The operator's importer handles padding itself."""
-    return importer(node)
-
+BY_SAMPLE = (
+    *("Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool"),
+    *("InstanceNormalization", "LRN", "DepthToSpace", "SpaceToDepth"),
+)
+"""Operators that may have padding along the axis of the samples, and along no other."""
 
 SIZED: dict[str, Consumer] = {
-    **dict.fromkeys(("Identity", *ELEMENTWISE), _elementwise),
-    "ReduceSum": _reduction(0.0, since=13),
-    "ReduceMax": _reduction(float("-inf")),
-    "ReduceMin": _reduction(float("inf")),
-    "ReduceProd": _reduction(1.0),
-    "ReduceL1": _reduction(0.0),
-    "ReduceL2": _reduction(0.0),
-    "ReduceSumSquare": _reduction(0.0),
-    "ReduceLogSum": _reduction(0.0),
-    "ReduceLogSumExp": _reduction(float("-inf")),
+    **dict.fromkeys(ELEMENTWISE, _elementwise),
+    **dict.fromkeys((*REDUCTIONS, *PASSED), _through),
+    **dict.fromkeys(BY_SAMPLE, _besides(_image_axes)),
+    "LayerNormalization": _besides(_last_axes),
+    "RMSNormalization": _besides(_last_axes),
     "ReduceMean": _mean,
-    "ArgMax": _arg(float("-inf")),
-    "ArgMin": _arg(float("inf")),
-    "Softmax": _softmax,
-    "LogSoftmax": _softmax,
-    "CumSum": _scan(0.0),
-    "CumProd": _scan(1.0),
+    "ArgMax": _arg,
+    "ArgMin": _arg,
     "TopK": _top_k,
     "Gather": _gather,
-    "GatherND": _gather_nd,
-    "Transpose": _transpose,
+    "GatherND": _by_coordinates,
+    "ScatterND": _scatter_rows,
+    "Scatter": _along,
+    "ScatterElements": _along,
     "Squeeze": _squeeze,
     "Unsqueeze": _unsqueeze,
     "Reshape": _reshape,
-    "Flatten": _reshape,
+    "Flatten": _flatten,
+    "Expand": _expand,
+    "ConstantOfShape": _constant_of_shape,
     "Slice": _slice,
+    "Split": _split,
     "Concat": _concat,
+    "Pad": _pad,
+    "Range": _range,
     "Shape": _shape,
     "Size": _size,
     "MatMul": _matmul,
     "NonZero": _own,
     "Compress": _own,
     "Unique": _own,
+    "NonMaxSuppression": _own,
+    "If": _own,
+    "Loop": _own,
+    "Scan": _own,
 }
 """The operators that can read padding."""
+
+BY_LENGTHS: dict[str, tuple[int, ...]] = {
+    "Reshape": (1,),
+    "Expand": (1,),
+    "ConstantOfShape": (0,),
+    "Slice": (1, 2),
+    "Split": (1,),
+    "Pad": (1,),
+    "Range": (0, 1),
+}
+"""The operands that are sizes, of operators whose results they decide."""
+
+
+def _reads_lengths(node: Node) -> bool:
+    """Whether an operand that is a size depends on values."""
+    return any(
+        node.has(i) and node.graph.known(node.value(i)) is None
+        for i in BY_LENGTHS.get(node.operator, ())
+    )
 
 
 def read_sized(node: Node, importer: Importer) -> Results:
@@ -391,9 +487,10 @@ def read_sized(node: Node, importer: Importer) -> Results:
     Raises NotConstantError, which names the inputs that decide the size, if the operator cannot
     keep the padding from changing its results.
     """
+    own = node.domain == "ai.onnx" and node.operator in SIZED
     padded = _padded(node)
-    if not padded:
+    if not padded and not (own and _reads_lengths(node)):
         return importer(node)
-    if node.operator not in SIZED or node.domain != "ai.onnx":
-        raise node.size_depends(next(iter(padded)))
+    if not own:
+        raise node.size_depends(padded[0])
     return SIZED[node.operator](node, importer)

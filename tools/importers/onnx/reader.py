@@ -23,7 +23,8 @@ from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
 from ....ir.upstream import ModuleOp
 from ..batching import Prepare, read_with_batch
-from ..binding import Sizes, bound_values, input_sizes
+from ..binding import Sizes, bind_lengths, bound_values, input_sizes, largest
+from ..bounds import GivenSize
 from ..building import Known, Value
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
@@ -155,7 +156,7 @@ Model = str | os.PathLike[str] | onnx.ModelProto
 def import_onnx(
     model: Model,
     context: AbeleContext,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, GivenSize] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
     check: WeightCheck | None = None,
     *,
@@ -172,7 +173,8 @@ def import_onnx(
 
     Args:
         model: a path, or a model in memory, which has no folder for external data.
-        dims: sizes of the inputs' free dimensions, by symbol or by "INPUT:AXIS".
+        dims: sizes of the inputs' free dimensions, by symbol or by "INPUT:AXIS"; for a size that
+            each run chooses, its bounds, such as (0, 64) or "0..64".
         values: inputs that are known at import, such as shapes; they are not arguments of @main,
             and sizes of symbols follow from their shapes. The value of an input that is a weight as
             well replaces the weight.
@@ -234,7 +236,7 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
     declarations = () if lenient else (*proto.input, *proto.value_info, *proto.output)
     given, values = _bindings(proto, reading)
     graph.watcher = prepare(given)
-    declared = Declared(declarations, given.symbols)
+    declared = Declared(declarations, given.fixed)
     _read_values(file, graph, given, values, declared)
     if reading.check is not weigh_nothing:
         check_weights(file, folder, place, reading.check)
@@ -247,16 +249,15 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
     return module
 
 
-def _open_axis(graph: GraphScope, value: Held) -> int | None:
-    """The axis of a value whose size depends on values; None if all sizes are fixed."""
-    size = graph.sizes.get(value) if isinstance(value, SSAValue) else None
-    return None if size is None else size.axis
+def _open_axes(graph: GraphScope, value: Held) -> frozenset[int]:
+    """The axes of a value whose sizes depend on values."""
+    return frozenset(graph.sizes.get(value, ())) if isinstance(value, SSAValue) else frozenset()
 
 
 def model_uses(
     model: Model,
     context: AbeleContext,
-    dims: Mapping[str, int] | None = None,
+    dims: Mapping[str, GivenSize] | None = None,
     values: Mapping[str, ArrayLike] | None = None,
 ) -> tuple[list[Use], str]:
     """The operators of an ONNX model, as for uses_of. The parameters are as for import_onnx."""
@@ -283,7 +284,7 @@ def uses_of(model: Model, reading: Reading) -> tuple[list[Use], str]:
     try:
         sizes, given = _bindings(proto.graph, reading)
         sizes.check()
-        declared = Declared((), sizes.symbols)
+        declared = Declared((), sizes.fixed)
         _read_values(file, graph, sizes, given, declared)
     except InputError as error:
         problem = str(error)
@@ -348,7 +349,7 @@ def _outputs(
 ) -> Iterator[tuple[str, Value]]:
     """The outputs of the program for one output of the model: one per element of a sequence."""
     value = graph.held(output.name, f"output {output.name!r}")
-    if problem := declared.problem(output.name, value, _open_axis(graph, value)):
+    if problem := declared.problem(output.name, value, _open_axes(graph, value)):
         raise graph.bad(f"output {problem}")
     if isinstance(value, Maybe):
         if value.value is None:
@@ -415,7 +416,9 @@ def _read_values(
     for value in inputs:
         dtype = _input_dtype(value, f"{graph.place}: input {value.name!r}")
         shape = sizes.shape(signature_of(value))
-        graph.values[value.name] = graph.add_input(value.name, shape, dtype)
+        graph.values[value.name] = graph.add_input(value.name, [*map(largest, shape)], dtype)
+    given = ((graph.values[each.name], sizes.shape(signature_of(each))) for each in inputs)
+    bind_lengths(graph, [(value, shape) for value, shape in given if isinstance(value, SSAValue)])
 
 
 def _bindings(proto: onnx.GraphProto, reading: Reading) -> tuple[Sizes, dict[str, Array]]:
@@ -526,6 +529,6 @@ def _import_node(node: Node, declared: Declared) -> None:
         if isinstance(value, str):
             node.graph.absent[name] = value
             continue
-        if problem := declared.problem(name, value, _open_axis(node.graph, value)):
+        if problem := declared.problem(name, value, _open_axes(node.graph, value)):
             raise node.bad(f"result {problem}")
         node.graph.hold(name, value)

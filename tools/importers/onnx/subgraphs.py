@@ -11,6 +11,8 @@ from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ..building import Names, Value, shape_of
 from ..errors import UnsupportedError
+from ..lengths import Length
+from ..padding import sizes_of
 from .node import Held, Listed, Maybe, Node
 
 MOST_NODES = 1 << 18
@@ -69,10 +71,9 @@ def of_fixed_size(node: Node, value: Value) -> Value:
 
     Raises NotConstantError if its size depends on values.
     """
-    size = node.graph.sizes.get(value) if isinstance(value, SSAValue) else None
-    if size is not None:
-        what = f"the size of axis {size.axis} of a result of its graph"
-        raise node.not_constant(what, [size.count], "need a result of a fixed size")
+    sizes = sizes_of(node, value) if isinstance(value, SSAValue) else dict[int, Length]()
+    for axis, length in sizes.items():
+        raise node.size_refused(f"the size of axis {axis} of a result of its graph", length)
     return value
 
 

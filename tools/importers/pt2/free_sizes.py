@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ..binding import InputSignature, Sizes, input_sizes
+from ..bounds import Bounds, GivenSize, checked_size
+from ..errors import UnsupportedError
 from .expressions import only_symbol, solved, spelled, symbols_of, value_of
 from .schema import Program, Size, Tensor
 
@@ -76,7 +78,7 @@ class FreeSizes:
     def sizes(
         self,
         inputs: Sequence[InputSignature],
-        dims: Mapping[str, int],
+        dims: Mapping[str, GivenSize],
         values: Mapping[str, Array],
     ) -> Sizes:
         """The sizes of the inputs, as far as they are given, and those that follow from them.
@@ -84,17 +86,32 @@ class FreeSizes:
         Raises InputError for sizes that contradict each other, or that the program was not exported
         for. The arguments are those of `input_sizes`.
         """
-        own = {name: size for name, size in dims.items() if name not in self.inner}
+        given = self._fixed(dims)
+        own = {name: size for name, size in given.items() if name not in self.inner}
         sizes = input_sizes(self.place, inputs, own, values)
-        sizes.symbols.update({name: dims[name] for name in self.inner & dims.keys()})
+        symbols = sizes.fixed | {name: given[name] for name in self.inner & given.keys()}
         for each in sizes.inputs:
             for axis, name in sizes.names(each):
                 size = sizes.size(each, axis)
-                if size is not None:
-                    sizes.symbols.setdefault(name, size)
-        self._fill(sizes.symbols)
-        self._check(sizes.symbols)
+                if isinstance(size, int):
+                    symbols.setdefault(name, size)
+        self._fill(symbols)
+        self._check(symbols)
+        sizes.symbols.update(symbols)
         return sizes
+
+    def _fixed(self, dims: Mapping[str, GivenSize]) -> dict[str, int]:
+        """The sizes that are given. Raises UnsupportedError for bounds of one."""
+        found: dict[str, int] = {}
+        for name, given in dims.items():
+            size = checked_size(f"{self.place}: --dim {name}", given)
+            if isinstance(size, Bounds):
+                raise UnsupportedError(
+                    f"{self.place}: --dim {name}={size}: bounds of a size are not supported for "
+                    "this kind of model; need one size, or the model's ONNX export"
+                )
+            found[name] = size
+        return found
 
     def _fill(self, symbols: dict[str, int]) -> None:
         """Add the sizes that follow from others."""

@@ -21,7 +21,7 @@ from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
 from ..batching import Prepare, read_with_batch
-from ..binding import InputSignature, Sizes, bound_values
+from ..binding import InputSignature, Sizes, bound_values, largest
 from ..building import Known, Names, Value, dtype_of, shape_of
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
@@ -233,7 +233,7 @@ def _signatures(program: Program, place: str) -> Iterator[InputSignature]:
 def _add_inputs(scope: Scope, sizes: Sizes) -> None:
     for each in sizes.inputs:
         assert each.dtype is not None, "inputs are tensors"
-        shape = sizes.shape(each)
+        shape = [*map(largest, sizes.shape(each))]
         scope.values[each.name] = scope.program.add_input(each.name, shape, each.dtype)
 
 
@@ -602,7 +602,7 @@ def _stand_in(scope: Scope, name: str, sizes: Sizes) -> None:
     meta = scope.tensors.get(name)
     try:
         assert meta is not None
-        shape = [n if isinstance(n, int) else value_of(n, sizes.symbols) for n in meta.sizes]
+        shape = [n if isinstance(n, int) else value_of(n, sizes.fixed) for n in meta.sizes]
         dtype = dtype_of_code(meta.code, name)
         check_tensor_limits(shape, dtype.itemsize)
         body = scope.program.main
