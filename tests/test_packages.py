@@ -65,7 +65,7 @@ OF_SEVERAL = {
     "backends/host": ("forms", "generated_programs", "without_kernels"),
     "dialects": ("round_trip",),
     "ir": ("writers",),
-    "ir/rules": ("laws",),
+    "ir/rules": ("rules_keep_values",),
     "passes": ("every_pass",),
     "tools": ("networks",),
     "tools/commands": ("hostile_names", "odd_folders"),

@@ -15,7 +15,7 @@ from xdsl.irdl import IRDLOperation, irdl_op_definition, var_operand_def, var_re
 from abele.ir.errors import InputError
 from abele.ir.rules import Vocabulary, parse_rule_set
 from abele.ir.rules.library import CLASSES, FUNCTIONS
-from abele.ir.rules.match import match_law
+from abele.ir.rules.match import match_rule
 from abele.ir.text import print_module
 from abele.ir.upstream import ModuleOp
 from abele.tools.extensions import Extensions, load_extensions
@@ -52,10 +52,10 @@ def program(text: str, extensions: Extensions) -> ModuleOp:
     root = ProgramOp.create(operands=body.args)
     body.add_op(root)
     vocabulary = Vocabulary(context)
-    (law,) = parse_rule_set(rule, vocabulary, "program").laws
-    match = match_law(law, root, vocabulary)
+    (bound_rule,) = parse_rule_set(rule, vocabulary, "program").bound
+    match = match_rule(bound_rule, root, vocabulary)
     assert match is not None
-    made = law.make(match)
+    made = bound_rule.make(match)
     assert made is not None
     root.detach()
     body.add_ops([*made.ops, ReturnOp(*made.values)])

@@ -26,8 +26,8 @@ def test_the_index_names_every_chapter():
 
 def test_the_conversion_that_is_shown_is_abeles_own():
     (shown, *_) = (each.text for each in blocks_of(CHAPTERS[2]) if "my_conversion" in each.text)
-    assert laws(shown) == laws(CONVERSION.read_text(encoding="utf-8"))
+    assert rules_in(shown) == rules_in(CONVERSION.read_text(encoding="utf-8"))
 
 
-def laws(text: str) -> list[str]:
+def rules_in(text: str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("//")]

@@ -52,7 +52,7 @@ ANY = "_"
 
 def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[BoundRule, ...]:
     """The rules of a file, each checked. Raises InputError with one message per wrong rule."""
-    laws: list[BoundRule] = []
+    bound: list[BoundRule] = []
     problems: list[str] = []
     names: Counter[str] = Counter()
     scope = _Scope.of(file, vocabulary)
@@ -61,12 +61,12 @@ def bind_rules(file: RuleFile, vocabulary: Vocabulary) -> tuple[BoundRule, ...]:
             names[rule.name] += 1
             if names[rule.name] > 1:
                 raise refusal(rule.place, f"rule {rule.name} is already defined", file.text)
-            laws.append(_Binder(rule, file, scope).law())
+            bound.append(_Binder(rule, file, scope).bound_rule())
         except InputError as error:
             problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
-    return tuple(laws)
+    return tuple(bound)
 
 
 def bind_pattern(
@@ -196,7 +196,7 @@ class _Binder:
     first_line: int = 1
     names: dict[str, _Bound] = field(default_factory=dict[str, _Bound])
 
-    def law(self) -> BoundRule:
+    def bound_rule(self) -> BoundRule:
         rule = self.rule
         variants = self.variants()
         for each in rule.guards:

@@ -124,6 +124,6 @@ class BoundRule:
         return self.variants[0].classes
 
 
-def ordered(laws: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
+def ordered(bound: Sequence[BoundRule]) -> tuple[BoundRule, ...]:
     """Rules in the order in which they are tried: by priority, then as written."""
-    return tuple(sorted(laws, key=lambda law: -law.priority))
+    return tuple(sorted(bound, key=lambda rule: -rule.priority))

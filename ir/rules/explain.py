@@ -15,7 +15,7 @@ from ..support.suggestions import suggestion_or
 from ..upstream import ModuleOp, Printer
 from .bound_rule import BoundRule, Match, ordered
 from .evaluate import CallFailed
-from .match import match_law, obstacles
+from .match import match_rule, obstacles
 from .matcher import Obstacle
 from .rule_set import RuleSet, check_made
 from .syntax import Place
@@ -79,27 +79,27 @@ def explain(rule: str, rules: Sequence[RuleSet], module: ModuleOp) -> Explanatio
         rule: a name, or file:name if several files have it.
         rules: sets that are applied separately; the rules of one set compete.
     """
-    law, own = _find(rule, rules)
+    bound_rule, own = _find(rule, rules)
     program = module.clone()
-    lines = _lines(program, law.roots)
-    trials = [_Trial(law, own, op, lines) for op in lines.ops]
+    lines = _lines(program, bound_rule.roots)
+    trials = [_Trial(bound_rule, own, op, lines) for op in lines.ops]
     # Match everywhere before building: new operations use values, and guards count uses.
     tried = [(trial, trial.tried()) for trial in trials]
     attempts = [trial.made(found) if isinstance(found, Match) else found for trial, found in tried]
     attempts.sort(key=lambda each: (not each.fits, -each.depth))
-    return Explanation(law, tuple(attempts), _told(law, attempts, program))
+    return Explanation(bound_rule, tuple(attempts), _told(bound_rule, attempts, program))
 
 
 def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[BoundRule, RuleSet]:
     file, _, name = rule.rpartition(":")
     found = [
-        (law, own)
+        (bound_rule, own)
         for own in rules
-        for law in own.laws
-        if law.name == name and law.source.file.endswith(file)
+        for bound_rule in own.bound
+        if bound_rule.name == name and bound_rule.source.file.endswith(file)
     ]
     if not found:
-        names = [law.name for own in rules for law in own.laws]
+        names = [bound_rule.name for own in rules for bound_rule in own.bound]
         where = f" in {file}" if file else ""
         hint = suggestion_or(
             name,
@@ -109,7 +109,7 @@ def _find(rule: str, rules: Sequence[RuleSet]) -> tuple[BoundRule, RuleSet]:
         )
         raise InputError(f"no rule {name}{where}{hint}")
     if len(found) > 1:
-        files = " and ".join(dict.fromkeys(law.source.file for law, _ in found))
+        files = " and ".join(dict.fromkeys(bound_rule.source.file for bound_rule, _ in found))
         raise InputError(
             f"rule {name} is in {files}; write which, as in {found[0][0].source.file}:{name}"
         )
@@ -124,7 +124,7 @@ class _Trial:
         own: the set that the rule belongs to.
     """
 
-    law: BoundRule
+    bound_rule: BoundRule
     own: RuleSet
     op: Operation
     lines: _Lines
@@ -133,11 +133,11 @@ class _Trial:
         """The match, or the reason why the rule is not applied."""
         vocabulary = self.own.vocabulary
         try:
-            match = match_law(self.law, self.op, vocabulary)
+            match = match_rule(self.bound_rule, self.op, vocabulary)
         except CallFailed as failure:
             return self._hindered(Obstacle(failure.place, str(failure), 0))
         if match is None:
-            found = obstacles(self.law, self.op, vocabulary)
+            found = obstacles(self.bound_rule, self.op, vocabulary)
             return self._hindered(max(found, key=lambda each: each.depth))
         winner = self._before()
         if winner is None:
@@ -150,11 +150,11 @@ class _Trial:
 
     def _before(self) -> BoundRule | None:
         """The rule that is tried before this one and matches, if any."""
-        for other in ordered(self.own.laws):
-            if other is self.law:
+        for other in ordered(self.own.bound):
+            if other is self.bound_rule:
                 return None
             try:
-                if type(self.op) in other.roots and match_law(other, self.op, self.own.vocabulary):
+                if type(self.op) in other.roots and match_rule(other, self.op, self.own.vocabulary):
                     return other
             except CallFailed:
                 continue
@@ -163,17 +163,19 @@ class _Trial:
     def made(self, match: Match) -> Attempt:
         """What the rule would build."""
         try:
-            made = self.law.make(match)
+            made = self.bound_rule.make(match)
             if made is not None:
-                check_made(self.law, self.op, made)
+                check_made(self.bound_rule, self.op, made)
         except (InputError, CallFailed) as error:
             return self._attempt(fits=False, depth=_WHOLE, reason=f"it matches, but: {error}")
         # A rule's function may raise any error, which is then the reason.
         except Exception as error:
-            reason = f"it matches, but {self.law.name} raised {type(error).__name__}: {error}"
+            reason = (
+                f"it matches, but {self.bound_rule.name} raised {type(error).__name__}: {error}"
+            )
             return self._attempt(fits=False, depth=_WHOLE, reason=reason)
         if made is None:
-            reason = f"the pattern matches, but {self.law.name} returned None"
+            reason = f"the pattern matches, but {self.bound_rule.name} returned None"
             return self._attempt(fits=False, depth=_WHOLE, reason=reason)
         texts = [self.lines.text_of(op) for op in made.ops]
         taken = [self.lines.name_of(v) for v in made.values if not _is_new(v, made.ops)]
@@ -193,7 +195,7 @@ class _Trial:
             fits=False,
             depth=obstacle.depth,
             reason=obstacle.reason,
-            details=tuple(_marked(self.law, obstacle.place)),
+            details=tuple(_marked(self.bound_rule, obstacle.place)),
         )
 
     def _attempt(
@@ -210,11 +212,11 @@ def _is_new(value: SSAValue, ops: Collection[Operation]) -> bool:
     return isinstance(value, OpResult) and value.op in ops
 
 
-def _marked(law: BoundRule, at: Place) -> Iterator[str]:
+def _marked(bound_rule: BoundRule, at: Place) -> Iterator[str]:
     """The line of a rule, with a caret below the part at a place."""
     yield f"  {at}"
-    lines = law.text.split("\n")
-    row = at.line - law.place.line
+    lines = bound_rule.text.split("\n")
+    row = at.line - bound_rule.place.line
     if 0 <= row < len(lines):
         yield f"    {lines[row].replace(chr(9), ' ')}"
         yield f"    {' ' * (at.column - 1)}^{'~' * (at.end - at.column - 1)}"
@@ -267,12 +269,12 @@ def _lines(module: ModuleOp, wanted: Collection[type[Operation]]) -> _Lines:
     return lines
 
 
-def _told(law: BoundRule, attempts: Sequence[Attempt], module: ModuleOp) -> str:
-    heads = law.variants[0].heads
+def _told(bound_rule: BoundRule, attempts: Sequence[Attempt], module: ModuleOp) -> str:
+    heads = bound_rule.variants[0].heads
     if not attempts:
-        return f"{law.source}: no {heads} here{_others(heads, module)}"
+        return f"{bound_rule.source}: no {heads} here{_others(heads, module)}"
     fits = sum(each.fits for each in attempts)
-    title = f"{law.source}: matches {fits} of {len(attempts)} {heads}"
+    title = f"{bound_rule.source}: matches {fits} of {len(attempts)} {heads}"
     parts = [title, *map(str, attempts[:SHOWN])]
     if len(attempts) > SHOWN:
         parts.append("\n".join(_counted(attempts[SHOWN:])))

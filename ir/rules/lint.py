@@ -12,7 +12,7 @@ from ..support.errors import InputError
 from ..upstream import PatternRewriter
 from .bound_rule import BoundRule, Made, Match, ordered
 from .evaluate import CallFailed
-from .match import match_law
+from .match import match_rule
 from .overlap import common_patterns, same_values, shadows
 from .parse import refusal
 from .rule_set import RuleSet
@@ -65,51 +65,51 @@ class _Check:
     def remarks(self) -> tuple[Remark, ...]:
         """All warnings. Raises InputError."""
         sampler = Sampler(self.rules.vocabulary, self.seed)
-        for law in self.rules.laws:
-            self._alone(law, list(sampler.samples(law, _count(law))))
-        for first, second in _pairs(self.rules.laws):
+        for rule in self.rules.bound:
+            self._alone(rule, list(sampler.samples(rule, _count(rule))))
+        for first, second in _pairs(self.rules.bound):
             self._together(first, second, sampler)
         if self.wrong:
             raise InputError("\n".join(map(str, self.wrong)))
         return tuple(self.found)
 
-    def _say(self, law: BoundRule, message: str) -> None:
-        self.found.append(_remark(law, f"warning: {message}"))
+    def _say(self, rule: BoundRule, message: str) -> None:
+        self.found.append(_remark(rule, f"warning: {message}"))
 
-    def _refuse(self, law: BoundRule, message: str) -> None:
-        self.wrong.append(_remark(law, message))
+    def _refuse(self, rule: BoundRule, message: str) -> None:
+        self.wrong.append(_remark(rule, message))
 
     # One rule
 
-    def _alone(self, law: BoundRule, samples: Sequence[Sample]) -> None:
+    def _alone(self, rule: BoundRule, samples: Sequence[Sample]) -> None:
         if not samples:
             self._say(
-                law,
-                f"rule {law.name}: no sample program matches it; its types are checked at each "
+                rule,
+                f"rule {rule.name}: no sample program matches it; its types are checked at each "
                 "rewrite",
             )
             return
-        wrong = counterexample(law, samples)
+        wrong = counterexample(rule, samples)
         if wrong is not None:
-            self._refuse(law, f"rule {law.name}: {wrong}")
+            self._refuse(rule, f"rule {rule.name}: {wrong}")
             return
-        endless = next((s for s in samples[:FEW] if self._is_endless(law, s)), None)
+        endless = next((s for s in samples[:FEW] if self._is_endless(rule, s)), None)
         if endless is None:
             return
         message = (
-            f"rule {law.name}: its left side matches its own right side: with "
+            f"rule {rule.name}: its left side matches its own right side: with "
             f"{endless.described()} it would be applied to its own result forever"
         )
-        if law.guards:
-            self._say(law, f"{message}, unless a guard stops it")
+        if rule.guards:
+            self._say(rule, f"{message}, unless a guard stops it")
         else:
             self._refuse(
-                law, f"{message}; add a guard that stops it, or make the right side smaller"
+                rule, f"{message}; add a guard that stops it, or make the right side smaller"
             )
 
-    def _is_endless(self, law: BoundRule, sample: Sample) -> bool:
+    def _is_endless(self, rule: BoundRule, sample: Sample) -> bool:
         """True if a rule keeps being applied to its own result."""
-        pattern = RuleSet((law,), self.rules.vocabulary).pattern()
+        pattern = RuleSet((rule,), self.rules.vocabulary).pattern()
         block, op = sample.block, sample.root
         for _ in range(ROUNDS):
             before = set(block.ops)
@@ -119,7 +119,7 @@ class _Check:
                 # This is a mistake of another kind, which the check of types finds.
                 return False
             new = [each for each in block.ops if each not in before]
-            following = next((each for each in new if self._match(law, each)), None)
+            following = next((each for each in new if self._match(rule, each)), None)
             if following is None:
                 return False
             op = following
@@ -158,29 +158,29 @@ class _Check:
                 )
                 return
 
-    def _match(self, law: BoundRule, op: Operation) -> Match | None:
+    def _match(self, rule: BoundRule, op: Operation) -> Match | None:
         try:
-            return match_law(law, op, self.rules.vocabulary)
+            return match_rule(rule, op, self.rules.vocabulary)
         except CallFailed:
             return None
 
-    def _made(self, law: BoundRule, root: Operation) -> Made | None:
-        match = self._match(law, root)
+    def _made(self, rule: BoundRule, root: Operation) -> Made | None:
+        match = self._match(rule, root)
         try:
-            return None if match is None else law.make(match)
+            return None if match is None else rule.make(match)
         # Errors in a rule's own Python are reported when the rule is checked alone.
         except Exception:
             return None
 
 
-def _count(law: BoundRule) -> int:
+def _count(rule: BoundRule) -> int:
     """The number of samples for a rule: some for each class of operations."""
-    return max(24, 2 * len(law.roots))
+    return max(24, 2 * len(rule.roots))
 
 
-def _pairs(laws: Sequence[BoundRule]) -> Iterator[tuple[BoundRule, BoundRule]]:
+def _pairs(bound: Sequence[BoundRule]) -> Iterator[tuple[BoundRule, BoundRule]]:
     """Pairs of rules that share a class of roots, the one that is tried first in front."""
-    for first, second in combinations(ordered(laws), 2):
+    for first, second in combinations(ordered(bound), 2):
         if first.roots & second.roots:
             yield first, second
 
@@ -200,6 +200,6 @@ def _described(root: Operation) -> str:
     return expression(root)
 
 
-def _remark(law: BoundRule, message: str) -> Remark:
-    text = str(refusal(law.place, message, law.text, law.place.line))
-    return Remark(law.place, message, text)
+def _remark(rule: BoundRule, message: str) -> Remark:
+    text = str(refusal(rule.place, message, rule.text, rule.place.line))
+    return Remark(rule.place, message, text)

@@ -33,38 +33,38 @@ def watched_guards(asked: Asked) -> Generator[None]:
         _asked.reset(token)
 
 
-def match_law(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Match | None:
+def match_rule(rule: BoundRule, op: Operation, vocabulary: Vocabulary) -> Match | None:
     """The match of a rule with an operation as its root; None if it does not match."""
-    for variant in _tried(law, op, vocabulary):
+    for variant in _tried(rule, op, vocabulary):
         matcher = Matcher(vocabulary)
         if not matcher.op(variant, op):
             continue
-        held = matcher.holds(law.guards)
+        held = matcher.holds(rule.guards)
         asked = _asked.get()
         if asked is not None:
-            asked(law, None if held else matcher.obstacle().place)
+            asked(rule, None if held else matcher.obstacle().place)
         if held:
             return Match(matcher.env, tuple(matcher.matched))
     return None
 
 
-def _tried(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPattern]:
+def _tried(rule: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterable[BoundPattern]:
     """The orders of operands of a rule's pattern that may match."""
-    if not isinstance(law.variants, Orders):
-        return law.variants
+    if not isinstance(rule.variants, Orders):
+        return rule.variants
     # An observer of guards also needs the orders for which a guard does not hold.
-    return matching_orders(law.variants, law.guards, op, vocabulary, early=_asked.get() is None)
+    return matching_orders(rule.variants, rule.guards, op, vocabulary, early=_asked.get() is None)
 
 
-def obstacles(law: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterator[Obstacle]:
+def obstacles(rule: BoundRule, op: Operation, vocabulary: Vocabulary) -> Iterator[Obstacle]:
     """The obstacles of a rule at an operation, one for each order of operands that was tried.
 
     Of a pattern with very many orders, the first MOST_ORDERS are tried.
     """
-    if isinstance(law.variants, Orders) and match_law(law, op, vocabulary) is not None:
+    if isinstance(rule.variants, Orders) and match_rule(rule, op, vocabulary) is not None:
         return
-    for variant in islice(law.variants, MOST_ORDERS):
+    for variant in islice(rule.variants, MOST_ORDERS):
         matcher = Matcher(vocabulary)
-        if matcher.op(variant, op) and matcher.holds(law.guards):
+        if matcher.op(variant, op) and matcher.holds(rule.guards):
             return
         yield matcher.obstacle()

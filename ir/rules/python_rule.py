@@ -104,18 +104,18 @@ def bind_python_rules(rules: Iterable[PythonRule], vocabulary: Vocabulary) -> Ru
     Raises InputError with one message for each rule that is wrong: its pattern, its guards, or a
     parameter that the pattern does not bind.
     """
-    laws: dict[str, BoundRule] = {}
+    bound: dict[str, BoundRule] = {}
     problems: list[str] = []
     for rule in rules:
         try:
-            if rule.name in laws:
+            if rule.name in bound:
                 _refuse(_site(rule.call), f"rule {rule.name} is already defined")
-            laws[rule.name] = _law(rule, vocabulary)
+            bound[rule.name] = _bound(rule, vocabulary)
         except InputError as error:
             problems.append(str(error))
     if problems:
         raise InputError("\n".join(problems))
-    return RuleSet(tuple(laws.values()), vocabulary)
+    return RuleSet(tuple(bound.values()), vocabulary)
 
 
 def _parameters(rule: PythonRule) -> Iterator[str]:
@@ -128,7 +128,7 @@ def _parameters(rule: PythonRule) -> Iterator[str]:
         yield each.name
 
 
-def _law(rule: PythonRule, vocabulary: Vocabulary) -> BoundRule:
+def _bound(rule: PythonRule, vocabulary: Vocabulary) -> BoundRule:
     text = _written(rule)
     kind = "lower" if rule.lower else "rule"
     variants, names = bind_pattern(

@@ -22,7 +22,7 @@ from .bound_rule import BoundRule, Made, Match, ordered
 from .evaluate import CallFailed
 from .levels import bind_levels
 from .library import one_application
-from .match import match_law, obstacles
+from .match import match_rule, obstacles
 from .parse import TEXT, parse_rules
 from .vocabulary import Vocabulary
 
@@ -32,36 +32,39 @@ class RuleSet:
     """Rules, and the vocabulary that they were bound with.
 
     Attributes:
+        bound: the rules, with the operations that their names stand for.
         warnings: possible mistakes, each a message with its line and a caret.
         levels: what the file declares for the pass of the rules; None if it declares nothing.
     """
 
-    laws: tuple[BoundRule, ...]
+    bound: tuple[BoundRule, ...]
     vocabulary: Vocabulary = field(repr=False, compare=False)
     warnings: tuple[str, ...] = field(default=(), repr=False, compare=False)
     levels: PassLevels | None = field(default=None, repr=False, compare=False)
 
     def __add__(self, other: RuleSet) -> RuleSet:
         warnings = (*self.warnings, *other.warnings)
-        return RuleSet((*self.laws, *other.laws), self.vocabulary, warnings, self.levels)
+        return RuleSet((*self.bound, *other.bound), self.vocabulary, warnings, self.levels)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the rules, in order."""
-        return tuple(law.name for law in self.laws)
+        return tuple(rule.name for rule in self.bound)
 
     @property
     def lowered(self) -> frozenset[type[Operation]]:
         """The operations that lower rules replace. None may be left after the pass."""
-        return frozenset(cls for law in self.laws if law.kind == "lower" for cls in law.roots)
+        return frozenset(cls for rule in self.bound if rule.kind == "lower" for cls in rule.roots)
 
     def chosen(self, only: Collection[str] = (), skip: Collection[str] = ()) -> RuleSet:
         """The rules named in only, without those in skip. Raises InputError for an unknown name."""
         for name in (*only, *skip):
             if name not in self.names:
                 raise InputError(f"no rule {name}{suggestion(name, self.names)}")
-        kept = [law for law in self.laws if (not only or law.name in only) and law.name not in skip]
-        return replace(self, laws=tuple(kept))
+        kept = [
+            rule for rule in self.bound if (not only or rule.name in only) and rule.name not in skip
+        ]
+        return replace(self, bound=tuple(kept))
 
     def pattern(self) -> RulePattern:
         """The rules as one xDSL pattern."""
@@ -87,10 +90,10 @@ class RuleSet:
     def why_not(self, op: Operation) -> str:
         """Why no rule replaces an operation: the rule that comes closest, and what it lacks."""
         found = [
-            (obstacle.depth, f"{law.name}: {obstacle.reason} ({obstacle.place})")
-            for law in self.laws
-            if type(op) in law.roots
-            for obstacle in obstacles(law, op, self.vocabulary)
+            (obstacle.depth, f"{rule.name}: {obstacle.reason} ({obstacle.place})")
+            for rule in self.bound
+            if type(op) in rule.roots
+            for obstacle in obstacles(rule, op, self.vocabulary)
         ]
         return max(found, default=(0, "none has it on its left side"))[1]
 
@@ -103,9 +106,9 @@ class RulePattern(RewritePattern):
         self.source = Source("rules")
         self._vocabulary = rules.vocabulary
         self._by_root: dict[type[Operation], list[BoundRule]] = {}
-        for law in ordered(rules.laws):
-            for cls in law.roots:
-                self._by_root.setdefault(cls, []).append(law)
+        for rule in ordered(rules.bound):
+            for cls in rule.roots:
+                self._by_root.setdefault(cls, []).append(rule)
 
     @property
     def roots(self) -> Container[type[Operation]]:
@@ -114,46 +117,46 @@ class RulePattern(RewritePattern):
 
     def match_and_rewrite(self, op: Operation, rewriter: PatternRewriter) -> None:
         """Apply the first rule that matches."""
-        for law in self._by_root.get(type(op), ()):
+        for rule in self._by_root.get(type(op), ()):
             try:
-                match = match_law(law, op, self._vocabulary)
-                made = None if match is None else law.make(match)
+                match = match_rule(rule, op, self._vocabulary)
+                made = None if match is None else rule.make(match)
             except CallFailed as failure:
-                failure.error.add_note(f"in rule {law.source}, called at {failure.place}")
+                failure.error.add_note(f"in rule {rule.source}, called at {failure.place}")
                 raise failure.error from None
             if match is None or made is None:
                 continue
-            check_made(law, op, made)
+            check_made(rule, op, made)
             # An observer asks for it with the first change.
-            self.source = law.source
+            self.source = rule.source
             _replace(op, match, made, rewriter)
             return
 
 
-def check_made(law: BoundRule, root: Operation, made: Made) -> None:
+def check_made(rule: BoundRule, root: Operation, made: Made) -> None:
     """Raise InputError if what a rule built cannot replace the root's results."""
     old_values = root.results
     if len(made.values) != len(old_values):
-        _refuse(law, root, f"builds {len(made.values)} values for {len(old_values)} results")
+        _refuse(rule, root, f"builds {len(made.values)} values for {len(old_values)} results")
     used = (*made.values, *(operand for op in made.ops for operand in op.operands))
     if any(value.owner is root for value in used):
-        _refuse(law, root, "uses a result of the operation that is replaced")
-    if law.kind == "lower":
+        _refuse(rule, root, "uses a result of the operation that is replaced")
+    if rule.kind == "lower":
         return
     for i, (new, old) in enumerate(zip(made.values, old_values, strict=True)):
         if new.type != old.type:
             which = f"result {i}" if len(old_values) > 1 else "the result"
             _refuse(
-                law,
+                rule,
                 root,
                 f"builds {new.type} for {which}, which is {old.type}; add a guard such as "
                 "same_type",
             )
 
 
-def _refuse(law: BoundRule, root: Operation, problem: str) -> NoReturn:
+def _refuse(rule: BoundRule, root: Operation, problem: str) -> NoReturn:
     raise InputError(
-        f"{law.place}: rule {law.name} {problem}; it was applied to {root.name} at {place(root)}"
+        f"{rule.place}: rule {rule.name} {problem}; it was applied to {root.name} at {place(root)}"
     )
 
 
@@ -174,8 +177,8 @@ def _replace(op: Operation, match: Match, made: Made, rewriter: PatternRewriter)
 def parse_rule_set(text: str, vocabulary: Vocabulary, path: str = TEXT) -> RuleSet:
     """The rules of a text, checked. Raises InputError with the place and what to do."""
     file = parse_rules(text, path)
-    laws = bind_rules(file, vocabulary)
-    return RuleSet(laws, vocabulary, levels=bind_levels(file, vocabulary))
+    bound = bind_rules(file, vocabulary)
+    return RuleSet(bound, vocabulary, levels=bind_levels(file, vocabulary))
 
 
 def read_rule_set(path: Path, vocabulary: Vocabulary) -> RuleSet:

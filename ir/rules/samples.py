@@ -26,7 +26,7 @@ from .build import with_inferred_types
 from .choices import Choices, Hints
 from .climb import Climb, Failure, without_some
 from .evaluate import CallFailed
-from .match import match_law
+from .match import match_rule
 from .matcher import Matcher
 from .orders import Orders
 from .syntax import Expression, Name, Place, Rest, Shaped, Size, TypeName, TypePattern, Variable
@@ -89,14 +89,14 @@ def _listed(values: tuple[object, ...]) -> str:
 
 
 def samples(
-    law: BoundRule, vocabulary: Vocabulary, count: int = 24, seed: int = 0
+    rule: BoundRule, vocabulary: Vocabulary, count: int = 24, seed: int = 0
 ) -> Iterator[Sample]:
     """Up to count programs that a rule matches, guards included. Deterministic for a seed.
 
     Returns fewer if bounded work finds no more. There are none for operations with regions, and
     for operations with attributes of classes that define no samples.
     """
-    return Sampler(vocabulary, seed).samples(law, count)
+    return Sampler(vocabulary, seed).samples(rule, count)
 
 
 @dataclass
@@ -151,19 +151,19 @@ class Sampler:
     _plan: _Plan = field(default_factory=_Plan)
     _left: int = 0
 
-    def samples(self, law: BoundRule, count: int = 24) -> Iterator[Sample]:
+    def samples(self, rule: BoundRule, count: int = 24) -> Iterator[Sample]:
         """Up to count programs that a rule matches, guards included. Fewer if they are hard."""
         found = 0
-        for root in self.programs(law.name, law.variants, law.guards):
+        for root in self.programs(rule.name, rule.variants, rule.guards):
             try:
-                match = match_law(law, root, self.vocabulary)
+                match = match_rule(rule, root, self.vocabulary)
             except CallFailed:
                 # A guard that raises an error is reported when the rule runs, not here.
                 continue
             if match is not None:
                 block = root.parent_block()
                 assert block is not None
-                self.remember(law.name)
+                self.remember(rule.name)
                 yield Sample(block, root, match)
                 found += 1
                 # If samples are hard to make, fewer are enough.

@@ -261,11 +261,10 @@ class Let(_Node):
 
 @dataclass(frozen=True)
 class Rule(_Node):
-    """A law.
-
-    place: of the name.
+    """A rule, as it is written.
 
     Attributes:
+        place: where its name is written.
         kind: a rule stays on its level, a lower ends in the next level's operations.
         results: one for each result of the pattern, () to erase it.
         document: the comment above it.

@@ -17,30 +17,30 @@ from .bound_rule import BoundRule, Made
 from .samples import Sample
 
 
-def counterexample(law: BoundRule, samples: Sequence[Sample]) -> str | None:
+def counterexample(rule: BoundRule, samples: Sequence[Sample]) -> str | None:
     """The mistake that the first failing sample shows; None if every sample passes."""
     for sample in samples:
         try:
-            made = law.make(sample.match)
+            made = rule.make(sample.match)
         except InputError as error:
-            wrong = _problem(error, law)
+            wrong = _problem(error, rule)
         except Exception as error:
             # A rule's own Python may raise any error.
             wrong = f"it raises {type(error).__name__}: {error}; add a guard that excludes this"
         else:
-            wrong = None if made is None or law.kind == "lower" else _mismatch(law, sample, made)
+            wrong = None if made is None or rule.kind == "lower" else _mismatch(rule, sample, made)
         if wrong is not None:
             return f"with {sample.described()} {wrong}"
     return None
 
 
-def _problem(error: InputError, law: BoundRule) -> str:
+def _problem(error: InputError, rule: BoundRule) -> str:
     """The message of a builder's error, without the place where the rule was applied."""
     message = str(error).partition("; it was applied to")[0]
-    return message.rpartition(f"rule {law.name}: ")[2] + "; add a guard that excludes this"
+    return message.rpartition(f"rule {rule.name}: ")[2] + "; add a guard that excludes this"
 
 
-def _mismatch(law: BoundRule, sample: Sample, made: Made) -> str | None:
+def _mismatch(rule: BoundRule, sample: Sample, made: Made) -> str | None:
     """How the types of the new values differ from the root's results; None if they agree."""
     root = sample.root
     old: list[Attribute] = [each.type for each in root.results]
@@ -50,14 +50,14 @@ def _mismatch(law: BoundRule, sample: Sample, made: Made) -> str | None:
     for i, (given, wanted) in enumerate(zip(new, old, strict=True)):
         if given != wanted:
             which = f"value {i} of the right side" if len(old) > 1 else "the right side"
-            return f"{which} is {given}, {root.name} is {wanted}; {_remedy(law, sample, made)}"
+            return f"{which} is {given}, {root.name} is {wanted}; {_remedy(rule, sample, made)}"
     return None
 
 
-def _remedy(law: BoundRule, sample: Sample, made: Made) -> str:
+def _remedy(rule: BoundRule, sample: Sample, made: Made) -> str:
     """The guard that would exclude a value of another type, in words."""
     name = next((name for name, v in sample.match.env.items() if v in made.values), None)
-    root = law.variants[0].name
+    root = rule.variants[0].name
     if name is None:
         return "add a guard that excludes this"
     if root:

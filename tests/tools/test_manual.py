@@ -42,7 +42,7 @@ from abele.tools.manual.documents import document, parsed, without_errors
 from abele.tools.manual.examples import flaw, flaw_of
 from abele.tools.manual.markdown import NOTE, plain, prose, slug, table
 from abele.tools.manual.passes import levels, rule_files
-from abele.tools.manual.rules import laws_by_file
+from abele.tools.manual.rules import rules_by_file
 from abele.tools.manual.targets import EXAMPLE, facts
 
 ROOT = Path(__file__).parents[2]
@@ -162,7 +162,7 @@ def test_every_pass_says_what_it_does_from_where_to_where_and_what_its_options_m
 
 
 def test_every_file_of_rules_is_applied_by_a_pass():
-    assert {file for name in PASSES for file in rule_files(name)} == set(laws_by_file())
+    assert {file for name in PASSES for file in rule_files(name)} == set(rules_by_file())
 
 
 def test_every_option_of_a_command_has_a_meaning():

@@ -33,7 +33,9 @@ def explain_rule(rule: str, request: Request) -> Explanation:
     passes = extensions.pipeline(request.passes, target or "")
     PassManager(passes).run(context, module)
     sets = rule_sets(extensions)
-    if rule in extensions.passes and not any(law.name == rule for own in sets for law in own.laws):
+    if rule in extensions.passes and not any(
+        bound_rule.name == rule for own in sets for bound_rule in own.bound
+    ):
         raise InputError(f"{rule} is a pass, not a rule{_rules_of(rule, extensions)}")
     return explain(rule, sets, module)
 

@@ -10,7 +10,7 @@ from xdsl.ir import Operation
 from ...backends.reference import Meaningless
 from ...dialects.levels import NN
 from ...ir.provenance import place
-from ...ir.rules.match import match_law
+from ...ir.rules.match import match_rule
 from ...ir.rules.rule_set import RuleSet, RulesPass
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass
@@ -51,8 +51,8 @@ def _advice(op: Operation, names: set[str], extensions: Extensions) -> str | Non
                 f"the pipeline lacks {name}, which has a rule for it; need "
                 f"-p {name},{shorthand_from(NN)}"
             )
-        laws = [law for law in rules.laws if type(op) in law.roots]
-        if any(match_law(law, op, rules.vocabulary) is not None for law in laws):
+        bound = [rule for rule in rules.bound if type(op) in rule.roots]
+        if any(match_rule(rule, op, rules.vocabulary) is not None for rule in bound):
             return f"{name} comes too late; put it before partition"
         return f"no rule of {name} matches: {rules.why_not(op)}"
     return None
@@ -63,5 +63,5 @@ def _rules_for(op: Operation, extensions: Extensions) -> Generator[tuple[str, Ru
     for name, entry in extensions.passes.items():
         if name not in PASSES and isinstance(entry, type) and issubclass(entry, RulesPass):
             rules = entry.rule_set()
-            if any(type(op) in law.roots for law in rules.laws):
+            if any(type(op) in rule.roots for rule in rules.bound):
                 yield name, rules

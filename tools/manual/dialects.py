@@ -31,10 +31,10 @@ def dialect_pages(rules: Mapping[str, Sequence[BoundRule]]) -> dict[str, str]:
         rules: rules by file.
     """
     by_root: dict[type[Operation], list[tuple[str, str]]] = {}
-    for file, laws in rules.items():
-        for law in laws:
-            for cls in law.roots:
-                by_root.setdefault(cls, []).append((file, law.name))
+    for file, bound in rules.items():
+        for rule in bound:
+            for cls in rule.roots:
+                by_root.setdefault(cls, []).append((file, rule.name))
     return {f"dialects/{name}.md": _page(name, load_dialect(name), by_root) for name in DIALECTS}
 
 

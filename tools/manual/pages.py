@@ -13,7 +13,7 @@ from .markdown import code, link, page, plain, table
 from .onnx_operators import onnx_operators_page
 from .onnx_table import onnx_table_page
 from .passes import passes_page
-from .rules import laws_by_file, rules_page
+from .rules import rules_by_file, rules_page
 from .targets import targets_page
 
 PAGES = {
@@ -34,7 +34,7 @@ OPERATORS = "../operators.md"
 
 def pages() -> dict[str, str]:
     """The text of every page, by path."""
-    rules = laws_by_file()
+    rules = rules_by_file()
     return {
         "index.md": _index(),
         **dialect_pages(rules),

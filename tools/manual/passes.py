@@ -90,7 +90,7 @@ def _section(name: str, rules: Mapping[str, Sequence[BoundRule]]) -> str:
         table(("option", "type", "default", "meaning"), map(_option, pass_options(cls))),
     ]
     for file in rule_files(name):
-        names = [link(law.name, "rules.md", f"{file}.{law.name}") for law in rules.get(file, ())]
+        names = [link(rule.name, "rules.md", f"{file}.{rule.name}") for rule in rules.get(file, ())]
         page_ = link(f"{file}.rw", "rules.md", f"{file}.rw")
         blocks.append(f"Rules of {page_}: {', '.join(names)}." if names else "")
     return "\n\n".join(block for block in blocks if block)

@@ -16,11 +16,11 @@ from .markdown import code, fence, link, page, plain, table
 from .passes import rule_files
 
 
-def laws_by_file() -> dict[str, tuple[BoundRule, ...]]:
+def rules_by_file() -> dict[str, tuple[BoundRule, ...]]:
     """The rules of abele, by file without .rw."""
     folder = files("abele.passes").joinpath(FOLDER)
     names = sorted(each.name for each in folder.iterdir() if each.name.endswith(".rw"))
-    return {name.removesuffix(".rw"): own_rules(name.removesuffix(".rw")).laws for name in names}
+    return {name.removesuffix(".rw"): own_rules(name.removesuffix(".rw")).bound for name in names}
 
 
 def rules_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
@@ -36,7 +36,7 @@ def rules_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
         "\n".join(f"- {link(code(f'{file}.rw'), '', f'{file}.rw')}" for file in rules)
         + "\n- [guards](#guards), [functions](#functions) and [classes](#classes) that rules may "
         "name\n- [the grammar](#grammar)",
-        *(_file(file, laws) for file, laws in rules.items()),
+        *(_file(file, bound) for file, bound in rules.items()),
         "## Guards",
         "These may appear in a `where`.",
         table(("guard", "meaning"), map(_function, guards)),
@@ -51,7 +51,7 @@ def rules_page(rules: Mapping[str, Sequence[BoundRule]]) -> str:
     )
 
 
-def _file(file: str, laws: Sequence[BoundRule]) -> str:
+def _file(file: str, bound: Sequence[BoundRule]) -> str:
     path = f"passes/{FOLDER}/{file}.rw"
     text = files("abele.passes").joinpath(FOLDER, f"{file}.rw").read_text(encoding="utf-8")
     users = [name for name in PASSES if file in rule_files(name)]
@@ -62,7 +62,7 @@ def _file(file: str, laws: Sequence[BoundRule]) -> str:
             f"## {file}.rw",
             plain(_heading(text)),
             f"Applied by {applied}." if applied else "",
-            *(_law(file, path, law) for law in laws),
+            *(_section(file, path, rule) for rule in bound),
         )
         if block
     )
@@ -76,11 +76,11 @@ def _heading(text: str) -> str:
     return " ".join(line.removeprefix("//").strip() for line in lines) if alone else ""
 
 
-def _law(file: str, path: str, law: BoundRule) -> str:
-    line = law.place.line
+def _section(file: str, path: str, rule: BoundRule) -> str:
+    line = rule.place.line
     where = link(f"line {line}", f"../../{path}#L{line}")
-    says = f"{plain(law.document)} ({where})" if law.document else f"At {where}."
-    return "\n\n".join((f"### {file}.{law.name}", says, fence(law.text)))
+    says = f"{plain(rule.document)} ({where})" if rule.document else f"At {where}."
+    return "\n\n".join((f"### {file}.{rule.name}", says, fence(rule.text)))
 
 
 def _function(each: Function) -> tuple[str, ...]:

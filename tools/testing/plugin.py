@@ -228,31 +228,31 @@ class RulesFile(pytest.File):
             rules, _ = self.loaded
         except InputError as error:
             raise self.CollectError(str(error)) from None
-        for law in rules.laws:
-            yield RuleCollector.from_parent(self, name=law.name, law=law)
+        for rule in rules.bound:
+            yield RuleCollector.from_parent(self, name=rule.name, rule=rule)
 
 
 class RuleCollector(pytest.Collector):
     """A rule: one test per property."""
 
-    def __init__(self, *, law: BoundRule, **keywords: Any) -> None:
+    def __init__(self, *, rule: BoundRule, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.law = law
+        self.rule = rule
 
     def collect(self) -> Iterator[pytest.Item]:
         """One test per property."""
         from .rules import PROPERTIES  # noqa: PLC0415
 
         for each in PROPERTIES:
-            yield RuleItem.from_parent(self, name=each, law=self.law)
+            yield RuleItem.from_parent(self, name=each, rule=self.rule)
 
 
 class RuleItem(pytest.Item):
     """A test of one property of a rule."""
 
-    def __init__(self, *, law: BoundRule, **keywords: Any) -> None:
+    def __init__(self, *, rule: BoundRule, **keywords: Any) -> None:
         super().__init__(**keywords)
-        self.law = law
+        self.rule = rule
 
     def runtest(self) -> None:
         """Run the test with the budget of the command line."""
@@ -270,7 +270,7 @@ class RuleItem(pytest.Item):
             **_budget(self.config),
         }
         check_rule(
-            self.law,
+            self.rule,
             rules=rules,
             operators=operators,
             lowered_by=lowering_passes(_files(self.config, "--abele-load")),
@@ -296,7 +296,7 @@ class RuleItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         """The line on which the rule is written."""
-        return self.path, self.law.source.line - 1, f"rule {self.law.name}: {self.name}"
+        return self.path, self.rule.source.line - 1, f"rule {self.rule.name}: {self.name}"
 
 
 # The summary

@@ -136,9 +136,9 @@ def _rules() -> Table:
         table.add_column(name, justify="right" if name in ("rules", "times") else "left")
     for each in (Canonicalize, FoldScales, ConvertTileToExchange):
         report = check_rules(each.rule_set(), examples=RULES, seed=1)
-        laws = each.rule_set().names
-        least = min(laws, key=lambda law, fired=report.fired: fired[law])
-        table.add_row(each.name, str(len(laws)), least, f"{report.fired[least]:,}")
+        names = each.rule_set().names
+        least = min(names, key=lambda rule, fired=report.fired: fired[rule])
+        table.add_row(each.name, str(len(names)), least, f"{report.fired[least]:,}")
     return table
 
 

@@ -322,8 +322,8 @@ def test_a_rule_that_makes_no_sense_is_refused_where_it_is_wrong(text, message, 
         "nn.scale(x) {factor = 2} => nn.scale(x) {factor = 3}",
     ],
 )
-def test_a_rule_that_makes_sense_is_a_law(rule):
-    assert rules_of(f"rule r: {rule}").laws[0].name == "r"
+def test_a_rule_that_makes_sense_is_bound(rule):
+    assert rules_of(f"rule r: {rule}").bound[0].name == "r"
 
 
 def test_a_head_without_a_dialect_is_a_class():
@@ -341,13 +341,13 @@ def test_every_wrong_rule_of_a_file_is_reported():
 
 
 def test_a_commutative_rule_has_a_variant_for_each_order():
-    (law,) = rules_of("@commutative rule r: nn.add(nn.mul(nn.exp(x), y), x) => y").laws
-    assert len(law.variants) == 4
+    (rule,) = rules_of("@commutative rule r: nn.add(nn.mul(nn.exp(x), y), x) => y").bound
+    assert len(rule.variants) == 4
 
 
 def test_a_commutative_variant_swaps_two_operands_but_not_the_rest():
     left = "nn.add(nn.mul(x, y), ...z) as s"
-    (law,) = rules_of(f"@commutative rule r: {left} => s(nn.sub(x, y), ...z)").laws
-    assert len(law.variants) == 2
-    assert all(len(variant.operands) == 2 for variant in law.variants)
-    assert all(isinstance(variant.operands[1], Rest) for variant in law.variants)
+    (rule,) = rules_of(f"@commutative rule r: {left} => s(nn.sub(x, y), ...z)").bound
+    assert len(rule.variants) == 2
+    assert all(len(variant.operands) == 2 for variant in rule.variants)
+    assert all(isinstance(variant.operands[1], Rest) for variant in rule.variants)

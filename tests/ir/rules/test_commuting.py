@@ -17,7 +17,7 @@ from abele.ir.rules.bound_rule import BoundNested, BoundPattern, BoundRule
 from abele.ir.rules.commuting import _Search, matching_orders
 from abele.ir.rules.evaluate import CallFailed
 from abele.ir.rules.library import FUNCTIONS, forget, guard
-from abele.ir.rules.match import match_law
+from abele.ir.rules.match import match_rule
 from abele.ir.rules.matcher import Matcher
 from abele.ir.rules.orders import MOST_ORDERS, Orders, orders_of
 from abele.ir.support.limits import MATCH_STEPS
@@ -39,21 +39,21 @@ def all_orders(pattern: BoundPattern) -> Iterator[BoundPattern]:
             yield replace(pattern, operands=operands[::-1])
 
 
-def exhaustive(law: BoundRule, op: Operation) -> tuple[dict, tuple[Operation, ...]] | None:
-    for variant in all_orders(law.variants[0]):
+def exhaustive(rule: BoundRule, op: Operation) -> tuple[dict, tuple[Operation, ...]] | None:
+    for variant in all_orders(rule.variants[0]):
         matcher = Matcher(VOCABULARY)
-        if matcher.op(variant, op) and matcher.holds(law.guards):
+        if matcher.op(variant, op) and matcher.holds(rule.guards):
             return matcher.env, tuple(matcher.matched)
     return None
 
 
 def searched(
-    law: BoundRule, op: Operation, early: bool
+    rule: BoundRule, op: Operation, early: bool
 ) -> tuple[dict, tuple[Operation, ...]] | None:
-    orders = Orders(law.variants[0])
-    for variant in matching_orders(orders, law.guards, op, VOCABULARY, early=early):
+    orders = Orders(rule.variants[0])
+    for variant in matching_orders(orders, rule.guards, op, VOCABULARY, early=early):
         matcher = Matcher(VOCABULARY)
-        if matcher.op(variant, op) and matcher.holds(law.guards):
+        if matcher.op(variant, op) and matcher.holds(rule.guards):
             return matcher.env, tuple(matcher.matched)
     return None
 
@@ -136,14 +136,14 @@ def test_the_search_finds_the_first_order_that_fits(seed: int):
     ]
     guards += ["m == 4"] * ("[m" in pattern)
     where = f" where {', '.join(guards)}" if guards else ""
-    (law,) = rules_of(f"rule r: {pattern} => {used(bound)}{where}").laws
-    if Orders(law.variants[0]).total > 4096:
+    (rule,) = rules_of(f"rule r: {pattern} => {used(bound)}{where}").bound
+    if Orders(rule.variants[0]).total > 4096:
         return
     for op in a_program(random, 14).walk():
-        if type(op) in law.roots:
-            wanted = outcome(exhaustive, law, op)
-            assert outcome(searched, law, op, True) == wanted
-            assert outcome(searched, law, op, False) == wanted
+        if type(op) in rule.roots:
+            wanted = outcome(exhaustive, rule, op)
+            assert outcome(searched, rule, op, True) == wanted
+            assert outcome(searched, rule, op, False) == wanted
 
 
 @given(st.integers(0, 2**32))
@@ -154,9 +154,9 @@ def test_orders_are_numbered_as_they_are_tried(seed: int):
     assume(left != right)  # @commutative is refused where nothing changes places.
     pattern = f"nn.add({left}, {right})"
     bound = sorted(set(re.findall(r"\b[xyzp]\d*\b", pattern)))
-    (law,) = rules_of(f"@commutative rule r: {pattern.replace('[m', '[4')} => {used(bound)}").laws
-    orders = Orders(law.variants[0])
-    assert list(dict.fromkeys(orders)) == list(dict.fromkeys(all_orders(law.variants[0])))
+    (rule,) = rules_of(f"@commutative rule r: {pattern.replace('[m', '[4')} => {used(bound)}").bound
+    orders = Orders(rule.variants[0])
+    assert list(dict.fromkeys(orders)) == list(dict.fromkeys(all_orders(rule.variants[0])))
     assert len(orders) == orders.total
     assert orders[-1] == list(orders)[-1]
     assert isinstance(orders_of(orders.pattern), tuple) == (orders.total <= MOST_ORDERS)
@@ -181,7 +181,7 @@ def steps_of(depth: int, guards: bool) -> tuple[int, int]:
 
     where = " where " + ", ".join(f"rank(v{i}) == 2" for i in range(2**depth)) if guards else ""
     right = used([f"v{i}" for i in range(2**depth)])
-    (law,) = rules_of(f"@commutative rule r: {sums(depth, leaf)} => {right}{where}").laws
+    (rule,) = rules_of(f"@commutative rule r: {sums(depth, leaf)} => {right}{where}").bound
     lines: list[str] = []
 
     def value(level: int, last: bool) -> str:
@@ -198,7 +198,7 @@ def steps_of(depth: int, guards: bool) -> tuple[int, int]:
     *_, root, _ = module_of("\n".join(lines)).ops.first.body.block.ops  # type: ignore[union-attr]
     search = _Search(VOCABULARY, root)
     taken = 0
-    orders = Orders(law.variants[0])
+    orders = Orders(rule.variants[0])
 
     def counted(self: _Search) -> None:
         nonlocal taken
@@ -206,9 +206,9 @@ def steps_of(depth: int, guards: bool) -> tuple[int, int]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(search), "step", counted)
-        variant = next(matching_orders(orders, law.guards, root, VOCABULARY))
+        variant = next(matching_orders(orders, rule.guards, root, VOCABULARY))
         assert Matcher(VOCABULARY).op(variant, root)
-        assert match_law(law, root, VOCABULARY) is not None
+        assert match_rule(rule, root, VOCABULARY) is not None
     return taken, 2**depth - 1
 
 
@@ -224,7 +224,7 @@ def test_a_pattern_with_repeated_names_ends_at_the_limit(monkeypatch: pytest.Mon
     names = iter([*(f"v{i % 12}" for i in range(31)), "w"])
     text = sums(5, lambda: next(names))
     right = f"{used([*(f'v{i}' for i in range(12)), 'w'])} where same_type(w, v0)"
-    (law,) = rules_of(f"@commutative rule r: {text} => {right}").laws
+    (rule,) = rules_of(f"@commutative rule r: {text} => {right}").bound
     lines = [f"%{i} = nn.neg {'%a' if i == 0 else f'%{i - 1}'} : T1" for i in range(40)]
     values = iter(Random(1).choices([f"%{i}" for i in range(40)], k=32))
     level = list(values)
@@ -236,7 +236,7 @@ def test_a_pattern_with_repeated_names_ends_at_the_limit(monkeypatch: pytest.Mon
         level = above
     *_, root, _ = module_of("\n".join(lines)).ops.first.body.block.ops  # type: ignore[union-attr]
     try:
-        match_law(law, root, VOCABULARY)
+        match_rule(rule, root, VOCABULARY)
     except InputError as error:
         assert "at most 2,000 match steps are allowed (ABELE_MOST_MATCH_STEPS" in str(error)
         assert "matching nn.add at" in str(error)

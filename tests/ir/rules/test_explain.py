@@ -95,8 +95,8 @@ def test_other_reasons_against_a_rule_are_explained(rule: str):
 
 
 def test_a_value_in_place_of_an_operation_is_named():
-    (law,) = rules_of("rule away: nn.relu(nn.relu(x)) => x").laws
-    found = explain("away", [rules_of(law.text)], module_of(BODY))
+    (rule,) = rules_of("rule away: nn.relu(nn.relu(x)) => x").bound
+    found = explain("away", [rules_of(rule.text)], module_of(BODY))
     assert found.fits == 1
     assert found.attempts[0].details == ("  and builds", "    %2 as the replacement")
 
@@ -158,4 +158,4 @@ def test_a_name_in_two_files_needs_its_file():
     sets, module = [in_file("a.rw"), in_file("b.rw")], module_of(BODY)
     with pytest.raises(InputError, match="rule r is in a.rw and b.rw; write which, as in a.rw:r"):
         explain("r", sets, module)
-    assert explain("b.rw:r", sets, module).rule is sets[1].laws[0]
+    assert explain("b.rw:r", sets, module).rule is sets[1].bound[0]

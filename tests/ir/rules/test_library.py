@@ -72,8 +72,8 @@ def test_a_class_stands_for_all_operations_that_its_predicate_takes():
     def splitting(cls: type[Operation]) -> bool:
         return cls.name in ("try.split", "try.cut")
 
-    (law,) = rules_of("rule r: splitting(splitting(x)#1) as s => s(x): (type(x), type(x))").laws
-    assert {cls.name for cls in law.roots} == {"try.split", "try.cut"}
+    (rule,) = rules_of("rule r: splitting(splitting(x)#1) as s => s(x): (type(x), type(x))").bound
+    assert {cls.name for cls in rule.roots} == {"try.split", "try.cut"}
 
 
 def test_the_entries_of_a_module_can_be_removed():

@@ -1,6 +1,6 @@
 import pytest
 
-from abele.ir.rules.match import match_law, obstacles
+from abele.ir.rules.match import match_rule, obstacles
 
 from .some_rules import VOCABULARY, module_of, rules_of
 
@@ -14,11 +14,11 @@ BODY = """
 
 
 def attempt(rule: str):
-    """The first operation of the rule's root, and the law."""
-    (law,) = rules_of(rule).laws
+    """The first operation of the rule's root, and the rule."""
+    (bound_rule,) = rules_of(rule).bound
     module = module_of(BODY)
-    op = next(op for op in module.walk() if type(op) in law.roots)
-    return law, op, module
+    op = next(op for op in module.walk() if type(op) in bound_rule.roots)
+    return bound_rule, op, module
 
 
 FITS = {
@@ -35,8 +35,8 @@ FITS = {
 
 @pytest.mark.parametrize("rule", FITS)
 def test_a_pattern_matches_and_binds(rule: str):
-    law, op, _module = attempt(rule)
-    match = match_law(law, op, VOCABULARY)
+    bound_rule, op, _module = attempt(rule)
+    match = match_rule(bound_rule, op, VOCABULARY)
     assert match is not None
     assert match.matched[0] is op
     for name, value in FITS[rule].items():
@@ -96,16 +96,16 @@ IN_THE_WAY = {
 
 @pytest.mark.parametrize("rule", IN_THE_WAY)
 def test_an_obstacle_says_what_was_found(rule: str):
-    law, op, _module = attempt(rule)
-    assert match_law(law, op, VOCABULARY) is None
-    (obstacle,) = obstacles(law, op, VOCABULARY)
+    bound_rule, op, _module = attempt(rule)
+    assert match_rule(bound_rule, op, VOCABULARY) is None
+    (obstacle,) = obstacles(bound_rule, op, VOCABULARY)
     assert obstacle.reason == IN_THE_WAY[rule]
 
 
 def test_the_place_of_an_obstacle_is_the_part_that_failed():
     rule = "rule r: nn.relu(nn.add(x, y: f32[9, _])) => nn.max(x, y)"
-    law, op, _module = attempt(rule)
-    (obstacle,) = obstacles(law, op, VOCABULARY)
+    bound_rule, op, _module = attempt(rule)
+    (obstacle,) = obstacles(bound_rule, op, VOCABULARY)
     assert rule[obstacle.place.column - 1 : obstacle.place.end - 1] == "9"
 
 
@@ -116,6 +116,6 @@ def test_an_attempt_that_matches_more_has_a_deeper_obstacle():
         "rule r: nn.relu(nn.add(x, x)) => x",
         "rule r: nn.relu(nn.add(x, y)) => nn.max(x, y) where size(x) == 1",
     ):
-        law, op, _module = attempt(rule)
-        depths += [each.depth for each in obstacles(law, op, VOCABULARY)]
+        bound_rule, op, _module = attempt(rule)
+        depths += [each.depth for each in obstacles(bound_rule, op, VOCABULARY)]
     assert depths == sorted(set(depths))

@@ -8,7 +8,7 @@ from .some_rules import VOCABULARY, rules_of
 
 
 def pair(first: str, second: str):
-    return rules_of(f"rule a: {first}\nrule b: {second}").laws
+    return rules_of(f"rule a: {first}\nrule b: {second}").bound
 
 
 @pytest.mark.parametrize(

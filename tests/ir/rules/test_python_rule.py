@@ -45,15 +45,15 @@ def test_new_operations_get_the_origins_of_all_matched_ones():
     assert {origin(made(module, name)) for name in ("nn.neg", "nn.max")} == {"add1+relu1"}
 
 
-def test_a_law_knows_where_its_function_is_written():
-    (law,) = bind_python_rules([fuse_add_relu], VOCABULARY).laws
-    assert law.source.name == "fuse_add_relu"
-    assert law.source.file.endswith("tests/ir/rules/test_python_rule.py")
-    assert law.document == "Adds and cuts off at once."
-    line = Path(__file__).read_text().split("\n")[law.source.line - 1]
+def test_a_rule_knows_where_its_function_is_written():
+    (rule,) = bind_python_rules([fuse_add_relu], VOCABULARY).bound
+    assert rule.source.name == "fuse_add_relu"
+    assert rule.source.file.endswith("tests/ir/rules/test_python_rule.py")
+    assert rule.document == "Adds and cuts off at once."
+    line = Path(__file__).read_text().split("\n")[rule.source.line - 1]
     assert (
         line
-        == law.text.split("\n")[0]
+        == rule.text.split("\n")[0]
         == ('@rewrite("nn.relu(nn.add(x, y) as s)", where="one_use(s)")')
     )
 

@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 from abele.dialects import nn
 from abele.ir.rules.bind import bind_pattern
 from abele.ir.rules.bound_rule import BoundPattern
-from abele.ir.rules.match import match_law
+from abele.ir.rules.match import match_rule
 from abele.ir.rules.parse import parse_pattern
 from abele.ir.rules.samples import TRIES, Sample, Sampler, samples
 
@@ -27,7 +27,7 @@ def pattern(text: str) -> BoundPattern:
 
 
 def of(text: str, count: int = 12, seed: int = 0) -> list[Sample]:
-    return list(samples(rules_of(text).laws[0], VOCABULARY, count, seed))
+    return list(samples(rules_of(text).bound[0], VOCABULARY, count, seed))
 
 
 def shape(sample: Sample, name: str) -> tuple[int, ...]:
@@ -49,21 +49,21 @@ def test_every_operation_is_made_from_its_definition_alone(cls: type[Operation])
 
 def test_operands_that_suit_no_choice_are_soon_replaced():
     """A condition is of truth values: few of the expands that are made first can be one."""
-    law = rules_of("rule r: nn.select(nn.expand(c), x, y) => nn.select(c, x, y)").laws[0]
+    rule = rules_of("rule r: nn.select(nn.expand(c), x, y) => nn.select(c, x, y)").bound[0]
     for seed in range(3):
         sampler = Sampler(VOCABULARY, seed)
-        assert len(list(sampler.samples(law, 4))) == 4
+        assert len(list(sampler.samples(rule, 4))) == 4
         assert sampler._left > TRIES / 3
 
 
 def test_samples_match_the_rule_and_its_guards():
     text = """rule r: nn.matmul(a: f16[m, k], b: f16[k, _]) => nn.matmul(a, b)
               where k % 16 == 0, m != 1"""
-    law = rules_of(text).laws[0]
+    rule = rules_of(text).bound[0]
     found = of(text)
     assert len(found) == 12
     for sample in found:
-        assert match_law(law, sample.root, VOCABULARY) is not None
+        assert match_rule(rule, sample.root, VOCABULARY) is not None
         assert shape(sample, "a")[1] % 16 == 0
         assert shape(sample, "a")[0] != 1
 
@@ -87,16 +87,16 @@ def test_a_name_stands_for_one_value():
 
 
 def test_operands_that_come_with_an_attribute_exist_only_with_it():
-    law = "rule r: nn.neg(try.followed(x, ...more) {then = t} as c) => c(x, ...more) {then = t}"
-    found = [each.match.env for each in of(law, 24)]
+    rule = "rule r: nn.neg(try.followed(x, ...more) {then = t} as c) => c(x, ...more) {then = t}"
+    found = [each.match.env for each in of(rule, 24)]
     assert {len(env["more"]) for env in found} >= {0, 1}
     assert {env["t"] is None for env in found} == {False, True}
     assert not any(env["more"] for env in found if env["t"] is None)
 
 
 def test_an_optional_operand_is_there_or_not():
-    law = "rule r: nn.gemm(x, y, ...more) as g => g(x, y, ...more)"
-    assert {len(each.match.env["more"]) for each in of(law, 24)} == {0, 1}
+    rule = "rule r: nn.gemm(x, y, ...more) as g => g(x, y, ...more)"
+    assert {len(each.match.env["more"]) for each in of(rule, 24)} == {0, 1}
 
 
 def test_constants_are_made():

@@ -9,8 +9,8 @@ from .some_rules import VOCABULARY, rules_of
 
 
 def problem_of(text: str) -> str | None:
-    law = rules_of(text).laws[0]
-    return counterexample(law, list(samples(law, VOCABULARY, 24)))
+    rule = rules_of(text).bound[0]
+    return counterexample(rule, list(samples(rule, VOCABULARY, 24)))
 
 
 @pytest.mark.parametrize(

@@ -251,14 +251,14 @@ def program(types: list[str], returned: str, body: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("law", "types", "returned", "before", "after"), CASES, ids=[c[0] for c in CASES]
+    ("bound_rule", "types", "returned", "before", "after"), CASES, ids=[c[0] for c in CASES]
 )
 def test_a_rule_makes_its_right_side_and_the_program_computes_the_same(
-    law: str, types: list[str], returned: str, before: str, after: str
+    bound_rule: str, types: list[str], returned: str, before: str, after: str
 ):
     ctx, blobs = context(), {"halves": HALVES, "w": W, "s": S, "t": S.reshape(1, 8, 1, 1)}
     blobs["half"] = HALVES[0, 0].reshape(())
-    name, rule = law.split()
+    name, rule = bound_rule.split()
     module = module_of(program(types, returned, before), ctx, **blobs)
     arguments = module.body.block.first_op.body.block.args
     inputs = {
@@ -333,15 +333,15 @@ OFTEN = 8
 
 
 @pytest.mark.parametrize(
-    ("name", "law"),
-    [(name, law) for name in OF_NN for law in own_rules(name).laws],
+    ("name", "bound_rule"),
+    [(name, bound_rule) for name in OF_NN for bound_rule in own_rules(name).bound],
     ids=lambda value: getattr(value, "name", value),
 )
 def test_a_rule_keeps_the_meaning_and_fires_only_where_it_fits(
-    check_rule: Callable[..., RuleReport], name: str, law: BoundRule
+    check_rule: Callable[..., RuleReport], name: str, bound_rule: BoundRule
 ):
-    report = check_rule(law, rules=own_rules(name), examples=OFTEN, seed=0)
-    assert report.fired[law.name] >= OFTEN
+    report = check_rule(bound_rule, rules=own_rules(name), examples=OFTEN, seed=0)
+    assert report.fired[bound_rule.name] >= OFTEN
 
 
 def test_the_rules_from_tile_to_exchange_keep_the_meaning_and_fire_only_where_they_fit(
@@ -349,14 +349,14 @@ def test_the_rules_from_tile_to_exchange_keep_the_meaning_and_fire_only_where_th
 ):
     rules = own_rules("tile_to_exchange")
     report = check_rules(rules, examples=OFTEN, seed=0)
-    for law in rules.laws:
-        assert report.fired[law.name] >= OFTEN, law.name
+    for bound_rule in rules.bound:
+        assert report.fired[bound_rule.name] >= OFTEN, bound_rule.name
 
 
 @pytest.mark.parametrize("name", OF_NN)
 def test_every_rule_has_a_case(name: str):
     proven = {case[0].split()[1] for case in CASES if case[0].startswith(name.replace("_", "-"))}
-    assert {law.name for law in own_rules(name).laws} == proven
+    assert {bound_rule.name for bound_rule in own_rules(name).bound} == proven
 
 
 @pytest.mark.parametrize("name", OF_NN)

@@ -46,7 +46,7 @@ def _checked_rules(path: Path, so_far: Extensions) -> Part:
     from ....ir.rules.load import load_rules  # noqa: PLC0415
 
     rules = load_rules(path, so_far.context())
-    if not rules.laws:
+    if not rules.bound:
         raise InputError(f"{path}: no definitions for abele; looked for rules")
     made = _pass_of_rules(path.stem, rules, str(path))
     folder = path.resolve().parent

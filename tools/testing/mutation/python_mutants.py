@@ -65,8 +65,8 @@ def _module_of(tested: ModulePass) -> str:
     cls = type(tested)
     if hasattr(sys.modules.get(cls.__module__), cls.__qualname__):
         return cls.__module__
-    laws = tested.rule_set().laws if isinstance(tested, RulesPass) else ()
-    places = [law.place.file for law in laws]
+    bound = tested.rule_set().bound if isinstance(tested, RulesPass) else ()
+    places = [rule.place.file for rule in bound]
     paths = {Path(place).resolve() for place in places if place.endswith(".py")}
     return next((name for name, path in _loaded_files() if path in paths), "")
 

@@ -53,7 +53,7 @@ def rule_mutants(tested: ModulePass, run: Callable[[], None]) -> RuleMutants:
     watcher = _Fired()
     with watched(watcher):
         run()
-    names = dict.fromkeys(law.place.file for law in rules.laws)
+    names = dict.fromkeys(bound_rule.place.file for bound_rule in rules.bound)
     own = set(rules.names)
     numbers, found, counts = Numbers(), list[Mutant](), Counter[bool]()
     for name in names:
@@ -114,8 +114,8 @@ def _mutated_pass(
     changed = replace(file, rules=(*file.rules[:index], new, *file.rules[index + 1 :]))
     mutated = parse_rule_set(file_text(changed), rules.vocabulary, file.path)
     lint_rules(mutated.chosen(only=[new.name]))
-    others = tuple(law for law in rules.laws if law.place.file != file.path)
-    return with_rules(tested, replace(mutated, laws=(*others, *mutated.laws)))
+    others = tuple(bound_rule for bound_rule in rules.bound if bound_rule.place.file != file.path)
+    return with_rules(tested, replace(mutated, bound=(*others, *mutated.bound)))
 
 
 def with_rules(tested: RulesPass, rules: RuleSet) -> ModulePass:

@@ -19,7 +19,7 @@ class RuleWrong(Miscompiled):
 
     def __init__(
         self,
-        law: BoundRule,
+        rule: BoundRule,
         program: Program,
         wrong: Wrong,
         made: str = "",
@@ -29,16 +29,16 @@ class RuleWrong(Miscompiled):
         *,
         note: str = "",
     ) -> None:
-        self.law = law
+        self.rule = rule
         self.made = made
-        source = str(law.source)
+        source = str(rule.source)
         super().__init__(
-            program, wrong, (law.name,), law.name, source, folder, command, examples, note=note
+            program, wrong, (rule.name,), rule.name, source, folder, command, examples, note=note
         )
 
     def _text(self) -> str:
         after = f", example {self.examples}" if self.examples else ""
-        lines = [f"rule {self.law.source}{after}: {self.wrong.text}", "", self.law.text.rstrip()]
+        lines = [f"rule {self.rule.source}{after}: {self.wrong.text}", "", self.rule.text.rstrip()]
         lines += ["", self.note] if self.note else []
         lines += ["", f"The program, on {self.program.target.spelling()}:", ""]
         lines.append(self.program.text.rstrip())
@@ -55,7 +55,7 @@ class RuleFailed(PassFailed):
 
     def __init__(
         self,
-        law: BoundRule,
+        rule: BoundRule,
         program: Program,
         problem: str,
         folder: Path | None = None,
@@ -63,9 +63,9 @@ class RuleFailed(PassFailed):
         *,
         note: str = "",
     ) -> None:
-        super().__init__(program, law.name, problem, folder, command, note=note)
-        self.law = law
-        lines = [f"rule {law.source} {problem}", "", law.text.rstrip(), ""]
+        super().__init__(program, rule.name, problem, folder, command, note=note)
+        self.rule = rule
+        lines = [f"rule {rule.source} {problem}", "", rule.text.rstrip(), ""]
         lines += [note, ""] if note else []
         lines += [f"The program, on {program.target.spelling()}:", "", program.text.rstrip()]
         self.args = ("\n".join([*lines, *saved_lines(folder, command)]),)

@@ -14,7 +14,7 @@ from ....ir.rewriting import Source, Watcher, watched
 from ....ir.rules import RuleSet, RulesPass, Vocabulary
 from ....ir.rules.bound_rule import BoundRule
 from ....ir.rules.evaluate import CallFailed
-from ....ir.rules.match import match_law
+from ....ir.rules.match import match_rule
 from ....ir.support.errors import DoesNotFit, InputError, one_line
 from ....ir.upstream import ModuleOp, ModulePass, VerifyException
 from ....ir.verify import verify
@@ -42,16 +42,16 @@ class RuleJudge:
         lowered_by: passes that give a meaning to operations of a user's dialect.
     """
 
-    law: BoundRule
+    rule: BoundRule
     rules: RuleSet
     limit: float
     report: RuleReport = field(default_factory=RuleReport)
     lowered_by: tuple[ModulePass, ...] = ()
 
     def __post_init__(self) -> None:
-        self.level = level_of_rule(self.law, self.vocabulary)
+        self.level = level_of_rule(self.rule, self.vocabulary)
         self._applied = (
-            self.rules if self.law.kind == "lower" else RuleSet((self.law,), self.vocabulary)
+            self.rules if self.rule.kind == "lower" else RuleSet((self.rule,), self.vocabulary)
         )
 
     @property
@@ -61,13 +61,13 @@ class RuleJudge:
 
     def uncounted(self) -> RuleJudge:
         """The same judge with a report of its own."""
-        return RuleJudge(self.law, self.rules, self.limit, lowered_by=self.lowered_by)
+        return RuleJudge(self.rule, self.rules, self.limit, lowered_by=self.lowered_by)
 
     def fit(self, op: Operation, program: Program) -> Fit | None:
         """The match of the rule with an operation; None if there is none. Raises RuleFailed."""
         try:
             with at_most(self.limit / 2):
-                return fit(self.law, op, self.vocabulary)
+                return fit(self.rule, op, self.vocabulary)
         except TooLong as late:
             raise self._failed(program, f"is not done after {self.limit / 2:g} s") from late
         except CallFailed as failure:
@@ -85,11 +85,11 @@ class RuleJudge:
         problem = self._mismatch(program, fitting)
         if problem is not None:
             return problem
-        if self.law.kind == "lower" and not must:
+        if self.rule.kind == "lower" and not must:
             # A near-miss that the rule does not lower cannot be run.
             return None
         after, fired = self.applied(program)
-        alone = self.law.kind == "rule"
+        alone = self.rule.kind == "rule"
         if alone and fitting and not fired and not self._declines(fitting):
             return Wrong("unfired", f"it matches {_named(fitting[0])} but does not fire")
         if alone and fired and not fitting:
@@ -134,31 +134,31 @@ class RuleJudge:
 
     def _lowerings(self) -> Iterator[tuple[str, Callable[[Program], object]]]:
         """The lowerings of operations of users' dialects, by name: the set's rules, then passes."""
-        laws = tuple(law for law in self.rules.laws if law.kind == "lower")
-        if laws:
-            own = RuleSet(laws, self.vocabulary)
-            yield Path(laws[0].source.file).name, lambda program: own.apply(program.module)
+        bound = tuple(rule for rule in self.rules.bound if rule.kind == "lower")
+        if bound:
+            own = RuleSet(bound, self.vocabulary)
+            yield Path(bound[0].source.file).name, lambda program: own.apply(program.module)
         for each in self.lowered_by:
             yield each.name, lambda program, each=each: self._lower(each, program)
 
     def _lower(self, each: ModulePass, program: Program) -> None:
         """Apply a pass without the tested rule, which must not decide the expected results."""
-        if isinstance(each, RulesPass) and self.law.name in each.rule_set().names:
-            each.rule_set().chosen(skip=[self.law.name]).apply(program.module)
+        if isinstance(each, RulesPass) and self.rule.name in each.rule_set().names:
+            each.rule_set().chosen(skip=[self.rule.name]).apply(program.module)
         else:
             each.apply(program.context, program.module)
 
     def _mismatch(self, program: Program, fitting: Sequence[Operation]) -> Wrong | None:
         """The disagreement between the matcher and the text of the rule; None if they agree."""
         for op in program.module.walk():
-            if type(op) not in self.law.roots:
+            if type(op) not in self.rule.roots:
                 continue
             try:
-                found = match_law(self.law, op, self.vocabulary) is not None
+                found = match_rule(self.rule, op, self.vocabulary) is not None
             except CallFailed as failure:
                 raise self._raised(program, failure.error) from failure.error
             if found and op not in fitting:
-                why = misfit(self.law, op, self.vocabulary)
+                why = misfit(self.rule, op, self.vocabulary)
                 return Wrong("fires", f"the matcher accepts {_named(op)}, but {why}")
             if not found and op in fitting:
                 return Wrong("unfired", f"it matches {_named(op)}, but the matcher rejects it")
@@ -166,8 +166,8 @@ class RuleJudge:
 
     def _declines(self, fitting: Sequence[Operation]) -> bool:
         """Whether Python code of the rule rejects every match."""
-        matches = [match_law(self.law, op, self.vocabulary) for op in fitting]
-        return all(match is not None and self.law.make(match) is None for match in matches)
+        matches = [match_rule(self.rule, op, self.vocabulary) for op in fitting]
+        return all(match is not None and self.rule.make(match) is None for match in matches)
 
     def applied(self, program: Program) -> tuple[Program, int]:
         """The program after the rule, and the number of times that the rule fired.
@@ -175,12 +175,12 @@ class RuleJudge:
         Raises Refused and RuleFailed.
         """
         after = program.clone()
-        firing = _Firing(self.law.name)
+        firing = _Firing(self.rule.name)
         try:
             with at_most(self.limit / 2), watched(firing), watching_rules(self.report):
                 self._applied.apply(after.module)
         except (InputError, DoesNotFit) as error:
-            if self.law.kind == "lower":
+            if self.rule.kind == "lower":
                 raise Refused(str(error)) from None
             raise self._failed(program, f"cannot be applied: {error}") from error
         except TooLong as late:
@@ -189,7 +189,7 @@ class RuleJudge:
             raise
         except Exception as error:
             raise self._raised(program, error) from error
-        if self.law.kind == "lower" and not _is_on_one_level(after.module):
+        if self.rule.kind == "lower" and not _is_on_one_level(after.module):
             try:
                 way_down(self.level, program)[-1].apply(after.context, after.module)
             except (InputError, DoesNotFit) as error:
@@ -200,7 +200,7 @@ class RuleJudge:
         return self._failed(program, f"raised {one_line(error)}")
 
     def _failed(self, program: Program, problem: str) -> RuleFailed:
-        return RuleFailed(self.law, program, problem)
+        return RuleFailed(self.rule, program, problem)
 
 
 @dataclass

@@ -69,9 +69,9 @@ def check_rules(
         "operators": operators,
         "lowered_by": lowering_passes(load),
     }
-    for law in rules.chosen(only).laws:
+    for rule in rules.chosen(only).bound:
         given: RuleOptions = {**shared, **options, "report": report}
-        check_rule(law, **given)
+        check_rule(rule, **given)
     return report
 
 
@@ -86,7 +86,7 @@ def lowering_passes(load: Sequence[str | os.PathLike[str]]) -> tuple[ModulePass,
 
 def _lowers(rules: RuleSet) -> bool:
     """Whether a set has lowering rules, or rules that replace operations that cannot be run."""
-    roots = {cls for law in rules.laws for cls in law.roots}
+    roots = {cls for rule in rules.bound for cls in rule.roots}
     return bool(rules.lowered) or not all(map(has_meaning, roots))
 
 
@@ -126,14 +126,14 @@ def check_rule(tested: BoundRule | PythonRule, **options: Unpack[RuleOptions]) -
     operators = settings.operators or default_operators()
     if isinstance(tested, PythonRule):
         rules = bind_python_rules([tested], operators.instances.vocabulary)
-        (law,) = rules.laws
+        (rule,) = rules.bound
     else:
-        law = tested
-        rules = settings.rules or RuleSet((law,), operators.instances.vocabulary)
+        rule = tested
+        rules = settings.rules or RuleSet((rule,), operators.instances.vocabulary)
     begin = monotonic()
     end = float("inf") if settings.seconds is None else begin + settings.seconds
     report = settings.report or RuleReport()
-    judge = RuleJudge(law, rules, settings.limit, report, tuple(settings.lowered_by))
+    judge = RuleJudge(rule, rules, settings.limit, report, tuple(settings.lowered_by))
     check = _Check(settings, operators, judge, end)
     if settings.replay is not None:
         check.replay(settings.replay)
@@ -163,9 +163,9 @@ class _Check:
     refusal: str = ""
 
     def __post_init__(self) -> None:
-        self.law, self.report = self.judge.law, self.judge.report
+        self.rule, self.report = self.judge.rule, self.judge.report
         self.sources = Sources(
-            self.law,
+            self.rule,
             self.judge.vocabulary,
             self.operators,
             self.settings.any_seed(),
@@ -185,11 +185,11 @@ class _Check:
             judged += self._look(program, must)
         if what == "keeps_the_meaning" and not found:
             raise NeverFired(
-                f"rule {self.law.source} has never fired: it matches none of the programs made "
-                f"from its left side, and none of {SEARCHED} others\n\n{self.law.text}"
+                f"rule {self.rule.source} has never fired: it matches none of the programs made "
+                f"from its left side, and none of {SEARCHED} others\n\n{self.rule.text}"
             )
         if found and not judged and self.refusal:
-            raise InputError(f"rule {self.law.source}: no program could be run: {self.refusal}")
+            raise InputError(f"rule {self.rule.source}: no program could be run: {self.refusal}")
 
     def _programs(self, what: Property) -> Iterator[tuple[Program, bool]]:
         """Programs for testing a property, and whether each contains the rule's left side."""
@@ -227,7 +227,7 @@ class _Check:
             raise InputError(f"{folder}: {refused}") from None
         self.report.examples += 1
         if wrong is not None:
-            raise RuleWrong(self.law, program, wrong, self._rewritten(program, wrong), folder)
+            raise RuleWrong(self.rule, program, wrong, self._rewritten(program, wrong), folder)
 
     def _small_wrong(self, program: Program, wrong: Wrong) -> RuleWrong:
         """The error to raise for a wrong rule. The program is shrunk and saved."""
@@ -251,7 +251,7 @@ class _Check:
         folder, command = self._saved(small, wrong.kind)
         rewritten = self._rewritten(small, wrong)
         return RuleWrong(
-            self.law,
+            self.rule,
             small,
             wrong,
             rewritten,
@@ -285,16 +285,16 @@ class _Check:
         shrunk = Shrunk(program) if hangs else smallest(program, level, alike, seconds)
         small = shrunk.program
         folder, command = self._saved(small, "rule")
-        return RuleFailed(self.law, small, failed.problem, folder, command, note=shrunk.note)
+        return RuleFailed(self.rule, small, failed.problem, folder, command, note=shrunk.note)
 
     def _saved(self, program: Program, kind: str) -> Saved:
-        source = self.law.source
+        source = self.rule.source
         record = {"rule": source.name, "rules": source.file, "kind": kind}
         return save_program(program, self.settings, record, self._replay_command)
 
     def _replay_command(self, folder: Path) -> str:
         """The command that tests the rule on a saved program; "" if the rule is not in a file."""
-        source = self.law.source
+        source = self.rule.source
         if not source.file.endswith(".rw") or not Path(source.file).exists():
             return ""
         words = ("pytest", "--rules", source.file, f"{source.file}::{source.name}")

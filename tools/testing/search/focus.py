@@ -52,10 +52,10 @@ def programs_of_rules(
     """
     known = operators.instances.vocabulary
     sources = [
-        Sources(law, known, operators, seed, DATA, _fits(law, known), limit, inf)
+        Sources(rule, known, operators, seed, DATA, _fits(rule, known), limit, inf)
         for each in passes
         if isinstance(each, RulesPass)
-        for law in each.rule_set().chosen(each.only, each.skip).laws
+        for rule in each.rule_set().chosen(each.only, each.skip).bound
     ]
     left = [each.fitting() for each in sources if each.sampled]
     while left:
@@ -67,10 +67,10 @@ def programs_of_rules(
                 yield program
 
 
-def _fits(law: BoundRule, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
+def _fits(rule: BoundRule, vocabulary: Vocabulary) -> Callable[[Operation, Program], Fit | None]:
     def fits(op: Operation, program: Program) -> Fit | None:
         try:
-            return fit(law, op, vocabulary)
+            return fit(rule, op, vocabulary)
         # If this guard raises in the pass too, the check reports the pass.
         except CallFailed:
             return None

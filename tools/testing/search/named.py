@@ -61,8 +61,8 @@ def classes_named_by(tested: ModulePass) -> Iterator[type]:
     come more than once.
     """
     if isinstance(tested, RulesPass):
-        for law in tested.rule_set().chosen(tested.only, tested.skip).laws:
-            for pattern in law.variants[0].walk():
+        for rule in tested.rule_set().chosen(tested.only, tested.skip).bound:
+            for pattern in rule.variants[0].walk():
                 if len(pattern.classes) <= MOST:
                     yield from pattern.classes
         return

@@ -37,11 +37,11 @@ class _Watch(Watcher):
     def begin(self, source: Source, root: Operation) -> None:
         self.counts.fired[source.name] += 1
 
-    def evaluated(self, law: BoundRule, failed: Place | None) -> None:
+    def evaluated(self, rule: BoundRule, failed: Place | None) -> None:
         """Count the results of guards up to the one that failed. Guards before it were true."""
-        for guard in guards_of(law):
+        for guard in guards_of(rule):
             holds = guard.place != failed
-            self.counts.guards[law.name, expression_text(guard), holds] += 1
+            self.counts.guards[rule.name, expression_text(guard), holds] += 1
             if not holds:
                 return
 

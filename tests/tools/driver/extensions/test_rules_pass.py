@@ -125,8 +125,8 @@ func.func @main(%x: tensor<4x6xf32>) -> tensor<6x4xf32> {
 
 def test_an_operation_left_on_its_level_is_refused(tmp_path: Path):
     own = Path(rules.__file__).parents[2] / "passes" / "rules" / "tile_to_exchange.rw"
-    law = own.read_text().replace('"address" = a', '"address" = 0').replace("= a}", "= 0}")
-    (tmp_path / "first.rw").write_text(law)
+    rule = own.read_text().replace('"address" = a', '"address" = 0').replace("= a}", "= 0}")
+    (tmp_path / "first.rw").write_text(rule)
     spec = "nn,partition,tile,schedule-supersteps,allocate,group-supersteps,first"
     turned = Path("turned.mlir")
     turned.write_text(TURNED)

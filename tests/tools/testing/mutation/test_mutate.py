@@ -49,12 +49,12 @@ def test_a_users_pass_is_mutated_in_its_own_file(tmp_path: Path):
 
 
 def test_users_rules_are_listed_with_their_mutants(tmp_path: Path):
-    file = tmp_path / "laws.rw"
+    file = tmp_path / "mine.rw"
     file.write_text(LAWS)
-    result = abele("mutate", "laws", "--load", file, "--examples", 40, "--list")
+    result = abele("mutate", "mine", "--load", file, "--examples", 40, "--list")
     assert result.exit_code == 0, result.output
-    assert "laws/rule-drop-operation/1" in result.output
-    assert "laws.rw:1" in result.output
+    assert "mine/rule-drop-operation/1" in result.output
+    assert "mine.rw:1" in result.output
 
 
 UNFOLD = """

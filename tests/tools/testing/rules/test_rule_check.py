@@ -36,7 +36,7 @@ from abele.ir.rules import (
     rewrite,
 )
 from abele.ir.rules.evaluate import expression_text
-from abele.ir.rules.match import match_law
+from abele.ir.rules.match import match_rule
 from abele.ir.rules.matcher import Matcher
 from abele.passes.canonicalize import Canonicalize
 from abele.passes.rules.own import own_rules, own_vocabulary
@@ -116,11 +116,11 @@ def test_a_failure_shows_the_rule_its_line_both_programs_and_the_difference(tmp_
 def test_a_saved_failure_is_replayed(tmp_path: Path):
     text = "rule r: nn.abs(nn.sub(x, y)) => nn.sub(x, y)"
     wrong(text, tmp_path)
-    (law,) = rules(text).laws
+    (rule,) = rules(text).bound
     with pytest.raises(RuleWrong, match=r"element \["):
-        check_rule(law, replay=tmp_path)
-    (law,) = rules("rule r: nn.abs(nn.neg(x)) => nn.abs(x)").laws
-    assert check_rule(law, replay=tmp_path).examples == 1
+        check_rule(rule, replay=tmp_path)
+    (rule,) = rules("rule r: nn.abs(nn.neg(x)) => nn.abs(x)").bound
+    assert check_rule(rule, replay=tmp_path).examples == 1
 
 
 def test_a_rule_that_matches_nothing_has_never_fired(monkeypatch: pytest.MonkeyPatch):
@@ -194,10 +194,10 @@ def test_a_rule_that_fails_itself_is_reported_as_such(text: str, problem: str, t
 
 def test_a_rule_whose_programs_cannot_be_run_is_refused():
     context = new_context([Mine])
-    law = "rule r: mine.dark(nn.abs(x)) => mine.dark(x)"
+    rule = "rule r: mine.dark(nn.abs(x)) => mine.dark(x)"
     with pytest.raises(InputError, match=r"rule r \(.*no program could be run"):
         check_rules(
-            parse_rule_set(law, Vocabulary(context)), operators=Operators(context), examples=2
+            parse_rule_set(rule, Vocabulary(context)), operators=Operators(context), examples=2
         )
 
 
@@ -264,16 +264,16 @@ def test_a_mistake_in_the_matcher_is_found(
 
 
 def test_two_readings_of_a_rule_agree_on_any_program():
-    laws = [law for name in ("canonicalize", "fold_scales") for law in own_rules(name).laws]
+    bound = [rule for name in ("canonicalize", "fold_scales") for rule in own_rules(name).bound]
     fitting = 0
     for number in range(60):
         steps = tuple(Step(number * 7 + i, i, number + i) for i in range(5))
         program = build(Sketch(steps, (1, 2, 3), seed=number), default_operators())
         for op in program.module.walk():
-            for law in laws:
-                if type(op) in law.roots:
-                    found = match_law(law, op, own_vocabulary())
-                    again = fit(law, op, own_vocabulary())
+            for rule in bound:
+                if type(op) in rule.roots:
+                    found = match_rule(rule, op, own_vocabulary())
+                    again = fit(rule, op, own_vocabulary())
                     assert (found is None) == (again is None)
                     if found is not None and again is not None:
                         fitting += 1
@@ -365,9 +365,9 @@ def test_any_caller_of_a_pass_can_count_what_its_rules_do():
     before = Counter(counts.fired)
     Canonicalize().apply(program.context, program.module)
     assert counts.fired == before
-    laws = {law.name: law for law in own_rules("canonicalize").laws}
+    bound = {rule.name: rule for rule in own_rules("canonicalize").bound}
     for name, count in counts.fired.items():
-        guards = guards_of(laws[name])
+        guards = guards_of(bound[name])
         held = [counts.guards[name, expression_text(each), True] for each in guards]
         assert all(each >= count for each in held)
     assert counts.guards

@@ -82,7 +82,7 @@ def missed(
     name: str,
     instance: Instance,
     found: Fit,
-    law: BoundRule,
+    rule: BoundRule,
     vocabulary: Vocabulary,
     random: Random,
 ) -> Instance | None:
@@ -98,7 +98,7 @@ def missed(
     at = {op: i for i, op in enumerate(old)}
     parts = [
         (each, new[at[found.ops[each.place]]])
-        for each in places_of(law.variants[0])
+        for each in places_of(rule.variants[0])
         if each.place in found.ops
     ]
     copy = Copy(program, parts, vocabulary, random)

@@ -182,29 +182,29 @@ class Reading:
         return {name: values[0] for name, values in self.names.items()}
 
 
-def fit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | None:
+def fit(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | None:
     """The match of a rule with an operation as its root; None if the rule does not match.
 
     Raises CallFailed if a guard raises.
     """
-    found = _fit(law, root, vocabulary)
+    found = _fit(rule, root, vocabulary)
     return found if isinstance(found, Fit) else None
 
 
-def misfit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> str:
+def misfit(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> str:
     """The reason why a rule does not match an operation; "" if it matches. Raises CallFailed."""
-    found = _fit(law, root, vocabulary)
+    found = _fit(rule, root, vocabulary)
     return "" if isinstance(found, Fit) else found
 
 
-def _fit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | str:
+def _fit(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | str:
     why = ""
-    for turned in _turns(law):
+    for turned in _turns(rule):
         reading = Reading(vocabulary, root, turned)
-        reading.op(law.variants[0], root)
+        reading.op(rule.variants[0], root)
         names = reading.agreed()
         if not reading.false:
-            failed = [g for g in guards_of(law) if not holds(g, names, vocabulary)]
+            failed = [g for g in guards_of(rule) if not holds(g, names, vocabulary)]
             if not failed:
                 return Fit(reading.ops, names)
             reading.false = [expression_text(each) for each in failed]
@@ -212,12 +212,12 @@ def _fit(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> Fit | str:
     return why
 
 
-def _turns(law: BoundRule) -> Iterator[frozenset[Place]]:
+def _turns(rule: BoundRule) -> Iterator[frozenset[Place]]:
     """Every set of places at which the operands of commutative operations may be swapped."""
     places = [
         pattern.place
-        for pattern in places_of(law.variants[0])
-        if len(law.variants) > 1
+        for pattern in places_of(rule.variants[0])
+        if len(rule.variants) > 1
         and len(pattern.operands) == 2
         and all(cls.has_trait(Commutative) for cls in pattern.classes)
     ]
@@ -233,9 +233,9 @@ def places_of(pattern: BoundPattern) -> Iterator[BoundPattern]:
             yield from places_of(each.pattern)
 
 
-def guards_of(law: BoundRule) -> list[Expression]:
+def guards_of(rule: BoundRule) -> list[Expression]:
     """The guards of a rule. A guard `a and b` counts as two guards."""
-    return [each for guard in law.guards for each in _conjuncts(guard)]
+    return [each for guard in rule.guards for each in _conjuncts(guard)]
 
 
 def _conjuncts(guard: Expression) -> Iterator[Expression]:
@@ -260,16 +260,16 @@ def values_of(found: Fit) -> list[SSAValue]:
     return [v for op in dict.fromkeys(found.ops.values()) if op is not root for v in op.results]
 
 
-def unmet(law: BoundRule, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
+def unmet(rule: BoundRule, root: Operation, vocabulary: Vocabulary) -> list[Expression] | None:
     """The guards that are false for an operation; None if the pattern does not match.
 
     If the pattern matches in several ways, the shortest list of false guards. Raises CallFailed.
     """
     found: list[list[Expression]] = []
-    for turned in _turns(law):
+    for turned in _turns(rule):
         reading = Reading(vocabulary, root, turned)
-        reading.op(law.variants[0], root)
+        reading.op(rule.variants[0], root)
         names = reading.agreed()
         if not reading.false:
-            found.append([g for g in guards_of(law) if not holds(g, names, vocabulary)])
+            found.append([g for g in guards_of(rule) if not holds(g, names, vocabulary)])
     return min(found, key=len, default=None)

@@ -94,7 +94,7 @@ class Sources:
         end: the time, as of monotonic(), at which the search of generated programs ends.
     """
 
-    law: BoundRule
+    rule: BoundRule
     vocabulary: Vocabulary
     operators: Operators
     seed: int
@@ -108,14 +108,14 @@ class Sources:
     _fruitless: int = 0
 
     def __post_init__(self) -> None:
-        self.level = level_of_rule(self.law, self.vocabulary)
+        self.level = level_of_rule(self.rule, self.vocabulary)
         # abele's own lowering rules read what the passes before them write.
-        users = all(not cls.name.startswith("nn.") for cls in self.law.roots)
-        self.sampled = self.level == NN and (self.law.kind == "rule" or users)
+        users = all(not cls.name.startswith("nn.") for cls in self.rule.roots)
+        self.sampled = self.level == NN and (self.rule.kind == "rule" or users)
         self._sampler = Sampler(self.vocabulary)
 
     def _random(self, what: str) -> Random:
-        return Random(f"{self.seed} {self.law.name} {what}")
+        return Random(f"{self.seed} {self.rule.name} {what}")
 
     # Programs that the rule fits
 
@@ -155,12 +155,12 @@ class Sources:
         random = self._random(f"round {self._rounds}")
         self._rounds += 1
         self._sampler.seed, self._sampler.sizes = random.randrange(1 << 30), _sizes(random)
-        law, found = self.law, list[Operation]()
+        rule, found = self.rule, list[Operation]()
         failing: Counter[str] = Counter()
-        for root in self._sampler.programs(law.name, law.variants, law.guards):
+        for root in self._sampler.programs(rule.name, rule.variants, rule.guards):
             failed = self._unmet(root)
             if failed == []:
-                self._sampler.remember(law.name)
+                self._sampler.remember(rule.name)
             if not failed:
                 found.append(root)
             elif len(failed) == 1 and failing[failed[0]] < CHANGED:
@@ -181,7 +181,7 @@ class Sources:
         """
         try:
             with at_most(self.limit):
-                failed = unmet(self.law, root, self.vocabulary)
+                failed = unmet(self.rule, root, self.vocabulary)
         except (CallFailed, TooLong):
             return None
         return [str(each.place) for each in failed or ()]
@@ -217,10 +217,12 @@ class Sources:
 
     def _searched(self, random: Random) -> Iterator[Instance]:
         """Generated programs of the rule's level that contain a match."""
-        for program in _pool(self.operators, self.level, self.law.kind == "lower", self.seed).all():
+        for program in _pool(
+            self.operators, self.level, self.rule.kind == "lower", self.seed
+        ).all():
             if monotonic() > self.end:
                 return
-            roots = [op for op in program.module.walk() if type(op) in self.law.roots]
+            roots = [op for op in program.module.walk() if type(op) in self.rule.roots]
             there = [op for op in roots if self.fits(op, program) is not None]
             if there:
                 yield Instance(program, random.choice(there))
@@ -257,14 +259,14 @@ class Sources:
         found = self.fits(instance.root, instance.program)
         assert found is not None
         for name in random.sample(list(MISSES), len(MISSES)):
-            made = missed(name, instance, found, self.law, self.vocabulary, random)
+            made = missed(name, instance, found, self.rule, self.vocabulary, random)
             if made is not None and invalidity(made.program.module) is None:
                 failed = self._unmet(made.root)
                 yield failed[0] if failed else name, name, made.program
 
     def _anew(self, random: Random) -> Iterator[tuple[str, Program]]:
         """New near-misses, each with its change: a false guard, or a different type or block."""
-        inner = list(places_of(self.law.variants[0]))[1:]
+        inner = list(places_of(self.rule.variants[0]))[1:]
         used = 0
         for sample in self._samples():
             other = retyped(sample.root, random)
@@ -333,8 +335,8 @@ def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
     return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
 
 
-def level_of_rule(law: BoundRule, vocabulary: Vocabulary) -> Level:
+def level_of_rule(rule: BoundRule, vocabulary: Vocabulary) -> Level:
     """The lowest level of the operations in a rule's pattern; nn if they belong to no level."""
-    classes = [cls for part in places_of(law.variants[0]) for cls in part.classes]
+    classes = [cls for part in places_of(rule.variants[0]) for cls in part.classes]
     levels = {vocabulary.level_of(cls.name) for cls in classes}
     return next((level for level in reversed(LEVELS) if level in levels), NN)

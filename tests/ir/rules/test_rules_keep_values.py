@@ -47,7 +47,7 @@ BINARY = (nn.AddOp, nn.SubOp, nn.MulOp, nn.MaxOp)
 
 @st.composite
 def dense_programs(draw: st.DrawFn) -> Program:
-    """Many operations that the laws speak of on few values of one shape; all are results."""
+    """Many operations that the rules mention, on few values of one shape; all are results."""
     rows, columns = draw(st.integers(1, 3)), draw(st.integers(1, 3))
     block = Block(arg_types=[TensorType(F32, [rows, columns])] * 2)
     values: list[SSAValue] = list(block.args)
@@ -96,10 +96,10 @@ def check(program: Program) -> None:
 
 
 @given(dense_programs())
-def test_laws_keep_every_value_of_dense_programs(program: Program):
+def test_rules_keep_every_value_of_dense_programs(program: Program):
     check(program)
 
 
 @given(nn_programs())
-def test_laws_keep_every_value_of_random_programs(program: Program):
+def test_rules_keep_every_value_of_random_programs(program: Program):
     check(program)
