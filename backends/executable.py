@@ -143,7 +143,7 @@ def save(
     """Write a program for the machine; the file is whole or absent.
 
     Args:
-        module: at the exchange level.
+        module: the program at the exchange level.
         levels: the same program at other levels, to save with it.
         profile: values that JSON can represent.
     """

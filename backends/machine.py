@@ -384,7 +384,7 @@ class Machine:
 
 
 def _overlapping(variables: Mapping[str, exchange.VariableOp]) -> list[Table]:
-    """For each variable, those that share bytes with it on some tile, and itself."""
+    """For each variable, the variables that share bytes with it on some tile, itself included."""
     boxes = np.array(
         [
             (

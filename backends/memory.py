@@ -67,8 +67,9 @@ class MemoryReport:
             bytes do not include gaps and the reserve.
         worst_steps: the superstep in which these most bytes are live, as an index of steps; -1 on
             tiles without any, (tiles,).
-        steps: in the order of execution; a loop's body appears once, and a function once per call,
-            or in its first and last call only if there would be very many steps (see Timeline).
+        steps: the supersteps in the order of execution. A loop's body appears once, and a function
+            once per call; if there would be very many steps, only in its first and last call (see
+            Timeline).
         timeline: the accesses from which all this follows.
     """
 

@@ -369,7 +369,8 @@ def worst_of_vertices(
     """The element of a vertex set's result that is furthest outside its error bound.
 
     Args:
-        operands, actual: in the viewed shapes of the structure's maps, in their own dtypes.
+        operands: the operands in the viewed shapes of the structure's maps, in their own dtypes.
+        actual: the result, in such a shape and in its own dtype.
         result: the position of the result among those of the structure.
     """
     value, bound = evaluate_structure(
@@ -391,7 +392,7 @@ def mismatch(blocks: Blocks, dense: Array, judge: Judge | None = None) -> Mismat
     """The first bit difference between blocks and those that a tensor should have.
 
     Args:
-        dense: in the layout's viewed shape. Padding and replicas count.
+        dense: the tensor in the layout's viewed shape. Padding and replicas count.
         judge: tells whether bits are equal.
     """
     judge = judge or Judge()

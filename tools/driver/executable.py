@@ -187,7 +187,7 @@ class Executable(NotCopied):
         The program was compiled with the model's value, so a run cannot replace it.
 
         Args:
-            names: that no input of the program has.
+            names: names that no input of the program has.
         """
         unknown = sorted(names)
         if not unknown:
@@ -241,7 +241,7 @@ class Executable(NotCopied):
         LossIsNotFinite.
 
         Args:
-            inputs, at, strict: as for run.
+            inputs, at, strict: the same as for run.
         """
         self._trained.check()
         outputs = self.run(inputs, at=at, strict=strict)
@@ -357,7 +357,7 @@ class Executable(NotCopied):
             raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
 
     def write(self, path: str | os.PathLike[str]) -> None:
-        """As save. Raises OSError if the system refuses, and InputError."""
+        """Write the same file as save. Raises OSError if the system refuses, and InputError."""
         kept, file = self._kept, self.runners.file
         # A seed changes the program.
         if kept is not None and file is not None and self._modules.seed is None:

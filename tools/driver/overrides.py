@@ -27,7 +27,7 @@ def overrides(
     Raises InputError.
 
     Args:
-        model: as for compile_model; most kinds of models have no values to replace.
+        model: the model, as compile_model takes it; most kinds have no values to replace.
         inputs: arrays by name, or an .npz file.
         known: the names of the program's inputs, and of inputs that have a value already.
     """

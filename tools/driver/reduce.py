@@ -31,7 +31,7 @@ Predicate = Callable[[ModuleOp], bool]
 SECONDS = 20.0
 
 MOST_STARTS = 120
-"""In a module of more operations, halves are cut off first."""
+"""If a module has more operations than this, halves of it are cut off first."""
 DISTANCES = (0, 1, 2, 4)
 """The distances, in operations, within which operations are kept with a chosen one."""
 

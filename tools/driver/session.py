@@ -117,7 +117,7 @@ class Session(NotCopied):
                 The first program gets the plans that it would get alone. Each further one leaves
                 weights in the layouts and at the addresses that they have in the programs before
                 it, where that pays.
-            options: those of all programs.
+            options: the options that all programs have in common.
             runs: the runs between two changes that are expected. A weight stays if the runs between
                 two changes lose fewer cycles by its layout than loading it takes; with inf, only
                 what costs nothing stays.
@@ -175,7 +175,7 @@ class Session(NotCopied):
 
         Args:
             program: its name; "" for the one that takes inputs of these shapes.
-            strict: as for Executable.run.
+            strict: the same as for Executable.run.
         """
         name = program or self.pick(inputs)
         if name not in self.programs:

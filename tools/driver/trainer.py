@@ -55,7 +55,7 @@ class Trainer:
 
     Attributes:
         exe: the program.
-        samples: as samples_of gives them.
+        samples: the samples to learn from, as samples_of returns them.
         seed: the seed of their order.
         rate: the function from a step to its learning rate, for a program that takes it as an
             input.

@@ -107,8 +107,8 @@ def asked_training(training: Train | None, program: ReadProgram) -> Train | None
     Returns None if neither asks for training. Raises InputError.
 
     Args:
-        training: what is given; each of its options that differs from its default replaces that of
-            the attribute.
+        training: the training that the caller gives. An option that differs from its default
+            replaces that of the attribute.
     """
     asked = program.module.attributes.get(ASKED)
     if asked is None:
