@@ -73,6 +73,7 @@ OF_SEVERAL = {
         *("dropout_training", "recurrent_training", "second_front_end", "threads", "torch"),
     ),
     "tools/driver/extensions": ("machine_parts",),
+    "tools/importers/onnx": ("exports",),
     "tools/testing/generators": ("blind_spots",),
     "tools/testing/mutation": ("mutate",),
     "tools/testing/search": ("literals", "planted", "random_plans"),

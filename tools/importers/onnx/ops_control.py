@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import onnx
-from xdsl.dialects.builtin import i64
-from xdsl.ir import Region, SSAValue
+from xdsl.dialects.builtin import i32, i64
+from xdsl.ir import Block, Region, SSAValue
 
 from ....dialects import control, nn
 from ..building import Value, dtype_of, shape_of
+from ..carried import CarriedValues, GrowsError, Joined, Opened, OtherTypesError, reopened
 from ..errors import NotConstantError
-from ..loops import Rows, collecting_loop, in_block, row_at
+from ..length_values import length_of, number_in
+from ..lengths import as_length
+from ..loops import Rows, collecting_loop, in_block, placed_at, row_at
+from ..padding import LEAST_CAPACITY, sized
 from .node import Held, Importer, Listed, Maybe, Node, Results
 from .subgraphs import of_fixed_size, read_graph, tensors, text_of, truth
 
@@ -35,7 +40,8 @@ def _if(node: Node) -> Results:
     chosen = truth(node, condition, "the condition")
     if chosen is not None:
         return read_graph(node, branches[not chosen], [])
-    regions: list[Region] = []
+    blocks: list[Block] = []
+    given: list[list[SSAValue]] = []
     for branch in branches:
         with in_block(node, []) as block:
             results = read_graph(node, branch, [])
@@ -45,24 +51,26 @@ def _if(node: Node) -> Results:
                     [condition],
                     "need a constant",
                 )
-            values = tensors(node, results, "a branch gives")
-            node.add_control(control.YieldOp(*values))
-        regions.append(Region(block))
-    first, second = (region.block.last_op for region in regions)
-    assert first is not None
-    assert second is not None
-    if [v.type for v in first.operands] != [v.type for v in second.operands]:
-        given = ["(" + ", ".join(map(text_of, each.operands)) + ")" for each in (first, second)]
+            given.append(tensors(node, results, "a branch gives"))
+        blocks.append(block)
+    try:
+        joined = Joined(node, blocks, given)
+    except OtherTypesError:
+        texts = ["(" + ", ".join(map(text_of, each)) + ")" for each in given]
         raise node.not_constant(
-            f"the condition {node.proto.input[0]!r}, by which the results are {given[0]} or "
-            f"{given[1]},",
+            f"the condition {node.proto.input[0]!r}, by which the results are {texts[0]} or "
+            f"{texts[1]},",
             [condition],
-            "need branches whose results have the same types, or a constant",
-        )
+            "need branches whose results have the same element types and ranks, or a constant",
+        ) from None
+    yielded = [joined.yielded(number) for number in range(len(blocks))]
+    for block, values in zip(blocks, yielded, strict=True):
+        with reopened(node, block):
+            node.add_control(control.YieldOp(*values))
     predicate = node.graph.emitted(condition)
-    return node.add_control(
-        control.IfOp(predicate, [v.type for v in first.operands], regions[0], regions[1])
-    )
+    types = [v.type for v in yielded[0]]
+    first, second = map(Region, blocks)
+    return joined.marked(node.add_control(control.IfOp(predicate, types, first, second)))
 
 
 # Loops
@@ -80,22 +88,42 @@ class MayEnd(Exception):
     """The condition of a loop depends on its iterations."""
 
 
-def _same_types(
-    node: Node, initial: Sequence[SSAValue], values: Sequence[Held], names: Sequence[str]
+def _after(
+    node: Node,
+    carried: CarriedValues,
+    initial: Sequence[Value],
+    values: Sequence[Held],
+    names: Sequence[str],
 ) -> list[SSAValue]:
-    """The carried values after an iteration. Raises NotInvariant if their types have changed."""
+    """The carried values after an iteration, and their lengths.
+
+    Raises NotInvariant if their types have changed, and Opened if a size has.
+    """
     found: list[SSAValue] = []
-    for before, after, name in zip(initial, values, names, strict=True):
+    for after, name in zip(values, names, strict=True):
         if isinstance(after, Listed | Maybe):
             raise NotInvariant(f"the loop carries {after}, {name!r}")
-        value = node.graph.emitted(of_fixed_size(node, after))
-        if value.type != before.type:
-            raise NotInvariant(
-                f"the loop carries {name!r}, which is {text_of(before)} before an iteration and "
-                f"{text_of(after)} after it"
-            )
-        found.append(value)
-    return found
+        found.append(node.graph.emitted(after))
+    try:
+        return carried.after(found)
+    except GrowsError as error:
+        i = error.index
+        raise NotInvariant(
+            f"the loop carries {names[i]!r}, which is {text_of(initial[i])} before an iteration "
+            f"and {text_of(found[i])} after it"
+        ) from None
+
+
+T = TypeVar("T")
+
+
+def _opening(carried: CarriedValues, build: Callable[[], T]) -> T:
+    """What a function builds, once all axes with padding are known."""
+    while True:
+        try:
+            return build()
+        except Opened as found:
+            carried.open(found.index, found.axis)
 
 
 def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
@@ -153,6 +181,14 @@ class _Loop:
         return len(self.initial)
 
     @property
+    def most(self) -> int | None:
+        """The most iterations; None if there is no bound."""
+        if self.iterations is not None or self.bound is None:
+            return self.iterations
+        found = length_of(self.node.graph, self.node.graph.emitted(self.bound))
+        return None if found is None else max(as_length(found).most, 0)
+
+    @property
     def names(self) -> list[str]:
         return [each.name for each in self.body.input[2:]]
 
@@ -204,41 +240,43 @@ def _on_device(loop: _Loop) -> Results:
     for value, name in zip(loop.initial, loop.names, strict=True):
         if isinstance(value, Listed | Maybe):
             raise NotInvariant(f"the loop carries {value}, {name!r}")
-    initial = tensors(node, loop.initial, "a loop carries")
+    carried = CarriedValues(node, tensors(node, loop.initial, "a loop carries"))
     has_rows = len(loop.body.output) > 1 + loop.carried
     counted = loop.iterations is not None and loop.iterations < control.MOST_NUMBERED
     if loop.iterations is not None and counted and loop.condition is None:
+        iterations = loop.iterations
         with suppress(MayEnd):
-            return _counted(loop, initial, loop.iterations)
-    if has_rows:
+            return _opening(carried, lambda: _counted(loop, carried, iterations))
+    if has_rows and loop.most is None:
         reasons = [v for v in (loop.bound, loop.condition) if v is not None]
         raise node.not_constant(
             "the number of iterations, which is the length of the scan outputs,",
             reasons,
-            "need a trip count and a condition that are constants",
+            "need a trip count that is a constant, or that follows from a size",
         )
-    return _while(loop, initial)
+    return _opening(carried, lambda: _while(loop, carried))
 
 
-def _counted(loop: _Loop, initial: list[SSAValue], iterations: int) -> list[SSAValue]:
+def _counted(loop: _Loop, values: CarriedValues, iterations: int) -> list[SSAValue]:
     """A loop with a known number of iterations. Raises MayEnd if its condition may end it
     earlier."""
     node = loop.node
     always = node.known(np.array(True))
+    initial = tensors(node, loop.initial, "a loop carries")
 
     def iteration(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
-        found = loop.iteration(node.cast(number, i64), always, carried)
+        found = loop.iteration(node.cast(number, i64), always, values.marked(carried))
         if truth(node, loop.going_on(found[0]), "the condition of the loop") is not True:
             raise MayEnd
-        values = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
+        kept = _after(node, values, initial, found[1 : 1 + loop.carried], loop.names)
         rows = _rows(node, found[1 + loop.carried :])
-        return values, [(node.graph.emitted(row), number) for row in rows]
+        return kept, [(node.graph.emitted(row), number) for row in rows]
 
-    last, tables = collecting_loop(node, iterations, initial, iteration)
-    return [*last, *tables]
+    last, tables = collecting_loop(node, iterations, values.before, iteration)
+    return [*values.marked(last), *tables]
 
 
-def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
+def _while(loop: _Loop, values: CarriedValues) -> Results:
     """A loop that ends by its condition, or by a trip count that is computed in the run."""
     node = loop.node
     begin = node.emitted(np.array(0, np.int64))
@@ -249,23 +287,39 @@ def _while(loop: _Loop, initial: list[SSAValue]) -> Results:
     limit: SSAValue | None = None
     if loop.bound is not None:
         limit = node.reshape(node.cast(node.graph.emitted(loop.bound), i64), ())
-    state = [begin, going, *initial]
-    types = [v.type for v in state]
-    with in_block(node, types) as test:
+    initial, before = tensors(node, loop.initial, "a loop carries"), values.before
+    state = [begin, going, *before]
+    with in_block(node, [v.type for v in state]) as block:
+        number, condition, *carried = block.args
+        found = loop.iteration(number, condition, values.marked(carried))
+        on = node.reshape(node.graph.emitted(loop.going_on(found[0])), ())
+        kept = _after(node, values, initial, found[1 : 1 + loop.carried], loop.names)
+        place = node.reshape(node.cast(number, i32), ())
+        tables: list[SSAValue] = []
+        for row in _rows(node, found[1 + loop.carried :]):
+            assert loop.most is not None, "rows are refused without a bound"
+            value = node.graph.emitted(row)
+            shape = (max(loop.most, LEAST_CAPACITY), *nn.shape_of(value))
+            table = block.insert_arg(nn.tensor(shape, nn.element_of(value)), len(block.args))
+            tables.append(placed_at(node, table, value, place))
+        one = node.constant(1, number)
+        node.add_control(control.YieldOp(node.add(nn.AddOp(number, one)), on, *kept, *tables))
+    empty = [
+        node.graph.emitted(node.filled(np.zeros((), dtype_of(t)), shape_of(t))) for t in tables
+    ]
+    with in_block(node, [*(v.type for v in state), *(v.type for v in tables)]) as test:
         predicate = test.args[1]
         if limit is not None:
             below = node.add(nn.LessOp(test.args[0], limit))
             predicate = node.add(nn.LogicalAndOp(below, predicate))
         node.add_control(control.ConditionOp(predicate))
-    with in_block(node, types) as block:
-        number, condition, *carried = block.args
-        found = loop.iteration(number, condition, carried)
-        on = node.reshape(node.graph.emitted(loop.going_on(found[0])), ())
-        kept = _same_types(node, initial, found[1 : 1 + loop.carried], loop.names)
-        one = node.constant(1, number)
-        node.add_control(control.YieldOp(node.add(nn.AddOp(number, one)), on, *kept))
-    done = node.add_control(control.WhileOp(state, Region(test), Region(block)))
-    return done[2:]
+    done = node.add_control(control.WhileOp([*state, *empty], Region(test), Region(block)))
+    last, rows = done[2 : 2 + len(before)], done[2 + len(before) :]
+    if rows:
+        assert loop.most is not None
+        count = number_in(node.graph, node.cast(done[0], i32), 0, loop.most)
+        rows = [sized(node, row, {0: count}) for row in rows]
+    return [*values.marked(last), *rows]
 
 
 def _written_out(loop: _Loop, problem: Exception | None = None) -> Results:
@@ -399,7 +453,12 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
 
 
 def _tensors_only(node: Node, values: Sequence[Held]) -> list[Value]:
-    return _rows(node, values)
+    found: list[Value] = []
+    for value in values:
+        if isinstance(value, Listed | Maybe):
+            raise node.unsupported(f"{value} as a state of a scan", "only tensors are")
+        found.append(value)
+    return found
 
 
 _Iteration = Callable[[Sequence[Held], SSAValue | int], tuple[list[Held], list[Value]]]
@@ -414,17 +473,21 @@ def _scan_on_device(
     placed: Sequence[bool],
 ) -> tuple[list[SSAValue], list[SSAValue]]:
     """The states and the tables of results after a scan as a loop on the device."""
+    values = CarriedValues(node, initial)
 
     def numbered(carried: list[SSAValue], number: SSAValue) -> tuple[list[SSAValue], Rows]:
-        found, given = iteration(carried, number)
-        values = _same_types(node, initial, found, names)
+        found, given = iteration(values.marked(carried), number)
+        kept = _after(node, values, initial, found, names)
         backward = node.add(nn.SubOp(node.constant(iterations - 1, number), number))
-        return values, [
+        return kept, [
             (node.graph.emitted(row), backward if turned else number)
             for row, turned in zip(given, placed, strict=True)
         ]
 
-    return collecting_loop(node, iterations, initial, numbered)
+    last, tables = _opening(
+        values, lambda: collecting_loop(node, iterations, values.before, numbered)
+    )
+    return values.marked(last), tables
 
 
 def _scan_written_out(

@@ -457,7 +457,6 @@ SIZED: dict[str, Consumer] = {
     "NonMaxSuppression": _own,
     "If": _own,
     "Loop": _own,
-    "Scan": _own,
 }
 """The operators that can read padding."""
 

@@ -62,7 +62,7 @@ def tensors(node: Node, values: Sequence[Held], what: str) -> list[SSAValue]:
     for value in values:
         if isinstance(value, Listed | Maybe):
             raise node.unsupported(f"{value} that {what}", "only tensors are")
-        found.append(node.graph.emitted(of_fixed_size(node, value)))
+        found.append(node.graph.emitted(value))
     return found
 
 

@@ -116,18 +116,23 @@ def test_a_branch_on_shapes_is_chosen_at_import(size: int, name: str):
     assert name in [op.name for op in module.walk()]
 
 
-def test_branches_of_different_shapes_need_a_condition_that_is_known():
+def test_branches_of_different_ranks_need_a_condition_that_is_known():
     nodes = """
     y = If (c) <
       then_branch = yes () => (float[a] p) { p = Relu (x) },
-      else_branch = no () => (float[b] q) { q = Concat <axis = 0> (x, x) }
+      else_branch = no () => (float[b, d] q) {
+        e = Constant <value_ints = [3, 1]> ()
+        q = Reshape (x, e)
+      }
     >"""
-    proto = model("float[3] x, bool c", "float[n] y", nodes)
-    with pytest.raises(NotConstantError, match=r"\(float32\[3\]\) or \(float32\[6\]\)") as caught:
+    proto = model("float[3] x, bool c", "float y", nodes)
+    proto.graph.output[0].type.tensor_type.ClearField("shape")
+    match = r"\(float32\[3\]\) or \(float32\[3, 1\]\)"
+    with pytest.raises(NotConstantError, match=match) as caught:
         import_onnx(proto, AbeleContext())
     assert caught.value.inputs == ("c",)
     (y,) = AbeleBackend.run_model(proto, [np.array([1, -2, 3], F), np.array(False)])
-    np.testing.assert_array_equal(y, [1, -2, 3, 1, -2, 3])
+    np.testing.assert_array_equal(y, [[1], [-2], [3]])
 
 
 # Loop

@@ -218,7 +218,7 @@ def test_every_operator_that_reads_padding_is_tried():
         "Flatten",
     }
     # Unique refuses padding; the others have tests of their own.
-    others = {"RMSNormalization", "Unique", "Scatter", "NonMaxSuppression", "If", "Loop", "Scan"}
+    others = {"RMSNormalization", "Unique", "Scatter", "NonMaxSuppression", "If", "Loop"}
     missing = set(SIZED) - set(reader.ELEMENTWISE) - tried - similar - others
     assert not missing
 
@@ -231,15 +231,14 @@ def test_what_cannot_keep_padding_from_its_result_names_the_inputs_that_decide_t
         import_onnx(model("y = Hardmax (p)"), new_context())
 
 
-def test_a_branch_does_not_return_a_result_of_an_open_size():
-    branch = "q = Compress <axis = 0> (d, c)"
-    body = (
-        "i = Constant <value_int = 0> () e = Gather <axis = 0> (c, i) "
-        f"y = If (e) <then_branch = a () => (float[N, 3] q) {{ {branch} }}, "
-        f"else_branch = b () => (float[N, 3] q) {{ {branch} }}>"
+def test_a_scan_refuses_padding():
+    proto = model(
+        "z = Constant <value_floats = [0.0, 0.0, 0.0]> () "
+        "l, y = Scan <num_scan_inputs = 1, body = b (float[3] s, float[3] r) => "
+        "(float[3] t, float[3] u) { t = Add (s, r) u = Identity (r) }> (z, p)"
     )
-    with pytest.raises(NotConstantError, match=r"size of axis 0 of a result of its graph .*\(c\)"):
-        import_onnx(model(body), new_context())
+    with pytest.raises(NotConstantError, match=r"operator Scan .* axis 0 of operand 1 'p'.*\(c\)"):
+        import_onnx(proto, new_context())
 
 
 def test_a_size_is_folded_where_the_values_that_decide_it_are_known():
