@@ -18,9 +18,10 @@ from ..ir.well_known import ENTRY
 from . import nn, partition
 from .abele import LayoutAttr
 from .control import ITERATION_NUMBER, RepeatOp, run_around
+from .home import verify_numbers
 from .partition import PartitionTensor, verify_moves, verify_result_types
 from .tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
-from .variable import Variable
+from .variable import ALIGNMENT, Variable
 
 # Types of values
 
@@ -40,6 +41,15 @@ LAID_OUT = Kind(
     "each value at partition has a layout",
 )
 NOTHING = Kind("none", lambda type_: False, "keep the value in a variable")
+
+# Places
+
+
+@holds(f"`address` is a multiple of {ALIGNMENT} and `reload` a number, both from 0 to 2^48")
+def placed(op: Operation, facts: ModuleFacts) -> None:
+    """What says where a state or constant lies is well formed."""
+    verify_numbers(op)
+
 
 # Functions
 

@@ -110,23 +110,24 @@ def verify_home(op: Operation, what: str, shape: tuple[int, ...]) -> None:
         )
 
 
-def verify_numbers(op: Operation, what: str) -> None:
+def verify_numbers(op: Operation, what: str = "") -> None:
     """Check the address and the reload of an operation of any level. Raises VerifyException.
 
     Args:
-        what: the operation's name in messages.
+        what: the operation's name in messages; none if the caller adds it.
     """
+    prefix = f"{what}: " if what else ""
     for name in (ADDRESS, RELOAD):
         value = op.attributes.get(name)
         if value is None:
             continue
         if not isinstance(value, IntegerAttr) or not 0 <= value.value.data <= MOST:
             raise VerifyException(
-                f"{what}: {name} = {value}; need a number from 0 to {MOST}, as 8 : i64"
+                f"{prefix}{name} = {value}; need a number from 0 to {MOST}, as 8 : i64"
             )
         if name == ADDRESS and value.value.data % ALIGNMENT:
             raise VerifyException(
-                f"{what}: {name} {value.value.data}; need a multiple of {ALIGNMENT}"
+                f"{prefix}{name} {value.value.data}; need a multiple of {ALIGNMENT}"
             )
 
 

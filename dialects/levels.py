@@ -6,7 +6,7 @@ from importlib import import_module
 
 from xdsl.ir import Dialect, Operation
 
-from ..ir.legality import Row, contains, inside, names, results, row, values, without
+from ..ir.legality import Row, contains, counted, inside, names, results, row, values, without
 from ..ir.level import Level
 from ..ir.support.errors import InputError
 from ..ir.support.user_entries import add_entry
@@ -23,6 +23,7 @@ from .constraints import (
     host_tensor,
     in_loop_of_state,
     number_temporary,
+    placed,
     single_truth,
     type_of_state,
     uses,
@@ -170,6 +171,7 @@ PARTITION = Level(
         row("func control", values(LAID_OUT)),
         row("control.repeat", without("turn", "the number as an argument")),
         _PARTITION_STATES,
+        row("partition.state partition.constant", placed),
     ),
     meaning="How it is split: tensors with layouts, and the parts of each computation.",
 )
@@ -183,6 +185,8 @@ TILE = Level(
         *_VARIABLES,
         row("tile.vertices", inside("tile.compute_set", "tile.superstep")),
         row("tile.sync", inside("tile.superstep")),
+        row("tile.copy tile.compute_set tile.input tile.output", counted("superstep")),
+        row("tile.variable", placed),
     ),
     decisions=TILE_DECISIONS,
     meaning="Who computes it: variables on tiles, copies between them, vertices.",
@@ -198,6 +202,7 @@ EXCHANGE = Level(
         row(
             "tile.sync tile.input tile.copy tile.output tile.vertices",
             inside("tile.superstep", why="variables have addresses"),
+            without("superstep", "the superstep around it"),
         ),
     ),
     meaning="When and where: supersteps, and messages between addresses. The machine runs it.",

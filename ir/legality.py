@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from .provenance import place
@@ -228,6 +229,17 @@ def without(name: str, instead: str) -> Constraint:
             raise VerifyException(f"has {name}, which this level does not have; need {instead}")
 
     return Constraint(f"no `{name}`", check)
+
+
+def counted(name: str) -> Constraint:
+    """An attribute, if it is there, is a number from 0 on."""
+
+    def check(op: Operation, facts: ModuleFacts) -> None:
+        value = op.attributes.get(name)
+        if value is not None and not (isinstance(value, IntegerAttr) and value.value.data >= 0):
+            raise VerifyException(f"{name} = {value}; need a number from 0 on, as 3 : i64")
+
+    return Constraint(f"`{name}` is a number from 0 on", check)
 
 
 def names(attribute: str, what: str, kind: type[Operation]) -> Constraint:

@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 from ..backends.memory import ADVICE
 from ..backends.target import Target
 from ..dialects import tile
-from ..dialects.home import ADDRESS, RELOAD, number_of, verify_numbers
+from ..dialects.home import ADDRESS, RELOAD, number_of
 from ..dialects.levels import TILE
 from ..dialects.variable import Variable
-from ..ir.provenance import origin_names, place
+from ..ir.provenance import origin_names
 from ..ir.support.distinct import distinct
-from ..ir.support.errors import DoesNotFit, InputError
-from ..ir.upstream import Context, ModuleOp, ModulePass, VerifyException
+from ..ir.support.errors import DoesNotFit
+from ..ir.upstream import Context, ModuleOp, ModulePass
 from .analysis.lifetimes import Lifetimes, lifetimes
 from .analysis.packing import Boxes, pack
 from .plans.beside import BESIDE
@@ -55,7 +55,7 @@ class Allocate(ModulePass):
         variables = [v for v in op.body.block.ops if isinstance(v, tile.VariableOp)]
         lives, target = lifetimes(op, variables), target_of(op)
         room = target.usable_bytes_per_tile
-        given = [_given(v) for v in variables]
+        given = [number_of(v, ADDRESS) for v in variables]
         wishes = _wishes(variables, given)
         _give_up_overlapping(wishes, variables, lives, given)
         shared = BESIDE in op.attributes
@@ -134,15 +134,6 @@ def _with_fewer(
 def _end(variables: Sequence[Variable], address: NDArray[np.int64]) -> int:
     """One past the last byte that the variables occupy."""
     return int((address + [v.bytes_per_tile for v in variables]).max(initial=0))
-
-
-def _given(variable: tile.VariableOp) -> int | None:
-    """The address that a variable already has. Raises InputError for one that is not allowed."""
-    try:
-        verify_numbers(variable, f"@{variable.symbol} at {place(variable)}")
-    except VerifyException as error:
-        raise InputError(str(error)) from None
-    return number_of(variable, ADDRESS)
 
 
 def check_fits(

@@ -307,6 +307,8 @@ def with_variables() -> list[Broken]:
     return found
 
 
+PLACED = "`address` is a multiple of 8 and `reload` a number, both from 0 to 2^48"
+
 PLACES: list[Broken] = [
     (
         TILE,
@@ -319,6 +321,32 @@ PLACES: list[Broken] = [
         "inside `tile.superstep`",
         tile(main('tile.sync "internal"')),
         "tile.sync at .*: inside func.func; need tile.superstep around it",
+    ),
+    (
+        PARTITION,
+        PLACED,
+        partition(
+            main(f'%0 = partition.constant blob <"BLOB"> : {LAID_OUT} {{address = 4 : i64}}')
+        ),
+        "partition.constant at .*: address 4; need a multiple of 8",
+    ),
+    (
+        TILE,
+        PLACED,
+        tile("tile.variable @d : tensor<f32> layout <[] () of []> {address = 4 : i64}"),
+        "tile.variable at .*: address 4; need a multiple of 8",
+    ),
+    (
+        TILE,
+        "`superstep` is a number from 0 on",
+        tile(main("tile.copy [@a] -> @b {superstep = -1 : i64}")),
+        "superstep = -1 : i64; need a number from 0 on, as 3 : i64",
+    ),
+    (
+        EXCHANGE,
+        "no `superstep`",
+        exchange(main(in_step("tile.copy [@a] -> @b {superstep = 1 : i64}"))),
+        "has superstep, which this level does not have; need the superstep around it",
     ),
     (
         EXCHANGE,
@@ -411,3 +439,27 @@ def test_a_program_that_is_lowered_in_part_must_name_what_exists_and_may_be_anyt
 
 def test_a_program_without_an_operation_of_a_level_may_have_values_of_any_type():
     assert known_level(parsed("func.func @f(%x: i7) { func.return }")) == MIXED
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        "address = 9223372036854775800 : i64",
+        "address = 8.0 : f32",
+        f"address = {1 << 64} : i128",
+        "address = 8 : i64, reload = -1 : i64",
+        f"address = 8 : i64, reload = {1 << 2000} : i2048",
+        'address = 8 : i64, reload = "much"',
+    ],
+)
+def test_addresses_and_reloads_that_are_no_numbers_are_refused(attributes: str):
+    text = f"tile.variable @d : tensor<f32> layout <[] () of []> {{{attributes}}}"
+    with pytest.raises(VerifyException, match=r"need a number from 0 to \d+, as 8 : i64"):
+        verify(parsed(tile(text)), TILE)
+
+
+@pytest.mark.parametrize("given", ["1.0 : f32", '"one"'])
+def test_a_superstep_is_a_number(given: str):
+    text = tile(main(f"tile.copy [@a] -> @b {{superstep = {given}}}"))
+    with pytest.raises(VerifyException, match="superstep = .*; need a number from 0 on"):
+        verify(parsed(text), TILE)

@@ -1,5 +1,13 @@
 import pytest
-from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr, UnitAttr, f32, i32
+from xdsl.dialects.builtin import (
+    IntegerAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+    f32,
+    i32,
+)
 from xdsl.dialects.test import TestOp, TestPureOp
 from xdsl.ir import Block, Operation, Region
 
@@ -9,6 +17,7 @@ from abele.ir.legality import (
     ModuleFacts,
     Table,
     contains,
+    counted,
     holds,
     inside,
     names,
@@ -94,6 +103,17 @@ def test_an_attribute_is_absent():
         TestOp.create(properties={"turn": UnitAttr()}),
     ):
         assert problem(absent, op) == "has turn, which this level does not have; need an argument"
+
+
+def test_an_attribute_is_a_number_from_0_on():
+    number = counted("superstep")
+    for value in (None, IntegerAttr(0, i32), IntegerAttr(3, i32)):
+        given = {} if value is None else {"superstep": value}
+        assert not problem(number, TestOp(attributes=given))
+    for value, text in ((IntegerAttr(-1, i32), "-1 : i32"), (StringAttr("3"), '"3"')):
+        assert problem(number, TestOp(attributes={"superstep": value})) == (
+            f"superstep = {text}; need a number from 0 on, as 3 : i64"
+        )
 
 
 def test_an_attribute_names_an_operation_of_a_class():
