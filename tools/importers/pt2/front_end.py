@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ....ir.support.deferred import deferred
 from ..front_end import FrontEnd
-from .exported import serialized
 
 with deferred(__name__):
+    from .exported import serialized
     from .reader import read_pt2, uses_of
 
 
