@@ -21,6 +21,12 @@ from ..modules_and_lines import SourceLine, module_path, names_by_module, users_
 MOST_SCOPES = 1 << 13
 """The most characters of a text that lists modules. Paths of modules are shorter."""
 
+MODULES = "pkg.torch.onnx.name_scopes"
+"""The property that lists the modules around a node."""
+
+NAMESPACE = "namespace"
+"""The property that lists them with their classes."""
+
 STACK = "pkg.torch.onnx.stack_trace"
 """The property with the stack of calls in which a node was made."""
 
@@ -131,8 +137,8 @@ def _typed_scopes(text: str) -> Iterator[str]:
 
 
 _SCOPES_IN: Mapping[str, Callable[[str], Iterator[str]]] = {
-    "pkg.torch.onnx.name_scopes": _listed_scopes,
-    "namespace": _typed_scopes,
+    MODULES: _listed_scopes,
+    NAMESPACE: _typed_scopes,
 }
 """What lists the modules around a node, the outermost first, by the property that it reads."""
 

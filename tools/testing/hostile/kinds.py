@@ -56,6 +56,7 @@ LEVELS = ("nn", "partition", "tile", "exchange")
 
 KINDS: dict[str, Kind] = {
     "onnx": Kind("onnx_models:onnx_model", "ONNX models, damaged in their structure", "model.onnx"),
+    "onnx-metadata": Kind("metadata:hostile_metadata", "ONNX models with hostile properties"),
     **{
         f"{level}-text": Kind(
             "text:damaged_text", f"text of {level}, damaged by tokens", level=level

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -47,6 +47,7 @@ def model_case(
     target: str | None = TARGET,
     *,
     is_source: bool = False,
+    readers: Sequence[tuple[str, ...]] = READERS,
 ) -> Case:
     """A case that gives a model to one of the commands that read models.
 
@@ -55,10 +56,12 @@ def model_case(
         beside: further files.
         target: the command's --target; None for the model's own.
         is_source: the field of the case.
+        readers: the commands, for a model that is not run and compared at all levels.
     """
     runs = random.random() < RUNS
-    readers = READERS[:1] if runs else READERS + (TEXT_READERS if name.endswith(".mlir") else ())
-    chosen = readers[int(random.integers(len(readers)))]
+    texts = TEXT_READERS if name.endswith(".mlir") else ()
+    among = READERS[:1] if runs else (*readers, *texts)
+    chosen = among[int(random.integers(len(among)))]
     arguments = tuple(name if word == "MODEL" else word for word in chosen)
     takes_target = chosen[0] not in ("opt", "explain") and not name.endswith(".abele")
     if target is not None and takes_target:

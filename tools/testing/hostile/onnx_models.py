@@ -56,7 +56,7 @@ DEPTHS = (2, 15, 30)
 def onnx_model(random: np.random.Generator) -> Damaged:
     """A damaged model made of operators that abele imports, and a description of the damage."""
     model = onnx.ModelProto()
-    model.CopyFrom(_undamaged(int(random.integers(POOL))))
+    model.CopyFrom(undamaged(int(random.integers(POOL))))
     done: list[str] = []
     wanted = int(random.integers(1, MOST_CHANGES + 1))
     while len(done) < wanted:
@@ -76,7 +76,8 @@ def onnx_model(random: np.random.Generator) -> Damaged:
 
 
 @lru_cache(maxsize=POOL)
-def _undamaged(number: int) -> onnx.ModelProto:
+def undamaged(number: int) -> onnx.ModelProto:
+    """A valid model, the same one on every host. Callers must not change it."""
     return build_graph(random_sketch(Random(f"{number} onnx"))).proto
 
 
