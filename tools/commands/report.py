@@ -23,7 +23,7 @@ from ..driver.executable import Executable
 from ..driver.files import PROGRAM_FILE, check_files, write_bytes, write_text
 from ..driver.program import ReadProgram, plan_target
 from ..driver.request import Request
-from ..views.layer_names import names_in
+from ..views.layer_names import names_in, source_lines
 from ..views.report.collect import Report, collect
 from ..views.report.compare import Comparison, compared, markdown_lines
 from ..views.report.condition import Condition, figures_of, read_condition
@@ -198,9 +198,9 @@ def _reported(request: Request) -> tuple[Executable, Report]:
             raise
         request.on_step("collect")
         exe = unplanned(read, plan_target(read.module, request.target, read.path))
-        return exe, outline(exe, names_in(request.model), error)
+        return exe, outline(exe, names_in(request.model), error, source_lines(request.model))
     request.on_step("collect")
-    return exe, collect(exe, names_in(request.model))
+    return exe, collect(exe, names_in(request.model), source_lines(request.model))
 
 
 def _read(request: Request, error: DoesNotFit) -> ReadProgram | None:

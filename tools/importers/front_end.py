@@ -109,6 +109,8 @@ class FrontEnd:
             the model, which `values` may replace.
         layer_names: returns names for tables and pictures that say more than the nodes' own, by
             node.
+        source_lines: returns what lines of the program that made the model say, by file and line,
+            such as net.py:12, as far as the model holds them.
         uses: returns the operators of a model, with those that cannot be read; and why some nodes
             could not be checked, "" if all were.
     """
@@ -126,6 +128,7 @@ class FrontEnd:
     open_shapes: Callable[[Any], OpenShapes] | None = None
     optional_inputs: Callable[[Any], OptionalInputs] | None = None
     layer_names: Callable[[Any], Mapping[str, str]] | None = None
+    source_lines: Callable[[Any], Mapping[str, str]] | None = None
     uses: Callable[[Any, Reading], tuple[list[Use], str]] | None = None
 
     def __post_init__(self) -> None:

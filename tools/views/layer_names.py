@@ -18,6 +18,17 @@ def names_in(model: object) -> Mapping[str, str]:
     return front_end.layer_names(model)
 
 
+def source_lines(model: object) -> Mapping[str, str]:
+    """What lines of the program that made a model say, by file and line, such as net.py:12.
+
+    {} if the model does not hold them.
+    """
+    front_end = front_end_of(model)
+    if front_end is None or front_end.source_lines is None:
+        return {}
+    return front_end.source_lines(model)
+
+
 def layer_name(nodes: Sequence[str], names: Mapping[str, str]) -> str:
     """The name that is shown for an operation made from these nodes.
 

@@ -11,7 +11,7 @@ from ..front_end import FrontEnd
 
 with deferred(__name__):
     from .external_files import external_files
-    from .layer_names import layer_names
+    from .layer_names import layer_names, source_lines
     from .open_shapes import open_shapes
     from .overrides import optional_inputs
     from .reader import read_onnx, uses_of
@@ -53,5 +53,6 @@ ONNX = FrontEnd(
     open_shapes=open_shapes,
     optional_inputs=optional_inputs,
     layer_names=layer_names,
+    source_lines=source_lines,
     uses=uses_of,
 )

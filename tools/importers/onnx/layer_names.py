@@ -7,6 +7,8 @@ import re
 
 import onnx
 
+from .origins import source_texts
+
 NUMBER = re.compile(r"n?[0-9]+")
 """A name that says nothing about a layer."""
 
@@ -41,5 +43,14 @@ def telling_names(model: onnx.ModelProto) -> dict[str, str]:
 
 def layer_names(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, str]:
     """Telling names for the numbered nodes of a model, or of the file at a path."""
+    return telling_names(_proto(model))
+
+
+def source_lines(model: str | os.PathLike[str] | onnx.ModelProto) -> dict[str, str]:
+    """What lines of Python say, by file and line, for a model or the file at a path."""
+    return source_texts(_proto(model))
+
+
+def _proto(model: str | os.PathLike[str] | onnx.ModelProto) -> onnx.ModelProto:
     in_memory = isinstance(model, onnx.ModelProto)
-    return telling_names(model if in_memory else onnx.load(model, load_external_data=False))
+    return model if in_memory else onnx.load(model, load_external_data=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,7 @@ from .execution import (
     superstep_tile_table,
     tiles_of_steps,
 )
+from .made_by import made_by
 from .memory import (
     Lives,
     layout_table,
@@ -67,21 +68,28 @@ class Report:
         tables: by name, with the columns of the schema.
         absent: for each view that lacks data, the missing data and the reason.
         nodes: the operation of each part of the program; None if the report was read from a folder.
+        sources: what lines of the user's files say, by file and line, as far as the model knows.
     """
 
     program: Mapping[str, Any]
     tables: Mapping[str, Table]
     absent: Mapping[str, str]
     nodes: Nodes | None = None
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
+def collect(
+    exe: Executable,
+    names: Mapping[str, str] | None = None,
+    sources: Mapping[str, str] | None = None,
+) -> Report:
     """The report of a compiled program, which need not fit.
 
     Raises InputError for a program that does not reach the machine.
 
     Args:
         names: telling names for some nodes (see layer_names).
+        sources: what lines of the user's files say, by file and line.
     """
     if MACHINE not in exe.levels:
         raise InputError(f"{exe.path}: stops above {MACHINE}; need a complete program")
@@ -107,6 +115,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         "plans": plan_table(planned),
         "alternatives": alternative_table(planned),
     }
+    highest = list(modules[exe.levels[0]].walk())
     tables["operations"] = operation_table(
         nodes,
         tables["parts"],
@@ -114,7 +123,8 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         tables["variables"],
         planned,
         _dearest_vertices(steps, nodes),
-        kinds_of(list(modules[exe.levels[0]].walk()), nodes),
+        kinds_of(highest, nodes),
+        made_by(highest, nodes),
     )
     tables["provenance"] = provenance_table(nodes, modules)
     absent = _absent(exe)
@@ -129,6 +139,7 @@ def collect(exe: Executable, names: Mapping[str, str] | None = None) -> Report:
         tables={each.name: tables[each.name] for each in SCHEMA},
         absent=absent,
         nodes=nodes,
+        sources=sources or {},
     )
 
 

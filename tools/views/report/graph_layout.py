@@ -1,4 +1,6 @@
-"""The layout of a report's graph: rows of layers, and rows of operations within each layer.
+"""The layout of a report's graph: rows of operations and folders, and rows within each folder.
+
+Folders are modules, as names of operations show them.
 
 Source: Sugiyama, Tagawa, Toda, "Methods for visual understanding of hierarchical system
 structures", 1981: rows by the longest path, few crossings by the mean place of neighbours.
@@ -6,8 +8,10 @@ structures", 1981: rows by the longest path, few crossings by the mean place of 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
+from dataclasses import dataclass, field
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -28,60 +32,163 @@ BEND_WIDTH = 0.3
 """The width of an edge that passes through a row, in widths of a node. Assumed."""
 
 
-def graph_of(operations: Table, links: Table, parts: Table) -> dict[str, Any]:
-    """The graph of a report as the page draws it.
+MOST_NESTED = 16
+"""The most folders around an operation. Parts of a name beyond that are no folders."""
 
-    groups: the layers of each phase, with row, place in the row, phase, and the operations inside.
-    rows, places: of each operation within its group. edges: source, destination, bytes. bends: of
-    each pair of groups, the places of its edge in the rows between, unless it goes straight;
-    inner_bends: of pairs of operations of a group. Places are in widths of a node. An operation
-    without work and without edges is left out, such as the wait of the program for the host.
+
+@dataclass(frozen=True)
+class _Folder:
+    """What the graph can fold into one node: a module, or what else names of operations share.
+
+    Attributes:
+        name: the path.
+        items: the operations and folders inside, by number, in the order of the program.
+        operations: all that are inside, also in folders of it.
     """
-    edges = _edges(links)
-    joined = {node for source, destination, _ in edges for node in (source, destination)}
+
+    name: str
+    phase: str
+    items: list[int]
+    operations: list[int]
+
+
+@dataclass
+class _Branch:
+    """A folder while names are sorted into it."""
+
+    name: str
+    inside: dict[str, _Branch] = field(default_factory=dict[str, "_Branch"])
+    items: list[int | _Branch] = field(default_factory=list["int | _Branch"])
+
+
+def graph_of(operations: Table, links: Table, parts: Table, variables: Table) -> dict[str, Any]:
+    """The graph of a report as the page draws it: operations in folders, which may be nested.
+
+    Operations have the numbers 0 to n-1, and folders follow them. drawn: the operations. top: what
+    is in no folder. folders: name, phase, items and operations of each. rows, places: of each
+    operation and folder among those around it. edges: source, destination, bytes, and the shape of
+    what is largest. bends: of each pair of neighbours in a folder, the places of their edge in the
+    rows between, unless it goes straight. Places are in widths of a node. An operation without work
+    and without edges is left out, such as the wait of the program for the host.
+    """
+    edges = _edges(links, variables)
+    joined = {node for source, destination, *_ in edges for node in (source, destination)}
     work = np.asarray(operations["compute_cycles"]) + np.asarray(operations["exchange_cycles"])
     drawn = [k for k, cycles in enumerate(work) if cycles or k in joined]
-    members = _groups(operations, drawn)
-    group = {node: k for k, nodes in enumerate(members) for node in nodes}
-    own: list[set[tuple[int, int]]] = [set() for _ in members]
-    between: set[tuple[int, int]] = set()
-    for source, destination, _ in edges:
-        a, b = group[source], group[destination]
-        if a == b:
-            own[a].add((source, destination))
-        else:
-            between.add((a, b))
-    phases = [str(operations["phase"][each[0]]) for each in members]
-    when = _dearest_supersteps(parts, len(operations["name"]))
-    rows, places, bends = _layout_of_phases(
-        phases, between, [min(when[n] for n in nodes) for nodes in members]
-    )
     count = len(operations["name"])
-    inner_rows, inner_places = [0] * count, [0.0] * count
-    inner_bends: dict[tuple[int, int], list[float]] = {}
-    for nodes, inside in zip(members, own, strict=True):
-        ranks = _ranks(nodes, inside, when)
-        found, bent = _places(ranks, inside)
-        inner_bends |= bent
-        for node in nodes:
-            inner_rows[node], inner_places[node] = ranks[node], found[node]
+    top, folders = _folders(operations, drawn)
+    around: dict[int, int] = {
+        item: count + k for k, folder in enumerate(folders) for item in folder.items
+    }
+    between = _between(edges, around)
+    when = _dearest_supersteps(parts, count)
+    when += [min(when[each] for each in folder.operations) for folder in folders]
+    phases = [*map(str, operations["phase"]), *(folder.phase for folder in folders)]
+    rows, places = [0] * len(phases), [0.0] * len(phases)
+    found, at, bends = _layout_of_phases(
+        {item: phases[item] for item in top}, between.get(TOP, set()), when
+    )
+    layouts = [(found, at)]
+    for k, folder in enumerate(folders):
+        inside = between.get(count + k, set())
+        ranks = _ranks(folder.items, inside, when)
+        at, bent = _places(ranks, inside)
+        bends |= bent
+        layouts.append((ranks, at))
+    for ranks, at in layouts:
+        for item, row in ranks.items():
+            rows[item], places[item] = row, at[item]
     return {
-        "groups": [
-            {
-                "layer": operations["layer"][nodes[0]],
-                "phase": phases[k],
-                "row": rows[k],
-                "place": places[k],
-                "operations": nodes,
-            }
-            for k, nodes in enumerate(members)
-        ],
-        "rows": inner_rows,
-        "places": inner_places,
+        "drawn": drawn,
+        "top": top,
+        "folders": [vars(folder) for folder in folders],
+        "rows": rows,
+        "places": places,
         "edges": edges,
         "bends": [[a, b, *found] for (a, b), found in bends.items() if found],
-        "inner_bends": [[a, b, *found] for (a, b), found in inner_bends.items() if found],
     }
+
+
+TOP = -1
+"""Stands for what is around everything that is in no folder."""
+
+
+def folder_path(layer: str) -> list[str]:
+    """The folders around the operations of a layer, the outermost first.
+
+        blocks.0.attn: blocks.0, blocks.0.attn        stage1/unit2: stage1, stage1/unit2
+
+    The first number is no folder of its own, so that blocks.0 and blocks.1 are neighbours of what
+    is before and after them.
+    """
+    found = islice(_SEPARATOR.finditer(layer), MOST_NESTED + 1)
+    ends = [*(each.start() for each in found), len(layer)]
+    paths = [layer[:end] for end in ends if layer[:end].strip("./")]
+    first = next((k for k, path in enumerate(paths) if _NUMBER.search(path)), 0)
+    return [path for k, path in enumerate(paths) if k != first - 1][:MOST_NESTED]
+
+
+_NUMBER = re.compile(r"[./][0-9]+$")
+
+_SEPARATOR = re.compile(r"[./]")
+
+
+def _folders(operations: Table, drawn: Iterable[int]) -> tuple[list[int], list[_Folder]]:
+    """What is in no folder, and the folders, each before those inside. A folder has two items or
+    more.
+    """
+    roots: dict[str, _Branch] = {}
+    for each in drawn:
+        branch = roots.setdefault(str(operations["phase"][each]), _Branch(""))
+        for name in folder_path(str(operations["layer"][each])):
+            inner = branch.inside.get(name)
+            if inner is None:
+                inner = branch.inside[name] = _Branch(name)
+                branch.items.append(inner)
+            branch = inner
+        branch.items.append(each)
+    folders: list[_Folder] = []
+    count = len(operations["name"])
+
+    def number(item: int | _Branch, phase: str) -> int:
+        while isinstance(item, _Branch) and len(item.items) == 1:
+            item = item.items[0]
+        if not isinstance(item, _Branch):
+            return item
+        made = _Folder(item.name, phase, [], [])
+        folders.append(made)
+        own = count + len(folders) - 1
+        for each in item.items:
+            inner = number(each, phase)
+            made.items.append(inner)
+            made.operations.extend(folders[inner - count].operations if inner >= count else [inner])
+        return own
+
+    top = [number(item, phase) for phase, root in roots.items() for item in root.items]
+    return top, folders
+
+
+def _between(
+    edges: Iterable[Sequence[Any]], around: Mapping[int, int]
+) -> dict[int, set[tuple[int, int]]]:
+    """For each folder, the pairs of its items that an edge joins; for TOP, of what is in none."""
+    found: dict[int, set[tuple[int, int]]] = {}
+    chains: dict[int, list[int]] = {}
+
+    def chain(item: int) -> list[int]:
+        """The folders around an item and the item itself, the outermost first."""
+        if item not in chains:
+            chains[item] = [*(chain(around[item]) if item in around else ()), item]
+        return chains[item]
+
+    for source, destination, *_ in edges:
+        outer = TOP
+        for a, b in zip(chain(source), chain(destination), strict=False):
+            if a != b:
+                found.setdefault(outer, set()).add((a, b))
+                break
+            outer = a
+    return found
 
 
 def _dearest_supersteps(parts: Table, count: int) -> list[int]:
@@ -100,48 +207,48 @@ def _dearest_supersteps(parts: Table, count: int) -> list[int]:
     return [int(each) for each in found]
 
 
-def _groups(operations: Table, drawn: Iterable[int]) -> list[list[int]]:
-    """The operations of each group. A group is a layer in a phase."""
-    members: dict[tuple[str, str], list[int]] = {}
-    for each in drawn:
-        key = str(operations["phase"][each]), str(operations["layer"][each])
-        members.setdefault(key, []).append(each)
-    return list(members.values())
-
-
-def _edges(links: Table) -> list[list[int]]:
-    """Edges: the source, the destination, and the bytes of all values between them."""
+def _edges(links: Table, variables: Table) -> list[list[Any]]:
+    """Edges: the source, the destination, the bytes of all values between them, and the shape of
+    the largest one."""
     pairs = np.stack([np.asarray(links["source"]), np.asarray(links["destination"])], axis=1)
     if not len(pairs):
         return []
+    each = np.asarray(links["bytes"])
     found, place = np.unique(pairs, axis=0, return_inverse=True)
     size = np.zeros(len(found), np.int64)
-    np.add.at(size, place.ravel(), np.asarray(links["bytes"]))
-    return [[int(a), int(b), int(n)] for (a, b), n in zip(found, size, strict=True)]
+    np.add.at(size, place.ravel(), each)
+    largest = np.zeros(len(found), np.int64)
+    # Of several assignments to an index, the last one stays.
+    order = np.argsort(each, kind="stable")
+    largest[place.ravel()[order]] = np.asarray(links["variable"])[order]
+    shapes = [f"{variables['shape'][v]} {variables['dtype'][v]}" for v in largest]
+    return [
+        [int(a), int(b), int(n), shape]
+        for (a, b), n, shape in zip(found, size, shapes, strict=True)
+    ]
 
 
 def _layout_of_phases(
-    phases: list[str], edges: set[tuple[int, int]], times: Sequence[int]
-) -> tuple[list[int], list[float], dict[tuple[int, int], list[float]]]:
-    """Row and place of each group, and the bends of edges within a phase.
+    phases: Mapping[int, str], edges: set[tuple[int, int]], times: Sequence[int]
+) -> tuple[dict[int, int], dict[int, float], dict[tuple[int, int], list[float]]]:
+    """Row and place of each item, and the bends of edges within a phase.
 
     Rows of the forward phase go down. Backward and update go up beside it, as gradients flow.
     """
-    nodes = range(len(phases))
-    down = [n for n in nodes if phases[n] in ("", FORWARD)]
-    up = [n for n in nodes if phases[n] not in ("", FORWARD)]
+    down = [n for n in phases if phases[n] in ("", FORWARD)]
+    up = [n for n in phases if phases[n] not in ("", FORWARD)]
     ranks = _ranks(down, edges, times)
     ranks |= {n: -rank for n, rank in _ranks(up, edges, times).items()}
     if down and up:
         bottom = max(ranks[n] for n in down)
         ranks |= {n: ranks[n] + bottom for n in up}
     top = min(ranks.values(), default=0)
-    rows = [ranks[n] - top for n in nodes]
-    places = [0.0] * len(phases)
+    rows = {n: ranks[n] - top for n in phases}
+    places: dict[int, float] = {}
     bends: dict[tuple[int, int], list[float]] = {}
     left = 0.0
-    for phase in dict.fromkeys(phases):
-        inside = {n: rows[n] for n in nodes if phases[n] == phase}
+    for phase in dict.fromkeys(phases.values()):
+        inside = {n: rows[n] for n in phases if phases[n] == phase}
         own = {(a, b) for a, b in edges if a in inside and b in inside}
         found, bent = _places(inside, own)
         shift = left - min(found.values(), default=0.0)

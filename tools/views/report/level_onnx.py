@@ -35,9 +35,9 @@ from ...driver.executable import Executable
 from ...driver.shown_text import shown
 from .collect import MOST_NODES, Report
 from .level_costs import Costs, level_costs, operation_texts
+from .made_by import attribute_text
 from .nodes import Nodes, origin_text
 from .onnx_attributes import (
-    attribute_text,
     cost_attributes,
     named_variables,
     operation_attributes,

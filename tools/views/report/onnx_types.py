@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import TensorType
 from xdsl.ir import Attribute
 
 from ....dialects.dtypes import numpy_dtype
-from .onnx_attributes import attribute_text
+from .made_by import attribute_text
 
 
 def named_info(type_: Attribute, name: str, told: str = "") -> onnx.ValueInfoProto:

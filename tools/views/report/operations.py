@@ -96,6 +96,7 @@ def operation_table(
     planned: Sequence[Planned],
     vertex_plans: Mapping[int, VerticesOp],
     kinds: Mapping[int, str],
+    made: Mapping[int, Mapping[str, str]],
 ) -> Table:
     """The operations. Their cycles add up to those of the program.
 
@@ -103,6 +104,7 @@ def operation_table(
         vertex_plans: the vertex set with the longest compute of each operation, whose plan is shown
             if the planner's is unknown.
         kinds: the kind of each operation at the highest level.
+        made: the columns shape and attributes of each operation.
     """
     count = len(nodes.groups)
     sums = attributed(parts, supersteps, count)
@@ -125,6 +127,9 @@ def operation_table(
             "kind": kinds.get(k, "") if best is None else best.figures.op,
             "phase": phases[k],
             "line": nodes.line(k),
+            "shape": "",
+            "attributes": "",
+            **made.get(k, {}),
             "macs": int(min(work[k], 2.0**62)),
             **{name: values[k] for name, values in sums.items()},
             **{name: values[k] for name, values in owned.items()},

@@ -23,6 +23,7 @@ from ...driver.shown_text import shown
 from .collect import Report, provenance_table, target_facts
 from .columns import empty, rows_table
 from .execution import group_size
+from .made_by import made_by
 from .nodes import Nodes, origin_text
 from .schema import SCHEMA, TABLES
 
@@ -48,12 +49,18 @@ def unplanned(program: ReadProgram, target: Target) -> Executable:
     return Executable(target, {LEVELS[0].name: lambda: program.module}, program.path)
 
 
-def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Report:
+def outline(
+    exe: Executable,
+    names: Mapping[str, str],
+    why: DoesNotFit,
+    sources: Mapping[str, str] | None = None,
+) -> Report:
     """The report of a program that stops at nn: operations, tensors, and the links between them.
 
     Args:
         names: telling names for some nodes (see layer_names).
         why: the error that prevented a plan.
+        sources: what lines of the user's files say, by file and line.
     """
     module = exe.module_at(LEVELS[0].name)
     nodes = Nodes.in_modules([module], names)
@@ -61,10 +68,12 @@ def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Repor
     numbers = [-1 if isinstance(op, STORED) else nodes.operation(op) for op in ops]
     tensors = list(_tensors(module, nodes))
     links = _links(ops, numbers, tensors)
+    made = made_by(ops, nodes)
     rows: list[dict[str, Any]] = [
         {c.name: BLANK[c.kind] for c in TABLES["operations"].columns}
         | {"operation": k, "name": name, "layer": layer, "nodes": text, "phase": phase}
         | {"line": nodes.line(k), "first_superstep": -1}
+        | dict(made.get(k, {}))
         for k, (name, layer, text, phase) in enumerate(
             zip(nodes.names(), nodes.layers(), nodes.texts(), nodes.phase_names(), strict=True)
         )
@@ -89,6 +98,7 @@ def outline(exe: Executable, names: Mapping[str, str], why: DoesNotFit) -> Repor
         tables=tables,
         absent={"plans": f"not planned: {text}"},
         nodes=nodes,
+        sources=sources or {},
     )
 
 

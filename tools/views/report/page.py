@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...driver.page.assets import Assets
+from ...driver.shown_text import shown
 from .blocks import repeated_blocks
 from .collect import Report
 from .columns import Table
@@ -66,8 +67,11 @@ def page_text(
         "alternatives": _alternatives(tables["alternatives"]),
         "work": _work(report),
         "warnings": warnings_of(report),
-        "graph": graph_of(*(tables[name] for name in ("operations", "links", "parts"))),
+        "graph": graph_of(
+            *(tables[name] for name in ("operations", "links", "parts", "variables"))
+        ),
         "blocks": repeated_blocks(tables["operations"], tables["plans"]),
+        "sources": {line: shown(text) for line, text in report.sources.items()},
         "compared": compared,
         "links": dict(links or {}),
     }

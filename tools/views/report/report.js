@@ -59,6 +59,8 @@ function prepare() {
   for (const op of OPS) if (!layers.has(op.layer)) layers.set(op.layer, layers.size);
   layerHue = op => op ? hue(layers.get(op.layer)) : css("--faint");
 }
+/** Where an operation is written, with what its line says if that is known. */
+const placeOf = op => op.line && [op.line, data.sources[op.line]].filter(Boolean).join("  ");
 const opOf = number => OPS[number] || null;
 const opName = number => opOf(number)?.name ?? "(no operation)";
 const share = cycles => percent(cycles / Math.max(P.cycles, 1));
@@ -149,12 +151,14 @@ function showCard() {
   if (op.first_superstep >= 0) button("in time", () => go({ view: "execution", step: dearestStep(op) }));
   button("in memory", () => { memoryTab = "variables"; shownView = ""; go({ view: "memory" }); });
   if (P.planned) button("in the program", () => go({ view: "program", step: op.first_superstep }));
-  if (data.graph.groups.some(group => group.operations.includes(op.operation))) button("in the graph", () => go({ view: "graph" }));
+  if (data.graph.drawn.includes(op.operation)) button("in the graph", () => go({ view: "graph" }));
   button("source", () => go({ view: "provenance" }));
   for (const [name, href] of Object.entries(data.links)) buttons.append(make("a", { textContent: name, href: href.replace("{layer}", encodeURIComponent(op.name.split("+")[0])).replace("{}", encodeURIComponent(op.nodes[0]?.node ?? "")) }));
   card.replaceChildren(
     make("h2", {}, make("span", { textContent: op.name }), close),
     make("p", { className: "note", textContent: [op.kind, op.phase, op.line].filter(Boolean).join(" · ") }),
+    ...(data.sources[op.line] ? [make("code", { className: "source", textContent: data.sources[op.line] })] : []),
+    pairs([["result", op.shape], ["attributes", op.attributes]]),
     buttons,
     ...(P.planned ? [make("h3", { textContent: `cycles: ${share(op.cycles)} of the run, ${time(op.cycles)}` }),
     bar([[op.compute_cycles, "--compute", "compute"], [op.exchange_cycles, "--exchange-c", "exchange"], [op.sync_cycles, "--sync", "sync"]]),

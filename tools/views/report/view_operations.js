@@ -13,6 +13,7 @@ view("operations", "Operations", host => {
     { name: "name", label: "operation", width: "minmax(240px, 2.4fr)", value: row => row.name, text: row => "    ".repeat(row.depth || 0) + (row.group ? `${openHeads.has(row.key) ? "▾" : "▸"} ${row.name}  (${row.size})` : row.name) },
     { name: "kind", label: "kind", width: "104px", value: row => row.kind.replace(/^nn\./, "") },
     ...(OPS.some(op => op.phase) ? [{ name: "phase", label: "phase", width: "70px", value: row => row.phase }] : []),
+    ...(OPS.some(op => op.line) ? [{ name: "line", label: "line", width: "110px", value: row => row.line, text: row => row.line }] : []),
     { name: "cycles", label: "cycles", width: "92px", num: true, value: row => row.cycles, text: row => digits(row.cycles), share: row => row.cycles / (row.group ? P.cycles : most) },
     { name: "share", label: "share", width: "58px", num: true, value: row => row.cycles, text: row => share(row.cycles), tip: "of all cycles of a run" },
     { name: "compute", label: "compute", width: "66px", num: true, value: row => row.compute_cycles, text: row => short(row.compute_cycles) },
@@ -25,10 +26,9 @@ view("operations", "Operations", host => {
     { name: "limited", label: "limited by", width: "minmax(120px, 1.2fr)", value: row => row.limited_by },
     { name: "split", label: "plan", width: "minmax(120px, 1.4fr)", code: true, value: row => row.split },
     { name: "runner", label: "runner-up", width: "96px", num: true, value: row => row.runner_up_slower, text: row => row.runner_up_slower === null ? "–" : slower(row.runner_up_slower).replace(" alone", "") },
-    { name: "line", label: "line", width: "110px", value: row => row.line },
   ];
   const columns = P.planned ? every : every.filter(each => ["name", "kind", "phase", "weights", "values", "line"].includes(each.name));
-  const text = op => `${op.name} ${op.kind} ${op.phase} ${op.line} ${op.split} ${op.limited_by} ${op.nodes.map(n => n.node).join(" ")}`.toLowerCase();
+  const text = op => `${op.name} ${op.kind} ${op.phase} ${op.line} ${data.sources[op.line] || ""} ${op.split} ${op.limited_by} ${op.nodes.map(n => n.node).join(" ")}`.toLowerCase();
   const table = grid(host, columns, {
     label: "Operations", className: "fill", least: P.planned ? 1480 : 700, nothing: "no operation has all these words",
     isOn: row => !row.group && row.operation === place.op,

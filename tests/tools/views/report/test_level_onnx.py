@@ -19,7 +19,7 @@ from abele.tools.views.report.level_onnx import (
     level_files,
     level_model,
 )
-from abele.tools.views.report.onnx_attributes import LONGEST
+from abele.tools.views.report.made_by import LONGEST
 
 LEVELS = ("nn", "partition", "tile", "exchange")
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from browser import IN_BROWSER, chromium, network_urls, open_page, texts, until
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
@@ -289,7 +290,7 @@ def test_an_operation_that_the_graph_leaves_out_has_details_there_too(browser, l
     number = browser.execute_script("return OPS.find(op => op.name === 'main').operation")
     assert "main" in names
     opened(browser, layers, "graph")
-    drawn = browser.execute_script("return data.graph.groups.flatMap(each => each.operations)")
+    drawn = browser.execute_script("return data.graph.drawn")
     assert number not in drawn
     search = browser.find_element(By.ID, "query")
     search.send_keys("main", Keys.ENTER)
@@ -310,17 +311,80 @@ def test_the_graph_unfolds_layers_and_opens_details_by_keyboard(browser, layers)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert browser.execute_script(focused).startswith("fold second")
     assert names_in(browser, ".node.frame") == ["▾ second"]
-    inside = ["second/matmul", "second/softmax"]
+    inside = ["matmul", "softmax"]
     assert names_in(browser, ".node.op") == inside
     browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
     browser.switch_to.active_element.send_keys(Keys.ENTER)
     assert browser.find_element(By.CSS_SELECTOR, "#card h2").text.startswith("second/matmul")
-    assert names_in(browser, ".node.on") == ["second/matmul"]
+    assert names_in(browser, ".node.on") == ["matmul"]
     browser.switch_to.active_element.send_keys("u")
-    assert names_in(browser, ".node.op") == ["first/matmul", "first/softmax", *inside]
+    assert names_in(browser, ".node.op") == [*inside, *inside]
     browser.switch_to.active_element.send_keys("f")
     assert names_in(browser, ".node.group") == ["▸ first", "▸ second"]
     assert browser.get_log("browser") == []
+
+
+@pytest.fixture(scope="module")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of a model of PyTorch, with modules in modules and lines of Python."""
+    model = Path(__file__).parents[2] / "importers/onnx/exported/dynamo.onnx"
+    folder = tmp_path_factory.mktemp("modules")
+    arguments = ["report", str(model), "--target", "tiny:4", "-o", str(folder / "out")]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    return folder / "out" / "index.html"
+
+
+def test_the_graph_folds_by_modules_and_opens_fitted_with_a_map(browser, modules):
+    opened(browser, modules, "graph")
+    assert names_in(browser, ".node.group")[:2] == ["▸ blocks.0", "▸ blocks.1"]
+    in_sight = """
+        const [all, box] = [".graph svg", ".graph"].map(
+            each => document.querySelector(each).getBoundingClientRect());
+        return all.top >= box.top && all.bottom <= box.bottom && all.right <= box.right"""
+    assert browser.execute_script(in_sight)
+    assert "1x8x4x4 float32" in texts_in(browser, ".shape")
+    attributes = browser.execute_script("return OPS[0].attributes")
+    assert attributes.startswith("stride")
+    assert any("1x8x4x4 float32  ·  st" in each for each in texts_in(browser, ".node.op text"))
+    press_on = "arguments[0].dispatchEvent(new MouseEvent('click', {bubbles: true}))"
+    browser.execute_script(press_on, browser.find_element(By.CSS_SELECTOR, ".graph .node.group"))
+    assert names_in(browser, ".node.frame") == ["▾ blocks.0"]
+    assert {"▸ attn", "▸ mlp"} <= set(names_in(browser, ".node.group"))
+    # The map shows what is in sight, and a press on it goes there.
+    for _ in range(4):
+        browser.find_element(By.CSS_SELECTOR, "[aria-label^='Larger']").click()
+    height = "return Number(document.querySelector('.minimap .sight').getAttribute('height'))"
+    assert (
+        0
+        < browser.execute_script(height)
+        < browser.execute_script(
+            "return document.querySelector('.graph svg').viewBox.baseVal.height"
+        )
+    )
+    top = "return document.querySelector('.graph').scrollTop"
+    browser.execute_script("document.querySelector('.graph').scrollTop = 0")
+    shown = browser.find_element(By.CSS_SELECTOR, ".minimap")
+    low = shown.size["height"] // 2 - 3
+    ActionChains(browser).move_to_element_with_offset(shown, 0, low).click().perform()
+    assert browser.execute_script(top) > 0
+    assert browser.get_log("browser") == []
+
+
+def test_the_line_of_python_is_beside_the_cost(browser, modules):
+    opened(browser, modules, "operations&op=0")
+    card = browser.find_element(By.ID, "card").text
+    assert "export.py:56" in card
+    assert "x = self.patch(image).flatten(2).transpose(1, 2)" in card
+    heads = texts(browser, ".grid .head button")
+    assert heads.index("line") + 1 == heads.index("cycles")
+    browser.find_element(By.ID, "filter").send_keys("softmax(-1)")
+    assert rows_in(browser)
+    assert all("attn" in each for each in rows_in(browser))
+
+
+def texts_in(browser: WebDriver, selector: str) -> list[str]:
+    script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
+    return browser.execute_script(script, f".graph {selector}")
 
 
 def test_nodes_of_the_graph_do_not_overlap(browser, page):
