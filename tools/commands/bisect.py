@@ -14,7 +14,9 @@ from .compiling import Compilation, compiles_with
 from .threads import ThreadCount, use_threads
 
 
-@compiles_with("passes", "target", "dim", "inputs", "value", "batch", "load", "lenient", "verbose")
+@compiles_with(
+    "passes", "precision", "target", "dim", "inputs", "value", "batch", "load", "lenient", "verbose"
+)
 def bisect_command(
     model: Annotated[str, typer.Argument(help="An .onnx or .mlir (any level) file.")],
     seed: Annotated[int, typer.Option(min=0, help="Seed for missing inputs.")] = 0,

@@ -16,7 +16,7 @@ from ...backends.target.presets import PRESET_VALUES
 from ...ir.support.deferred import deferred
 from ...ir.support.on_step import OnStep
 from ..driver.extensions.loaded import Extensions
-from ..driver.request import OPTIONS, Request
+from ..driver.request import OPTIONS, Precision, Request
 from ..views.progress import progress
 from .arguments import (
     DumpFolder,
@@ -110,6 +110,14 @@ class Compilation:
             "default passes that lead there. Default: all four.",
         ),
     ] = ""
+    precision: Annotated[
+        Precision | None,
+        typer.Option(
+            "--precision",
+            help="Compute a float32 model in 16 bits, except for sums: the pass narrow-floats "
+            "before all others.",
+        ),
+    ] = None
     load: Load = None
     constraints: Annotated[
         Path | None,

@@ -34,7 +34,7 @@ from .showing import warn
 
 @compiles_with(
     *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
-    "lenient",
+    *("lenient", "precision"),
     *("train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(

@@ -12,7 +12,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar, cast
+from typing import Any, Literal, ParamSpec, TypeVar, cast
 
 from numpy.typing import ArrayLike
 
@@ -21,6 +21,7 @@ from ...ir.support.deferred import deferred
 from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
 from ...ir.support.turns import COMPILING
+from ...ir.well_known import LEVEL_NAMES
 from ..importers.bounds import GivenSize
 from ..importers.front_end import FrontEnd
 from ..importers.front_ends import FRONT_ENDS, Model, front_end_of, listed, suffixes
@@ -50,6 +51,7 @@ from .files import PROGRAM_FILE
 
 with deferred(__name__):
     from ...passes.train import Train
+    from ..importers.other_files import how_to_export
     from .held_homes import Held, held_by
     from .program import ReadProgram
 
@@ -68,6 +70,18 @@ PROGRAMS = Kind(
 )
 
 EXAMPLE = Kind(lambda value: isinstance(value, Example), "shapes")
+
+Precision = Literal["float16", "bfloat16"]
+
+NARROW: Mapping[str, str] = {
+    "float16": "narrow-floats{to=f16}",
+    "bfloat16": "narrow-floats{to=bf16}",
+}
+"""The pass that makes a float32 program compute in a precision."""
+
+PRECISION = Kind(
+    lambda value: isinstance(value, str) and value in NARROW, " or ".join(map(repr, NARROW))
+)
 
 EXTENSIONS = Kind(lambda value: isinstance(value, Extensions), "loaded extensions")
 
@@ -123,6 +137,8 @@ class Request:
             next run; see keep_states.
         passes: a pipeline that leads to the last level, in which a level stands for the passes that
             lead there; "" for all of them.
+        precision: float16 or bfloat16, in which a float32 program computes, except for sums: the
+            pass narrow-floats before all others.
         load: extension files, as for load_extensions.
         constraints: a JSON file of choices for operators.
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
@@ -174,6 +190,12 @@ class Request:
         metadata=_is(
             Kind(TEXT.accepts, 'a pipeline as text, or "" for all passes'),
             refused="compiled already, so no pass is left to run; need the model",
+        ),
+    )
+    precision: Precision | None = field(
+        default=None,
+        metadata=_is(
+            PRECISION | NONE, None, "compiled already, so it keeps its precision; need the model"
         ),
     )
     load: Sequence[str | os.PathLike[str]] | Extensions = field(
@@ -265,15 +287,28 @@ class Request:
         return replace(self, values={**(self.values or {}), **more})
 
     def settled(self) -> Request:
-        """The request with its extensions loaded, with what the programs beside it hold, and with
-        the sizes of its example.
+        """The request with its extensions loaded, with what the programs beside it hold, with the
+        sizes of its example, and with the pass of its precision.
 
         Raises InputError.
         """
         loaded = replace(self, load=self.extensions)
         if self.target is None and self.beside and not isinstance(self.beside, Mapping):
             loaded = replace(loaded, target=self.beside[0].target)
-        return replace(loaded.with_sizes(), beside=loaded.held)
+        return replace(loaded.with_sizes().with_precision(), beside=loaded.held)
+
+    def with_precision(self) -> Request:
+        """The request with the pass that its precision stands for. Raises InputError."""
+        if self.precision is None or self.file.endswith(PROGRAM_FILE):
+            return self
+        narrow = NARROW[self.precision]
+        if narrow.partition("{")[0] in self.passes:
+            raise InputError(
+                f"--precision {self.precision} and the pipeline '{self.passes}', which narrows "
+                "floats too; need one of the two"
+            )
+        passes = f"{narrow},{self.passes or ','.join(LEVEL_NAMES)}"
+        return replace(self, precision=None, passes=passes)
 
     def with_sizes(self) -> Request:
         """The request with the sizes of its example, and without the example. Raises InputError."""
@@ -310,7 +345,8 @@ def found_front_end(model: Model) -> FrontEnd:
     if found is None:
         path = os.fspath(model) if isinstance(model, str | os.PathLike) else IN_MEMORY
         known = listed((*suffixes(), PROGRAM_FILE))
-        raise InputError(f"{path}: unknown kind of file; need {known}")
+        other = how_to_export(path)
+        raise InputError(f"{path}: {other or f'unknown kind of file; need {known}'}")
     return found
 
 

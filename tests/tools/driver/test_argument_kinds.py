@@ -24,6 +24,7 @@ WRONG: Mapping[str, list[object]] = {
     "batch": ["2", 2.5, True],
     "keep": [["x"], {"x": 3}],
     "passes": [None, ["nn"]],
+    "precision": ["f16", "float8", 16],
     "load": [None, "rules.rw", [3]],
     "constraints": [3, {}],
     "memory_proportion": ["0.5", True],

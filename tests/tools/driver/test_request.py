@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from onnx import parser
 from some_models import relu
 
 from abele.ir.errors import InputError
@@ -22,6 +23,7 @@ GIVEN: dict[str, object] = {
     "batch": 2,
     "keep": {"x": "y"},
     "passes": "nn",
+    "precision": "float16",
     "constraints": "c.json",
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,
@@ -105,3 +107,23 @@ def test_whoever_reads_a_model_hears_of_its_program_and_inputs():
     )
     _ = compiled(request)
     assert heard == ["<model>", "x"]
+
+
+@pytest.mark.parametrize(("precision", "element"), [("float16", "f16"), ("bfloat16", "bf16")])
+def test_a_precision_is_the_pass_that_narrows_before_all_others(precision: str, element: str):
+    narrow = f"narrow-floats{{to={element}}}"
+    settled = Request(relu(), precision=precision).settled()
+    assert (settled.precision, settled.passes) == (None, f"{narrow},nn,partition,tile,exchange")
+    assert Request(relu(), precision=precision, passes="nn").settled().passes == f"{narrow},nn"
+    model = parser.parse_model(
+        """<ir_version: 10, opset_import: ["" : 18]>
+        m (float[2, 3] x, float[3, 4] w) => (y) { y = MatMul (x, w) }"""
+    )
+    exe = compile_model(model, "tiny:2", precision=precision, cache=False)
+    assert f"x{element}," in str(exe.module_at("partition"))
+
+
+def test_a_precision_and_a_pipeline_that_narrows_contradict_each_other():
+    asked = Request(relu(), precision="float16", passes="narrow-floats,nn")
+    with pytest.raises(InputError, match="--precision float16 and the pipeline 'narrow-floats,nn'"):
+        asked.settled()

@@ -113,12 +113,12 @@ def test_a_front_end_is_found_by_the_longest_suffix(notes: FrontEnd):
 
 
 def test_messages_list_the_front_ends_of_extensions(notes: FrontEnd):
-    with pytest.raises(InputError, match=r"^x\.pt: unknown kind of file; need \.onnx, .*\.notes"):
-        found_front_end("x.pt")
+    with pytest.raises(InputError, match=r"^x\.doc: unknown kind of file; need \.onnx, .*\.notes"):
+        found_front_end("x.doc")
     remove_entries("a test")
     own = r"unknown kind of file; need \.onnx, \.pt2, \.mlir or \.abele$"
     with pytest.raises(InputError, match=own):
-        compile_model("x.pt")
+        compile_model("x.doc")
 
 
 @pytest.mark.parametrize("suffix", [".onnx", ".mlir", ".abele", "notes", ".", ".notes"])

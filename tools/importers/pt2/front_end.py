@@ -8,6 +8,7 @@ from ..front_end import FrontEnd
 with deferred(__name__):
     from .exported import serialized
     from .reader import read_pt2, uses_of
+    from .signatures import open_shapes
 
 
 def _is_exported(value: object) -> bool:
@@ -23,5 +24,6 @@ PT2 = FrontEnd(
     takes=_is_exported,
     in_memory="a torch.export.ExportedProgram",
     serialized=serialized,
+    open_shapes=open_shapes,
     uses=uses_of,
 )

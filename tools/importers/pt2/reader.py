@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -21,14 +19,14 @@ from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
 from ..batching import Prepare, read_with_batch
-from ..binding import InputSignature, Sizes, bound_values, largest
+from ..binding import Sizes, bound_values, largest
 from ..building import Known, Names, Value, dtype_of, shape_of
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
 from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, several_refused
-from .archive import Archive, read_archive
+from .archive import Archive
 from .aten_node import (
     OPSET,
     AtenNode,
@@ -40,9 +38,8 @@ from .aten_node import (
     kind_of,
     number_dtype,
 )
-from .exported import serialized
 from .expressions import value_of
-from .free_sizes import FreeSizes, axis_of
+from .free_sizes import FreeSizes
 from .node_names import line_of, location_of, node_names
 from .operators import ATEN, OPERATORS, importer_of, is_in_place
 from .payloads import dtype_of_code, payload_array, shape_of_meta
@@ -60,6 +57,7 @@ from .schema import (
     read_payloads,
     read_program,
 )
+from .signatures import archive_of, signatures
 from .views import follow_same, follow_view, write
 
 WRAPPERS = (
@@ -82,15 +80,9 @@ def read_pt2(model: Any, reading: Reading) -> ModuleOp:
     Raises InputError for a damaged archive, and UnsupportedError for what abele cannot compile.
     Parameters and buffers become states; buffers that the program changes are stored at its end.
     """
-    archive = _archive_of(model, reading.place)
+    archive = archive_of(model, reading.place)
     program = read_program(archive.graph(), reading.place)
     return read_with_batch(reading, partial(_import, archive, program))
-
-
-def _archive_of(model: Any, place: str) -> Archive:
-    if isinstance(model, str | os.PathLike):
-        return read_archive(Path(cast("str", model)), place)
-    return read_archive(model if isinstance(model, bytes) else serialized(model), place)
 
 
 def _import(archive: Archive, program: Program, reading: Reading, prepare: Prepare) -> ModuleOp:
@@ -196,38 +188,12 @@ def _begun(
     graph: Scope, program: Program, weights: Mapping[str, Known], reading: Reading
 ) -> tuple[Scope, Sizes]:
     """The scope with the weights, and the sizes of the inputs as far as they are given."""
-    place, signatures = reading.place, list(_signatures(program, reading.place))
-    known = bound_values(place, signatures, reading.values)
-    sizes = FreeSizes.of(program, place).sizes(signatures, reading.dims, known)
+    place, inputs = reading.place, list(signatures(program, reading.place))
+    known = bound_values(place, inputs, reading.values)
+    sizes = FreeSizes.of(program, place).sizes(inputs, reading.dims, known)
     given = {name: Known.of(name, array) for name, array in known.items()}
     scope = replace(graph, values={**weights, **given}, tensors=program.graph.tensors)
     return scope, sizes
-
-
-def _signatures(program: Program, place: str) -> Iterator[InputSignature]:
-    """The tensors that the user gives, with their free sizes."""
-    seen: set[str] = set()
-    for each in program.inputs:
-        argument = each.argument
-        if each.kind == "constant_input":
-            continue
-        if each.kind in ("parameter", "buffer", "tensor_constant"):
-            continue
-        if each.kind != "user_input":
-            raise UnsupportedError(f"{place}: an input of kind {each.kind!r} is not supported")
-        if isinstance(argument, Symbol):
-            raise UnsupportedError(
-                f"{place}: input {argument.name!r} is a number of Python that may change; export "
-                "the module with a fixed number, or with a tensor"
-            )
-        if not isinstance(argument, Tensor):
-            continue
-        meta = program.graph.tensors.get(argument.name)
-        if meta is None or argument.name in seen:
-            raise InputError(f"{place}: damaged program: input {argument.name[:200]!r}")
-        seen.add(argument.name)
-        dtype = dtype_of_code(meta.code, f"{place}: input {argument.name!r}")
-        yield InputSignature(argument.name, tuple(axis_of(n, place) for n in meta.sizes), dtype)
 
 
 def _add_inputs(scope: Scope, sizes: Sizes) -> None:
@@ -543,7 +509,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     Each node is imported. Results of nodes that cannot be get the types that the file says. Raises
     InputError for a damaged archive.
     """
-    archive = _archive_of(model, reading.place)
+    archive = archive_of(model, reading.place)
     program = read_program(archive.graph(), reading.place)
     calls = list(_nodes_in(program.graph))
     names = node_names(calls)

@@ -43,6 +43,7 @@ DECIDING = [
     ("batch", 2, "batch"),
     ("keep", {"x": "y"}, "keep"),
     ("passes", "decompose,nn", "passes"),
+    ("precision", "float16", "passes"),
     ("load", replace(Extensions(), load=("net.onnx",)), "loaded"),
     ("constraints", "net.onnx", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),
