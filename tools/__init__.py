@@ -14,6 +14,7 @@ from .driver.report_view import VIEWS, ReportView
 if TYPE_CHECKING:
     from .driver.compile import compile_model
     from .driver.executable import Executable
+    from .driver.from_torch import from_torch
     from .driver.session import Session
     from .driver.training import Training
     from .views.report.load import load_report
@@ -23,6 +24,7 @@ _HOME = {
     "Session": "driver.session",
     "Training": "driver.training",
     "compile_model": "driver.compile",
+    "from_torch": "driver.from_torch",
     "load_report": "views.report.load",
 }
 """The module that defines each name."""
@@ -35,7 +37,7 @@ def _report(exe: Executable) -> ReportView:
 
 VIEWS["report"] = _report
 
-__all__ = ["Executable", "Session", "Training", "compile_model", "load_report"]
+__all__ = ["Executable", "Session", "Training", "compile_model", "from_torch", "load_report"]
 
 
 def __getattr__(name: str) -> object:

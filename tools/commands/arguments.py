@@ -14,7 +14,7 @@ from ...ir.support.errors import InputError
 from ..driver.arrays import read_npy
 from ..importers.bounds import GivenSize, size_or_bounds
 
-ModelFile = Annotated[str, typer.Argument(help="An .onnx, .mlir (any level) or .abele file.")]
+ModelFile = Annotated[str, typer.Argument(help="An .onnx, .pt2, .mlir (any level) or .abele file.")]
 PassesElsewhere = Annotated[
     str | None,
     typer.Option(

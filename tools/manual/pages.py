@@ -13,6 +13,7 @@ from .markdown import code, link, page, plain, table
 from .onnx_operators import onnx_operators_page
 from .onnx_table import onnx_table_page
 from .passes import passes_page
+from .pytorch_operators import pytorch_operators_page
 from .rules import rules_by_file, rules_page
 from .targets import targets_page
 
@@ -25,6 +26,7 @@ PAGES = {
     "commands.md": "the command line",
     "limits.md": "what abele refuses because it would take forever, and how to change that",
     "onnx.md": "the ONNX operators that abele imports",
+    "pytorch.md": "the operators of PyTorch that abele imports",
 }
 """The pages besides those of dialects, with their contents."""
 
@@ -46,6 +48,7 @@ def pages() -> dict[str, str]:
         "commands.md": commands_page(),
         "limits.md": limits_page(),
         "onnx.md": onnx_operators_page(),
+        "pytorch.md": pytorch_operators_page(),
         OPERATORS: onnx_table_page(),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from math import floor
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ def _factors(node: AtenNode, rank: int) -> list[float]:
     return [node.number(name) for name in names] if all(map(node.has, names)) else []
 
 
-def _resize(rank: int, mode: str, nearest: str = "floor", *, antialias: bool = False) -> Importer:
+def _resize(rank: int, mode: str, nearest: str = "floor") -> Importer:
     """A resize of the spatial axes.
 
     Args:
@@ -52,10 +51,6 @@ def _resize(rank: int, mode: str, nearest: str = "floor", *, antialias: bool = F
             scales = node.known(np.array([1.0, 1.0, *factors], np.float32))
         else:
             target = node.integers_known([*shape[:2], *sizes])
-        more: dict[str, Any] = {"antialias": 1} if antialias else {}
-        if mode == "cubic":
-            # Keys' kernel is steeper in torch unless it filters against aliases.
-            more["cubic_coeff_a"] = -0.5 if antialias else -0.75
         return node.apply(
             "Resize",
             value,
@@ -65,7 +60,6 @@ def _resize(rank: int, mode: str, nearest: str = "floor", *, antialias: bool = F
             mode=mode,
             coordinate_transformation_mode=coordinates,
             nearest_mode=nearest,
-            **more,
         )
 
     return importer
@@ -109,8 +103,6 @@ IMAGES: dict[str, Importer] = {
     "upsample_bilinear2d": _resize(2, "linear"),
     "upsample_trilinear3d": _resize(3, "linear"),
     "upsample_bicubic2d": _resize(2, "cubic"),
-    "_upsample_bilinear2d_aa": _resize(2, "linear", antialias=True),
-    "_upsample_bicubic2d_aa": _resize(2, "cubic", antialias=True),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), _grid_sample),
     "affine_grid_generator": _affine_grid,
 }

@@ -192,6 +192,42 @@ def _cat(node: AtenNode) -> Results:
     return _joined(node, values, node.along(node.integer("dim", 0), rank))
 
 
+def _side_by_side(least: int, axis: int) -> Importer:
+    """Tensors joined along an axis, once they have as many axes as this needs; else along 0."""
+
+    def importer(node: AtenNode) -> Results:
+        values = node.several("tensors")
+        if least:
+            values = [
+                node.reshaped_to(v, (*[1] * (least - len(shape_of(v))), *shape_of(v)))
+                for v in values
+            ]
+        rank = max((len(shape_of(each)) for each in values), default=0)
+        return _joined(node, values, axis if rank > axis else 0)
+
+    return importer
+
+
+def _rotated(node: AtenNode) -> Results:
+    """A tensor turned by quarters in the plane of two axes."""
+    value, shape, quarters = node["self"], node.shape("self"), node.integer("k", 1) % 4
+    a, b = (node.along(each, len(shape)) for each in node.integers("dims", [0, 1]))
+
+    def turned(x: SSAValue, axes: set[int]) -> SSAValue:
+        sizes = nn.shape_of(x)
+        starts = [n - 1 if i in axes else 0 for i, n in enumerate(sizes)]
+        return node.add(
+            nn.SliceOp(x, starts, [-1 if i in axes else 1 for i in range(len(sizes))], sizes)
+        )
+
+    if quarters % 2 == 0 or a == b or 0 in shape:
+        return turned(value, {a, b}) if quarters and 0 not in shape else value
+    order = list(range(len(shape)))
+    order[a], order[b] = b, a
+    first = b if quarters == 1 else a
+    return node.transposed(turned(value, {first}), order)
+
+
 def _stack(node: AtenNode) -> Results:
     values = node.several("tensors")
     if not values:
@@ -539,6 +575,9 @@ MOVEMENTS: dict[str, Importer] = {
     "concat": _cat,
     "concatenate": _cat,
     "stack": _stack,
+    "hstack": _side_by_side(0, 1),
+    "vstack": _side_by_side(2, 0),
+    "rot90": _rotated,
     "split": _split,
     "split_with_sizes": _split,
     "unsafe_split": _split,

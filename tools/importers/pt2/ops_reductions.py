@@ -11,8 +11,9 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....ir.support.number_kinds import is_floating
+from ..building import dtype_of
 from ..onnx.ops_normalise import moments
-from .aten_node import I64, AtenNode, Importer, Results
+from .aten_node import I64, AtenNode, Importer, Results, only
 
 BOOL = np.dtype(np.bool_)
 
@@ -280,6 +281,64 @@ def _with_logits(node: AtenNode, logits: SSAValue, target: SSAValue) -> SSAValue
     return node.add(nn.SubOp(curve, node.add(nn.MulOp(logits, target))))
 
 
+def _huber(node: AtenNode, left: SSAValue, right: SSAValue) -> SSAValue:
+    """Half of squares near 0, and a line elsewhere, joined at delta."""
+    delta = node.number("delta", 1.0)
+    size = _absolute(node, left, right)
+    near = node.add(nn.ScaleOp(node.add(nn.SquareOp(size)), 0.5))
+    far = node.add(nn.ScaleOp(node.add(nn.ShiftOp(size, -0.5 * delta)), delta))
+    is_near = node.add(nn.LessOp(size, node.constant(delta, size)))
+    return node.add(nn.SelectOp(is_near, near, far))
+
+
+def _negative_log(node: AtenNode, logs: SSAValue) -> Results:
+    """The negated logarithms at the classes of the targets, and the sum of their weights.
+
+    Classes lie along axis 1, or along the only axis.
+    """
+    shape, target = nn.shape_of(logs), node.converted(node.value("target"), I64)
+    axis = min(1, len(shape) - 1)
+    apart = list(nn.shape_of(target))
+    apart.insert(axis, 1)
+    ignored = node.constant(node.integer("ignore_index", -100), target)
+    is_ignored = node.add(nn.EqualOp(target, ignored))
+    safe = node.add(nn.SelectOp(is_ignored, node.constant(0, target), target))
+    picked = node.apply("GatherElements", logs, node.reshape(safe, apart), axis=axis)
+    losses = node.add(nn.NegOp(node.reshape(picked, nn.shape_of(target))))
+    zero, one = node.constant(0, losses), node.constant(1, losses)
+    own = node.operand("weight")
+    weights = one if own is None else node.apply("Gather", own, safe, axis=0)
+    weights = node.add(nn.SelectOp(is_ignored, zero, weights))
+    losses = node.add(nn.MulOp(losses, weights))
+    how = node.integer("reduction", MEAN)
+    if how == NONE:
+        return [losses, None]
+    axes = list(range(len(nn.shape_of(losses))))
+    total = _reduced(node, "ReduceSum", losses, axes, keep=False)
+    count = _reduced(node, "ReduceSum", weights, axes, keep=False)
+    return [node.add(nn.DivOp(total, count)) if how == MEAN else total, count]
+
+
+def _nll(node: AtenNode) -> Results:
+    return _negative_log(node, node["self"])
+
+
+def _cross_entropy(node: AtenNode) -> Results:
+    """The negated logarithms of a softmax, at the classes of the targets or by their chances."""
+    value, target = node["self"], node.value("target")
+    if node.number("label_smoothing", 0.0):
+        raise node.unsupported("label_smoothing", "need 0")
+    axis = min(1, len(nn.shape_of(value)) - 1)
+    logs = node.apply("LogSoftmax", value, axis=axis)
+    if not is_floating(dtype_of(target)):
+        return only(_negative_log(node, logs))
+    if node.has("weight"):
+        raise node.unsupported("weights with targets that are chances", "need none")
+    products = node.add(nn.MulOp(logs, node.ssa(target)))
+    sums = _reduced(node, "ReduceSum", products, [axis], keep=False)
+    return merged(node, node.add(nn.NegOp(sums)))
+
+
 REDUCTIONS: dict[str, Importer] = {
     "sum": _total("ReduceSum"),
     "prod": _prod,
@@ -307,6 +366,13 @@ REDUCTIONS: dict[str, Importer] = {
     "mse_loss": _loss(_squared),
     "l1_loss": _loss(_absolute),
     "smooth_l1_loss": _loss(_smooth),
+    "huber_loss": _loss(_huber),
+    "cross_entropy_loss": _cross_entropy,
+    "nll_loss": lambda node: only(_nll(node)),
+    "nll_loss_nd": lambda node: only(_nll(node)),
+    "nll_loss2d": lambda node: only(_nll(node)),
+    "nll_loss_forward": _nll,
+    "nll_loss2d_forward": _nll,
     "binary_cross_entropy_with_logits": _loss(_with_logits),
 }
 """The importers of reductions, scans, sorts and losses."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from ....ir.provenance import is_known, named
 from ..building import Value, shape_of
 from .aten_node import AtenNode, Importer, Scope, View, only
 from .ops_movement import MOVEMENTS
@@ -105,8 +106,9 @@ def follow_view(node: AtenNode, operator: str, results: list[Value], importer: I
         return
 
     def read() -> Value:
-        node.scope.current(base.name)
-        return only(importer(node))
+        found = only(importer(node))
+        _locate(node)
+        return found
 
     for result in node.call.results:
         if isinstance(result, Tensor):
@@ -117,7 +119,7 @@ def follow_same(node: AtenNode, name: str) -> None:
     """Remember that the result of a node is the tensor with a name itself."""
 
     def read() -> Value:
-        return node.scope.values[name]
+        return node.scope.current(name)
 
     for result in node.call.results:
         if isinstance(result, Tensor) and result.name != name:
@@ -159,10 +161,19 @@ def write(scope: Scope, name: str, value: Value) -> None:
     view = scope.views.get(name)
     if view is not None:
         base = scope.current(view.base)
-        write(scope, view.base, view.write(base, value))
+        changed = view.write(base, value)
+        _locate(view.node)
+        write(scope, view.base, changed)
     scope.values[name] = value
     scope.stale.discard(name)
     _outdate(scope, name)
+
+
+def _locate(node: AtenNode) -> None:
+    """Give the operations that a node has built since its end a name below the node's."""
+    for op in node.ops:
+        if not is_known(op.location):
+            op.location = named(f"{node.name}/view", node.source)
 
 
 def _outdate(scope: Scope, name: str) -> None:

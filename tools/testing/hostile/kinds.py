@@ -57,6 +57,7 @@ LEVELS = ("nn", "partition", "tile", "exchange")
 KINDS: dict[str, Kind] = {
     "onnx": Kind("onnx_models:onnx_model", "ONNX models, damaged in their structure", "model.onnx"),
     "onnx-metadata": Kind("metadata:hostile_metadata", "ONNX models with hostile properties"),
+    "pt2": Kind("exported:exported_program", "archives of torch.export, .pt2", "model.pt2"),
     **{
         f"{level}-text": Kind(
             "text:damaged_text", f"text of {level}, damaged by tokens", level=level
