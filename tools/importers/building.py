@@ -15,7 +15,7 @@ Every front end builds with these classes. A `ProgramBuilder` holds the program 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from math import prod
@@ -50,6 +50,7 @@ from .errors import NotConstantError, UnsupportedError, given_by
 from .length_values import emitted_length, number_in
 from .lengths import Length, as_length
 from .padding import add_padded
+from .program_parts import Sizes
 
 MAX_KNOWN_ELEMENTS = 1 << 16
 """The most elements of a parameter that is computed at import."""
@@ -87,11 +88,6 @@ Value = SSAValue | Known
 T = TypeVar("T", bound=Operation)
 
 Shape = tuple[int, ...]
-
-Sizes = Mapping[int, Length]
-"""The number of elements that exist along axes with padding, by axis. The size of the axis in the
-type is the largest possible number.
-"""
 
 
 @dataclass

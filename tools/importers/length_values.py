@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import prod
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +32,7 @@ from .lengths import (
     simplest,
     smaller,
 )
-
-if TYPE_CHECKING:
-    from .building import NodeBuilder, ProgramBuilder
+from .program_parts import Node, Program
 
 MOST_ELEMENTS = 256
 """The most elements of a tensor whose elements are followed as lengths."""
@@ -47,20 +45,20 @@ class Undecided(Exception):
     """An element depends on more than sums, products and quotients of lengths."""
 
 
-def lengths_of(program: ProgramBuilder, value: SSAValue) -> Lengths | None:
+def lengths_of(program: Program, value: SSAValue) -> Lengths | None:
     """The elements of a tensor of integers, as lengths; None if one of them is not known."""
     if value not in program.lengths:
         program.lengths[value] = _followed(program, value)
     return program.lengths[value]
 
 
-def length_of(program: ProgramBuilder, value: SSAValue) -> int | Length | None:
+def length_of(program: Program, value: SSAValue) -> int | Length | None:
     """The only element of a tensor, as a length; None if it is not known."""
     found = lengths_of(program, value)
     return None if found is None or found.size != 1 else found.reshape(-1)[0]
 
 
-def number_in(program: ProgramBuilder, value: SSAValue, least: int, most: int) -> int | Length:
+def number_in(program: Program, value: SSAValue, least: int, most: int) -> int | Length:
     """The length that a value holds: an i32 without axes, of which only bounds are known."""
     known = length_of(program, value)
     if known is not None:
@@ -76,7 +74,7 @@ def _array(element: object, shape: Sequence[int]) -> Lengths:
     return found
 
 
-def _followed(program: ProgramBuilder, value: SSAValue) -> Lengths | None:
+def _followed(program: Program, value: SSAValue) -> Lengths | None:
     shape, dtype = nn.shape_of(value), numpy_dtype(nn.element_of(value))
     if value in program.sizes or prod(shape) > MOST_ELEMENTS:
         return None
@@ -106,7 +104,7 @@ def _followed(program: ProgramBuilder, value: SSAValue) -> Lengths | None:
 # The number of true elements
 
 
-def _count_of_true(program: ProgramBuilder, op: Any) -> Length | None:
+def _count_of_true(program: Program, op: Any) -> Length | None:
     """The number of true elements of a tensor, if an operation counts them; None otherwise.
 
     Models count the elements of one mask several times, and use one number for another.
@@ -332,7 +330,7 @@ RULES: Mapping[type[Any], Rule] = {
 # Lengths as values of the program
 
 
-def emitted_length(node: NodeBuilder, length: int | Length) -> SSAValue:
+def emitted_length(node: Node, length: int | Length) -> SSAValue:
     """The value that holds a length in the run: an i32 without axes."""
     program, simple = node.program, simplest(length)
     if isinstance(simple, int):
@@ -345,7 +343,7 @@ def emitted_length(node: NodeBuilder, length: int | Length) -> SSAValue:
     return program.held_lengths[key]
 
 
-def _computed(node: NodeBuilder, length: Length) -> SSAValue:
+def _computed(node: Node, length: Length) -> SSAValue:
     """The sum of the products of a length."""
     total: SSAValue | None = None
     ordered = sorted(length.terms, key=lambda term: (-len(term[0]), -term[1]))
@@ -363,7 +361,7 @@ def _computed(node: NodeBuilder, length: Length) -> SSAValue:
     return total
 
 
-def _held(node: NodeBuilder, atom: Atom) -> SSAValue:
+def _held(node: Node, atom: Atom) -> SSAValue:
     """The value of a number."""
     if isinstance(atom, Number):
         return node.reshape(node.cast(cast("SSAValue", atom.value), i32), ())

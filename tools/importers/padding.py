@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from math import inf, nan, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import AnyFloat, i32
@@ -35,9 +35,7 @@ from ...ir.geometry.space import AxisMap
 from ...ir.upstream import Builder, InsertPoint
 from .length_values import emitted_length
 from .lengths import Length, as_length, is_equal, is_less, product, row_strides, simplest, smaller
-
-if TYPE_CHECKING:
-    from .building import NodeBuilder, Sizes
+from .program_parts import Node, Sizes
 
 Appended = nn.PureTensorOp | nn.CombiningOp
 
@@ -45,12 +43,12 @@ LEAST_CAPACITY = 2
 """The smallest capacity of an axis with padding: an axis of one element would be repeated."""
 
 
-def sizes_of(node: NodeBuilder, value: SSAValue) -> Sizes:
+def sizes_of(node: Node, value: SSAValue) -> Sizes:
     """The sizes of the axes of a value that have padding, by axis."""
     return node.program.sizes.get(value, {})
 
 
-def mark(node: NodeBuilder, value: SSAValue, sizes: Sizes) -> SSAValue:
+def mark(node: Node, value: SSAValue, sizes: Sizes) -> SSAValue:
     """The value, of which only as many elements exist along axes, as it is."""
     if sizes:
         node.program.sizes[value] = sizes
@@ -59,17 +57,17 @@ def mark(node: NodeBuilder, value: SSAValue, sizes: Sizes) -> SSAValue:
     return value
 
 
-def length_along(node: NodeBuilder, value: SSAValue, axis: int) -> int | Length:
+def length_along(node: Node, value: SSAValue, axis: int) -> int | Length:
     """The number of elements that exist along an axis of a value."""
     return sizes_of(node, value).get(axis, nn.shape_of(value)[axis])
 
 
-def lengths_along(node: NodeBuilder, value: SSAValue) -> list[int | Length]:
+def lengths_along(node: Node, value: SSAValue) -> list[int | Length]:
     """The number of elements that exist along each axis of a value."""
     return [length_along(node, value, axis) for axis in range(len(nn.shape_of(value)))]
 
 
-def sized(node: NodeBuilder, value: SSAValue, sizes: Mapping[int, int | Length]) -> SSAValue:
+def sized(node: Node, value: SSAValue, sizes: Mapping[int, int | Length]) -> SSAValue:
     """A value of which only the first elements along some axes exist.
 
     Axes with as many elements in every run are cut to this number.
@@ -88,7 +86,7 @@ def sized(node: NodeBuilder, value: SSAValue, sizes: Mapping[int, int | Length])
     return mark(node, value, kept) if kept else value
 
 
-def fitted(node: NodeBuilder, value: SSAValue, axis: int, capacity: int) -> SSAValue:
+def fitted(node: Node, value: SSAValue, axis: int, capacity: int) -> SSAValue:
     """A value with another number of elements along an axis; those at its end are cut or added.
 
     The result is not marked as padded.
@@ -104,7 +102,7 @@ def fitted(node: NodeBuilder, value: SSAValue, axis: int, capacity: int) -> SSAV
     return value
 
 
-def positions(node: NodeBuilder, value: SSAValue, axis: int) -> SSAValue:
+def positions(node: Node, value: SSAValue, axis: int) -> SSAValue:
     """The index of each element along an axis of a value, as i32, with size 1 on other axes."""
     shape = nn.shape_of(value)
     along = [n if i == axis else 1 for i, n in enumerate(shape)]
@@ -112,7 +110,7 @@ def positions(node: NodeBuilder, value: SSAValue, axis: int) -> SSAValue:
     return node.append(nn.IotaOp(nn.tensor(along, i32), steps)).results[0]
 
 
-def existing(node: NodeBuilder, value: SSAValue, sizes: Sizes) -> SSAValue:
+def existing(node: Node, value: SSAValue, sizes: Sizes) -> SSAValue:
     """Whether elements of a value exist, as i1 that broadcasts to it."""
     found = [
         node.append(nn.LessOp(positions(node, value, axis), emitted_length(node, length))).results[
@@ -124,7 +122,7 @@ def existing(node: NodeBuilder, value: SSAValue, sizes: Sizes) -> SSAValue:
 
 
 def without_padding(
-    node: NodeBuilder, value: SSAValue, fill: float, axes: Sequence[int] | None = None
+    node: Node, value: SSAValue, fill: float, axes: Sequence[int] | None = None
 ) -> SSAValue:
     """A value whose padding is set to a number. It keeps its sizes.
 
@@ -141,7 +139,7 @@ def without_padding(
     return found
 
 
-def solid(node: NodeBuilder, value: SSAValue, fill: float) -> SSAValue:
+def solid(node: Node, value: SSAValue, fill: float) -> SSAValue:
     """A value whose padding is set to a number, and is no padding any more."""
     sizes = sizes_of(node, value)
     if not sizes:
@@ -153,7 +151,7 @@ def solid(node: NodeBuilder, value: SSAValue, fill: float) -> SSAValue:
 # Rules
 
 
-def add_padded(node: NodeBuilder, op: Appended) -> Sequence[SSAValue]:
+def add_padded(node: Node, op: Appended) -> Sequence[SSAValue]:
     """Append an operation of which an operand has padding; return its results.
 
     Raises NotConstantError if the padding would change a result.
@@ -170,7 +168,7 @@ def add_padded(node: NodeBuilder, op: Appended) -> Sequence[SSAValue]:
     raise refused(node, op, 0)
 
 
-def refused(node: NodeBuilder, op: Any, operand: int) -> Exception:
+def refused(node: Node, op: Any, operand: int) -> Exception:
     """The error for an operation that cannot read the padding of an operand, or of another one."""
     values = [v for v in (op.operands[operand], *op.operands) if sizes_of(node, v)]
     axis, length = next(iter(sizes_of(node, values[0]).items()))
@@ -183,7 +181,7 @@ def _plain_dim(axis: AxisMap) -> int | None:
     return axis.terms[0][0] if plain and axis.terms[0][1] == 1 else None
 
 
-def _padded_dims(node: NodeBuilder, op: Any, structure: Structure) -> dict[int, Length]:
+def _padded_dims(node: Node, op: Any, structure: Structure) -> dict[int, Length]:
     """The number of points that exist along dimensions with padding, by dimension."""
     space = structure.space
     found: dict[int, Length] = {}
@@ -217,7 +215,7 @@ PASSED = ("identity", "mul")
 """The functions of two kinds of sums: of elements, and of products, of which one factor is 0."""
 
 
-def _structured(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
+def _structured(node: Node, op: Any) -> Sequence[SSAValue]:
     """An operation with an iteration space."""
     structure = op.structure()
     space, body = structure.space, structure.body
@@ -250,7 +248,7 @@ def _structured(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
     return results
 
 
-def from_front(node: NodeBuilder, indices: SSAValue, length: Length) -> SSAValue:
+def from_front(node: Node, indices: SSAValue, length: Length) -> SSAValue:
     """Indices that may be negative, counted from the front of an axis with padding."""
     count = node.cast(emitted_length(node, length), nn.element_of(indices))
     zero = node.constant(0, indices)
@@ -260,12 +258,12 @@ def from_front(node: NodeBuilder, indices: SSAValue, length: Length) -> SSAValue
     return _like(node, found, indices)
 
 
-def _like(node: NodeBuilder, value: SSAValue, other: SSAValue) -> SSAValue:
+def _like(node: Node, value: SSAValue, other: SSAValue) -> SSAValue:
     """A value marked as another one of its shape is."""
     return mark(node, value, sizes_of(node, other))
 
 
-def _moved(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
+def _moved(node: Node, op: Any) -> Sequence[SSAValue]:
     """An operation that moves elements, but not along an axis with padding."""
     lengths: dict[int, Length] = {}
     for i, space in enumerate(op.moves()):
@@ -288,7 +286,7 @@ def _moved(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
     return results
 
 
-def _decomposed(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
+def _decomposed(node: Node, op: Any) -> Sequence[SSAValue]:
     """An operation that is defined by simpler ones: these, one after another."""
     block = Block()
     results = op.decompose(Builder(InsertPoint.at_end(block)))
@@ -303,7 +301,7 @@ def _decomposed(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
     return [made[value] if value in made else value for value in results]
 
 
-def _softmax(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
+def _softmax(node: Node, op: Any) -> Sequence[SSAValue]:
     """A softmax, in which padding adds nothing to the total."""
     sizes = sizes_of(node, op.operand)
     op.operands[0] = without_padding(node, op.operand, -inf, [op.along])
@@ -312,7 +310,7 @@ def _softmax(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
     return results
 
 
-def _scan(node: NodeBuilder, op: nn.ScanOp) -> Sequence[SSAValue]:
+def _scan(node: Node, op: nn.ScanOp) -> Sequence[SSAValue]:
     """A scan. If it runs backwards, it begins with the padding."""
     sizes = sizes_of(node, op.operand)
     if op.reverse is not None:
@@ -323,7 +321,7 @@ def _scan(node: NodeBuilder, op: nn.ScanOp) -> Sequence[SSAValue]:
     return results
 
 
-def _sort(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
+def _sort(node: Node, op: Any) -> Sequence[SSAValue]:
     """A sort, after which the padding is last. Equal elements keep their order."""
     sizes, is_float = sizes_of(node, op.operand), isinstance(nn.element_of(op.operand), AnyFloat)
     last = -inf if op.descending is not None else nan if is_float else inf
@@ -333,7 +331,7 @@ def _sort(node: NodeBuilder, op: Any) -> Sequence[SSAValue]:
     return results
 
 
-def _slice(node: NodeBuilder, op: nn.SliceOp) -> Sequence[SSAValue]:
+def _slice(node: Node, op: nn.SliceOp) -> Sequence[SSAValue]:
     """A slice. A single element of an axis with padding is taken to exist."""
     starts, strides, sizes = (nn.values_of(each) for each in (op.starts, op.steps, op.sizes))
     kept: dict[int, int | Length] = {}
@@ -353,7 +351,7 @@ def max_of_zero(length: Length) -> int | Length:
     return as_length(-as_length(smaller(-length, 0)))
 
 
-def _pad(node: NodeBuilder, op: nn.PadOp) -> Sequence[SSAValue]:
+def _pad(node: Node, op: nn.PadOp) -> Sequence[SSAValue]:
     """Padding of the model's own, along axes without padding."""
     sizes = sizes_of(node, op.operand)
     low, high = nn.values_of(op.low), nn.values_of(op.high)
@@ -364,7 +362,7 @@ def _pad(node: NodeBuilder, op: nn.PadOp) -> Sequence[SSAValue]:
     return results
 
 
-def _reshape(node: NodeBuilder, op: nn.ReshapeOp) -> Sequence[SSAValue]:
+def _reshape(node: Node, op: nn.ReshapeOp) -> Sequence[SSAValue]:
     """A reshape to a shape of largest sizes. The sizes follow, if one axis can have them."""
     shape, value = nn.values_of(op.shape), op.operand
     sizes = _sizes_in(list(zip(nn.shape_of(value), lengths_along(node, value), strict=True)), shape)
@@ -374,7 +372,7 @@ def _reshape(node: NodeBuilder, op: nn.ReshapeOp) -> Sequence[SSAValue]:
     return [reshaped(node, value, sizes, shape)]
 
 
-def _update(node: NodeBuilder, op: nn.UpdateOp) -> Sequence[SSAValue]:
+def _update(node: Node, op: nn.UpdateOp) -> Sequence[SSAValue]:
     """An update. What replaces elements goes to a row behind the table, if it is padding."""
     axis, table = op.axis.value.data, op.table
     own, length = sizes_of(node, table), sizes_of(node, table).get(axis)
@@ -410,7 +408,7 @@ def _update(node: NodeBuilder, op: nn.UpdateOp) -> Sequence[SSAValue]:
     return [result]
 
 
-RULES: Mapping[type[Any], Callable[[NodeBuilder, Any], Sequence[SSAValue]]] = {
+RULES: Mapping[type[Any], Callable[[Node, Any], Sequence[SSAValue]]] = {
     nn.SoftmaxOp: _softmax,
     nn.LogSoftmaxOp: _softmax,
     nn.ScanOp: _scan,
@@ -484,7 +482,7 @@ def _sizes_in(source: Sequence[Axis], shape: Sequence[int]) -> list[int | Length
 
 
 def reshaped(
-    node: NodeBuilder,
+    node: Node,
     value: SSAValue,
     lengths: Sequence[int | Length],
     shape: Sequence[int] | None = None,
@@ -527,7 +525,7 @@ def _text(length: int | Length) -> str:
 
 
 def _regrouped(
-    node: NodeBuilder, value: SSAValue, source: Sequence[Axis], target: Sequence[Axis]
+    node: Node, value: SSAValue, source: Sequence[Axis], target: Sequence[Axis]
 ) -> SSAValue:
     """The middle axis of a value, which joins axes with padding, as it joins other axes.
 
@@ -561,7 +559,7 @@ def _positive(length: Length) -> int | Length:
     return -as_length(smaller(-length, -1))
 
 
-def _numbers(node: NodeBuilder, axes: Sequence[Axis]) -> SSAValue:
+def _numbers(node: Node, axes: Sequence[Axis]) -> SSAValue:
     """The row-major number of each place in a shape, counted without padding."""
     shape = [n for n, _ in axes]
     total: SSAValue | None = None
@@ -575,9 +573,9 @@ def _numbers(node: NodeBuilder, axes: Sequence[Axis]) -> SSAValue:
     return total
 
 
-def _append(node: NodeBuilder, op: Any) -> SSAValue:
+def _append(node: Node, op: Any) -> SSAValue:
     return node.append(op).results[0]
 
 
-def _constant(node: NodeBuilder, value: int) -> SSAValue:
+def _constant(node: Node, value: int) -> SSAValue:
     return node.emitted(np.array(value, np.int32))
