@@ -87,7 +87,7 @@ def compile_command(
             if trace is not None:
                 on_step("trace")
                 write_text(trace, trace_text(exe))
-        show(exe, f"{model} -> {output}", None)
+        show(exe, f"{model} -> {output}", None, request.values or ())
 
 
 def _program(path: Path, extensions: Extensions) -> Executable:

@@ -130,4 +130,4 @@ def run(
             if trace is not None:
                 on_step("trace")
                 write_text(trace, trace_text(exe))
-        show(exe, f"{model} at {at}", verdict)
+        show(exe, f"{model} at {at}", verdict, with_values)

@@ -30,10 +30,24 @@ def warn_of_unpriced(target: Target) -> None:
         print_error_line(f"warning: {target.unpriced}")
 
 
-def show(exe: Executable, title: str, verdict: Verdict | None) -> None:
-    """Print the summary table, and warn about relaxed limits and what is not priced; exit with 1 if
-    the check failed."""
+def warn_of_constants(exe: Executable, values: Iterable[str]) -> None:
+    """Warn on standard error if nothing is left to compute, because of values that are given."""
+    names = ", ".join(values)
+    if names and not exe.inputs and not exe.profile["vertices"]:
+        print_error_line(
+            f"warning: the values of {names} decide every output, so the program computes nothing"
+        )
+
+
+def show(exe: Executable, title: str, verdict: Verdict | None, values: Iterable[str] = ()) -> None:
+    """Print the summary table, and warn about relaxed limits, what is not priced, and a program
+    that computes nothing; exit with 1 if the check failed.
+
+    Args:
+        values: the names of inputs with which the program was compiled.
+    """
     warn(exe.relaxed)
+    warn_of_constants(exe, values)
     warn_of_unpriced(exe.target)
     console().print(summary(exe, title, verdict.rows if verdict else ()))
     if verdict is not None and not verdict.passed:

@@ -172,7 +172,15 @@ def test_a_file_may_hold_the_value_that_an_option_gives(
 ):
     np.savez(tmp_path / "x.npz", x=np.ones((2, 6), np.float32), shape=np.array([3, 4]))
     inputs = "--inputs", tmp_path / "x.npz"
-    assert call(command, reshape, *inputs, "--value", "shape=3,4").exit_code == 0
+    done = call(command, reshape, *inputs, "--value", "shape=3,4")
+    assert (done.exit_code, "decide every output" in done.stderr) == (0, False)
     done = call(command, reshape, *inputs, "--value", "shape=4,3")
     assert done.exit_code == 2
     assert "'shape' is [3, 4], but --value shape is [4, 3]; need one of the two" in done.stderr
+
+
+def test_values_that_decide_every_output_are_named(reshape: Path):
+    values = "--value", "x=[[1,2,3,4,5,6]]", "--value"
+    done = call("run", reshape, *values, "shape=2,3")
+    assert done.exit_code == 0
+    assert "the values of x, shape decide every output, so the program comp" in done.stderr
