@@ -66,21 +66,33 @@ class ConvertPartitionToTile(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         """Run on a module. Raises InputError if no run can begin in it."""
-        ops = list(op.body.block.ops)
-        functions = [each for each in ops if isinstance(each, func.FuncOp)]
-        if all(each.sym_name.data != ENTRY for each in functions):
-            raise InputError(f"the module needs a function @{ENTRY}")
-        new = ToTile(PATTERNS)
-        new.names.taken.update(filter(None, map(symbol_of, ops)))
-        for each in ops:
-            if not isinstance(each, func.FuncOp):
-                new.convert(each)
-        for each in functions:
-            declare_function(each, new)
-        keep_old_values(op, new)
-        for each in functions:
+        convert_to_tile(op)
+
+
+def convert_to_tile(module: ModuleOp, patterns: Patterns[ToTile] = PATTERNS) -> None:
+    """Convert a module in place.
+
+    Raises InputError if no run can begin in it, and for an operation without a pattern.
+
+    Args:
+        patterns: abele's, or those of a level of a user's that has further operations:
+            `Patterns((TogetherOp, convert_together), *PATTERNS.rows)`.
+    """
+    ops = list(module.body.block.ops)
+    functions = [each for each in ops if isinstance(each, func.FuncOp)]
+    if all(each.sym_name.data != ENTRY for each in functions):
+        raise InputError(f"the module needs a function @{ENTRY}")
+    new = ToTile(patterns)
+    new.names.taken.update(filter(None, map(symbol_of, ops)))
+    for each in ops:
+        if not isinstance(each, func.FuncOp):
             new.convert(each)
-        first = new.block.first_op
-        assert first is not None
-        new.block.insert_ops_before(new.variables, first)
-        replace_body(op, new.block)
+    for each in functions:
+        declare_function(each, new)
+    keep_old_values(module, new)
+    for each in functions:
+        new.convert(each)
+    first = new.block.first_op
+    assert first is not None
+    new.block.insert_ops_before(new.variables, first)
+    replace_body(module, new.block)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...dialects import partition, tile
+from ...ir.provenance import locate
 from .conversion import ToTile
 
 
@@ -15,10 +16,19 @@ def convert_compute(op: partition.ComputeOp, new: ToTile) -> None:
 
         tile.compute_set @y { tile.vertices space #s body <relu> plan #p reads [@x] writes @y }
     """
+    vertices = vertices_of(op, new)
+    new.add(tile.ComputeSetOp(vertices.destination, [vertices]))
+
+
+def vertices_of(op: partition.ComputeOp, new: ToTile) -> tile.VerticesOp:
+    """The vertices of a compute, which nothing holds yet. Its results get variables."""
+    around, new.source = new.source, op
     names = [new.result(value) for value in op.made]
+    new.source = around
     read = new.variables_of(op.inputs)
-    vertices = tile.VerticesOp(op.structure(), op.plan.data, read, *names)
-    new.add(tile.ComputeSetOp(names[0], [vertices]))
+    made = tile.VerticesOp(op.structure(), op.plan.data, read, *names)
+    locate(made, op)
+    return made
 
 
 def convert_relayout(op: partition.RelayoutOp, new: ToTile) -> None:
