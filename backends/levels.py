@@ -12,6 +12,7 @@ from ..ir.support.arrays import Array
 from ..ir.upstream import ModuleOp
 from .evaluate.partition import run_partition
 from .evaluate.tile import run_tile
+from .evaluate.users_levels import as_own
 from .host.binders import best_binder
 from .machine import Machine
 from .reference import run_reference
@@ -119,4 +120,15 @@ RUNNERS: dict[Level, Callable[[ModuleOp, Target, bool], Runner]] = {
     TILE: _interpreted_by(run_tile),
     EXCHANGE: _machine,
 }
-"""What loads a module of each level, given the target and whether the machine is strict."""
+"""What loads a module of each of abele's levels, given the target and whether the machine is
+strict."""
+
+
+def loaded(level: Level, module: ModuleOp, target: Target, strict: bool = False) -> Runner:
+    """A program of any level, ready to run. Raises what its evaluator raises.
+
+    Args:
+        strict: whether the machine is strict, which it can be at exchange alone.
+    """
+    own, runnable = as_own(level, module, target)
+    return RUNNERS[own](runnable, target, strict)

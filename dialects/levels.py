@@ -7,10 +7,11 @@ from importlib import import_module
 from xdsl.ir import Dialect, Operation
 
 from ..ir.legality import Row, contains, counted, inside, names, results, row, values, without
-from ..ir.level import Level
+from ..ir.level import Level, Levels
 from ..ir.support.errors import InputError
-from ..ir.support.user_entries import add_entry
+from ..ir.support.user_entries import add_entry, note_entry
 from ..ir.upstream import ModuleOp
+from ..ir.well_known import LEVEL_NAMES
 from ..ir.xdsl.walk import operations
 from . import nn, partition
 from .constraints import (
@@ -44,7 +45,15 @@ DIALECTS: dict[str, str] = {
 """Each of abele's dialects as "module:attribute", imported on first use."""
 
 USERS_DIALECTS: dict[str, Dialect] = {}
-"""The dialects that extensions have added. Their operations are legal on nn."""
+"""The dialects that extensions have added above all levels. Their operations are legal on nn."""
+
+LEVEL_DIALECTS: dict[str, Dialect] = {}
+"""The dialects of levels that extensions have added. Their operations are legal there alone."""
+
+
+def all_users_dialects() -> tuple[Dialect, ...]:
+    """The dialects that extensions have added, at any level."""
+    return (*USERS_DIALECTS.values(), *LEVEL_DIALECTS.values())
 
 
 def load_dialect(name: str) -> Dialect:
@@ -53,12 +62,15 @@ def load_dialect(name: str) -> Dialect:
     return getattr(import_module(module), attribute)
 
 
-def register_dialect(dialect: Dialect, owner: str) -> None:
-    """Make a user's operations legal on nn.
+def register_dialect(dialect: Dialect, owner: str, *, of_level: bool = False) -> None:
+    """Make a user's operations legal on nn, or let a level that the user adds have them.
 
-    abele lowers those that are structured, move, reinterpret or decompose. A pass of the user's
-    must replace the others.
+    abele lowers those of nn that are structured, move, reinterpret or decompose. A pass of the
+    user's must replace the others.
     Raises InputError if the name is taken, or if an operation's name begins with another one.
+
+    Args:
+        of_level: whether a level has these operations.
     """
     for op in dialect.operations:
         if op.name.partition(".")[0] != dialect.name:
@@ -66,8 +78,9 @@ def register_dialect(dialect: Dialect, owner: str) -> None:
                 f"{owner}: dialect {dialect.name!r}: operation {op.name}; need names that begin "
                 f"with '{dialect.name}.'"
             )
-    reserved = (*DIALECTS, "builtin", "func")
-    add_entry(USERS_DIALECTS, "dialect", dialect.name, dialect, owner, reserved)
+    reserved = (*DIALECTS, "builtin", "func", *USERS_DIALECTS, *LEVEL_DIALECTS)
+    table = LEVEL_DIALECTS if of_level else USERS_DIALECTS
+    add_entry(table, "dialect", dialect.name, dialect, owner, reserved)
 
 
 # Levels
@@ -208,8 +221,11 @@ EXCHANGE = Level(
     meaning="When and where: supersteps, and messages between addresses. The machine runs it.",
 )
 
-LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
-"""The levels from the highest to the lowest."""
+OWN_LEVELS: tuple[Level, ...] = (NN, PARTITION, TILE, EXCHANGE)
+"""abele's levels from the highest to the lowest."""
+
+LEVELS = Levels(OWN_LEVELS)
+"""abele's levels and those that extensions have added, from the highest to the lowest."""
 
 NN_CORE = Level(
     "nn-core",
@@ -223,16 +239,45 @@ MIXED = Level("mixed", (_NN_STATES, _PARTITION_STATES, *_VARIABLES), open=True)
 """What holds of every module, also of one that passes have lowered in part. It is no level."""
 
 
+def register_level(level: Level, after: Level, owner: str) -> None:
+    """Add a user's level directly below another one.
+
+    Raises InputError if the name is taken, if there is no such other level, and if there is none
+    below it.
+    """
+    above = next((each for each in LEVELS[:-1] if each == after), None)
+    if above is None:
+        known = ", ".join(map(str, LEVELS[:-1]))
+        raise InputError(
+            f"{owner}: level {level.name!r}: after {str(after)!r}; need one of {known}"
+        )
+    taken = {*map(str, LEVELS), *(each for known in LEVELS for each in known.decisions)}
+
+    def remove() -> None:
+        LEVELS.remove(level)
+        LEVEL_NAMES.remove(level.name)
+
+    note_entry("level", level.name, owner, remove, taken)
+    LEVELS.insert_after(above, level)
+    LEVEL_NAMES.insert(LEVELS.index(level), level.name)
+
+
 def level_named(name: str) -> Level:
     """The level of a name. Raises InputError if there is none."""
     for level in LEVELS:
         if level.name == name:
             return level
-    raise InputError(f"level {name!r}; need one of {', '.join(map(str, LEVELS))}")
+    raise InputError(
+        f"level {name!r}; need one of {', '.join(map(str, LEVELS))}, or --load the file that adds "
+        "it"
+    )
 
 
 def level_of(module: ModuleOp) -> Level:
-    """The lowest level that has an operation or a type in a module; nn if there is none."""
+    """The lowest level that has an operation or a type in a module; nn if there is none.
+
+    A level is known by operations of the dialect that is called like it.
+    """
     # Collect the distinct names first: a program has few of them, and splitting a name is slow.
     names = {name.partition(".")[0] for name in {op.name for op in operations(module)}}
     for level in reversed(LEVELS):
@@ -256,5 +301,6 @@ def known_level(module: ModuleOp) -> Level:
     """
     names = {op.name for op in operations(module)}
     level = level_of(module)
-    has_own = any(name.partition(".")[0] in DIALECTS.keys() - {"control"} for name in names)
+    of_levels = (DIALECTS.keys() | LEVEL_DIALECTS.keys()) - {"control"}
+    has_own = any(name.partition(".")[0] in of_levels for name in names)
     return level if has_own and all(map(level.is_legal, names)) else MIXED

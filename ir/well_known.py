@@ -6,8 +6,8 @@ programs, and the largest seed.
 
 from __future__ import annotations
 
-LEVEL_NAMES = ("nn", "partition", "tile", "exchange")
-"""The names of all levels, from the highest down."""
+LEVEL_NAMES = ["nn", "partition", "tile", "exchange"]
+"""The names of all levels, from the highest down. Levels that extensions add are inserted here."""
 
 ENTRY = "main"
 """The symbol of the function that a run begins in."""

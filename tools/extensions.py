@@ -6,12 +6,14 @@ group "abele.extensions".
 
 from __future__ import annotations
 
+from .driver.extensions.added_level import AddedLevel
 from .driver.extensions.extension import Extension, OnnxOperator, onnx_operator
 from .driver.extensions.load import load_extensions
 from .driver.extensions.loaded import Extensions
 from .importers.front_end import FrontEnd, Reading
 
 __all__ = [
+    "AddedLevel",
     "Extension",
     "Extensions",
     "FrontEnd",

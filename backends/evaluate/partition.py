@@ -25,6 +25,7 @@ from ..faults import naming_index_faults
 from .blocks import Blocks, copy_blocks, read_blocks, tensor_of, write_blocks
 from .control import Walker
 from .host import Array, Run, host_tensor
+from .users_levels import EVALUATORS, computed
 
 
 @dataclass(frozen=True)
@@ -116,6 +117,8 @@ class _Evaluator:
 
     def execute(self, op: Operation, operands: list[Stacked]) -> Sequence[Stacked]:
         what = _EXECUTE.get(type(op))
+        if what is None and op.name in EVALUATORS:
+            what = _Evaluator.computed
         if what is None:
             raise InputError(f"{op.name} at {place(op)}: not an operation of the partition level")
         results = what(self, op, operands)
@@ -156,6 +159,15 @@ class _Evaluator:
         moves = None if op.moves is None else [m.data for m in op.moves]
         copy_blocks([o.blocks for o in operands], moves, result.blocks)
         return [result]
+
+    def computed(self, op: Operation, operands: list[Stacked]) -> Sequence[Stacked]:
+        types = [partition_type(value) for value in op.results]
+        kinds = [
+            (tuple(each.tensor.get_shape()), numpy_dtype(each.tensor.element_type))
+            for each in types
+        ]
+        values = computed(op, [each.values for each in operands], kinds)
+        return [_filled(type, each) for type, each in zip(types, values, strict=True)]
 
     def reshape(self, op: partition.ReshapeOp, operands: list[Stacked]) -> Sequence[Stacked]:
         return [replace(operands[0], tensor=partition_type(op.result).tensor)]

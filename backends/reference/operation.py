@@ -17,6 +17,7 @@ from ...ir.provenance import place
 from ...ir.support.errors import InputError
 from ...ir.upstream import Builder, InsertPoint
 from ..codelets.conversion import Doubles, converted
+from ..evaluate.users_levels import EVALUATORS, computed
 from .gather import Array
 from .moves import evaluate_moves
 from .structure import evaluate_structure, structure_value
@@ -94,6 +95,8 @@ def operation_value(op: Operation, operands: Sequence[Array], result: int = 0) -
         return evaluate_moves(op.moves(), operands, shape, dtype)
     if isinstance(op, Reinterpretation):
         return operands[0].reshape(shape)
+    if op.name in EVALUATORS:
+        return computed(op, operands, [tensor_kind(each.type) for each in op.results])[result]
     raise Meaningless(op)
 
 

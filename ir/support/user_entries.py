@@ -37,17 +37,36 @@ def add_entry(
         owner: the file or package that adds the entry, for messages.
         reserved: names of abele that are taken without being in the table.
     """
-    entry = _ENTRIES.get((what, name))
-    if entry is not None or name in table or name in reserved:
-        holder = "abele" if entry is None else entry.owner
-        raise InputError(
-            f"{owner}: {what} {name!r} is already defined by {holder}; need another name"
-        )
-    table[name] = value
 
     def remove() -> None:
         table.pop(name, None)
 
+    note_entry(what, name, owner, remove, (*table, *reserved))
+    table[name] = value
+
+
+def note_entry(
+    what: str,
+    name: str,
+    owner: str,
+    remove: Callable[[], None],
+    taken: Collection[str] = (),
+) -> None:
+    """Note that a user adds an entry, and how it is removed.
+
+    Raises InputError that names both owners if the name is taken.
+
+    Args:
+        what: the kind of entry, for messages, such as "level".
+        owner: the file or package that adds the entry, for messages.
+        taken: names that are taken, abele's and users'.
+    """
+    entry = _ENTRIES.get((what, name))
+    if entry is not None or name in taken:
+        holder = "abele" if entry is None else entry.owner
+        raise InputError(
+            f"{owner}: {what} {name!r} is already defined by {holder}; need another name"
+        )
     _ENTRIES[what, name] = _Entry(owner, remove)
 
 

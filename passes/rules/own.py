@@ -12,7 +12,7 @@ from xdsl.ir import Operation
 from ...dialects.abele import Abele
 from ...dialects.control import Control
 from ...dialects.exchange import Exchange
-from ...dialects.levels import LEVELS, USERS_DIALECTS
+from ...dialects.levels import OWN_LEVELS, USERS_DIALECTS
 from ...dialects.nn import NN
 from ...dialects.partition import Partition
 from ...dialects.tile import Tile
@@ -42,7 +42,7 @@ def _users_operations() -> tuple[type[Operation], ...]:
 
 @lru_cache(maxsize=4)
 def _vocabulary(users: tuple[type[Operation], ...]) -> Vocabulary:
-    context = AbeleContext(levels=LEVELS)
+    context = AbeleContext(levels=OWN_LEVELS)
     for dialect in (Builtin, Func, Abele, Control, NN, Partition, Tile, Exchange):
         context.load_dialect(dialect)
     for op in users:

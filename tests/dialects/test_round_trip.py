@@ -18,7 +18,7 @@ from abele.ir.printer import module_text
 from abele.ir.text import parse_module, print_inline, print_module
 from abele.ir.upstream import ModuleOp
 from abele.tools.testing.generators.build import build, default_operators
-from abele.tools.testing.generators.levels import KNOWN, at_level
+from abele.tools.testing.generators.levels import at_level, known_levels
 from abele.tools.testing.generators.program import Program
 from abele.tools.testing.generators.sketch import random_sketch
 
@@ -48,7 +48,7 @@ def program_with(cls: type[Operation]) -> Program:
     """A generated program that holds an operation of a class."""
     runs = issubclass(cls, Structured | Movement | Reinterpretation | Composite)
     of = (cls.name,) if runs else FEW
-    for seed, level in product(SEEDS, KNOWN):
+    for seed, level in product(SEEDS, known_levels()):
         found = program(level, seed, of)
         if found is not None and any(type(each) is cls for each in found.module.walk()):
             return found

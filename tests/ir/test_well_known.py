@@ -5,4 +5,4 @@ from abele.ir.well_known import LEVEL_NAMES
 
 
 def test_all_levels_are_named_in_order():
-    assert tuple(level.name for level in LEVELS) == LEVEL_NAMES
+    assert [level.name for level in LEVELS] == LEVEL_NAMES

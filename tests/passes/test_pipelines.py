@@ -2,7 +2,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from abele.dialects.levels import EXCHANGE, LEVELS, NN, PARTITION, TILE
+from abele.dialects.levels import EXCHANGE, NN, OWN_LEVELS, PARTITION, TILE
 from abele.ir.errors import InputError
 from abele.ir.level import Level
 from abele.ir.pass_manager import parse_pipeline
@@ -35,7 +35,7 @@ def test_a_level_stands_for_the_passes_that_end_there():
 
 
 def test_the_default_pipeline_goes_through_every_level():
-    assert levels_below(NN) == LEVELS
+    assert levels_below(NN) == OWN_LEVELS
     assert levels_below(TILE) == (EXCHANGE,)
     assert levels_below(EXCHANGE) == ()
     assert shorthand_from(NN) == "nn,partition,tile,exchange"

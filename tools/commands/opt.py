@@ -147,9 +147,7 @@ def opt(
         extensions = context.load(load)
         names = pipeline_passes(extensions.passes)
         if list_passes or help_pass:
-            sys.stdout.write(
-                description(help_pass, names) if help_pass else listing(extensions.passes)
-            )
+            sys.stdout.write(description(help_pass, names) if help_pass else listing(extensions))
             return
         check_files({"the input": None if file == STANDARD_INPUT else Path(file)}, {"-o": output})
         chosen = Chosen(

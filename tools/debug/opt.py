@@ -327,7 +327,8 @@ class _Run:
         from ..driver.dump.instruments import dump_instruments  # noqa: PLC0415
 
         target = resolve_target(options.target or DEFAULT_TARGET)
-        dump = dump_instruments(written.dump / self.folder, target, self.name)
+        place = written.dump / self.folder
+        dump = dump_instruments(place, target, self.name, self.extensions)
         return [*instruments, *dump.around, *self._verifiers(), *dump.within]
 
     def _verifiers(self) -> tuple[Instrument, ...]:

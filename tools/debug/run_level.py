@@ -13,6 +13,7 @@ from ...backends.addresses.prove import prove_addresses
 from ...backends.evaluate.host import Run
 from ...backends.evaluate.partition import Stacked, run_partition
 from ...backends.evaluate.tile import run_tile
+from ...backends.evaluate.users_levels import as_own
 from ...backends.machine import Machine, Observer
 from ...backends.reference import run_reference
 from ...backends.target import Target
@@ -84,7 +85,8 @@ def run_level(
     Raises PhaseConflict, and the errors of evaluators: MachineFault, InputError, VerifyException
     and IterationLimit.
     """
-    return OBSERVED[level](module, target, inputs, watch)
+    own, runnable = as_own(level, module, target)
+    return OBSERVED[own](runnable, target, inputs, watch)
 
 
 def _run_nn(
@@ -270,4 +272,4 @@ OBSERVED: dict[Level, Callable[[ModuleOp, Target, Mapping[str, Array], Watch | N
     TILE: _run_tile,
     EXCHANGE: _run_machine,
 }
-"""For each level, a function that runs a program once and shows each value to a watch."""
+"""For each of abele's levels, what runs a program once and shows all values to a watch."""

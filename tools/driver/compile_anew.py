@@ -105,7 +105,7 @@ def compile_anew(request: Request) -> Executable:
                 )
             dump = NO_DUMP
             if isinstance(written, Path) and folder is not None:
-                dump = dump_instruments(written, machine, program.path)
+                dump = dump_instruments(written, machine, program.path, extensions)
             watching = (*instruments, *dump.around, *verifying, *dump.within)
             modules = _lower(program, context, pipeline, watching, stages)
     loaders = {level: partial(_given, module) for level, module in modules.items()}

@@ -14,7 +14,7 @@ from ...ir.context import AbeleContext
 
 def new_context(more: Iterable[Dialect] = ()) -> AbeleContext:
     """A context with the dialects of every level, and more."""
-    context = AbeleContext(levels=LEVELS)
+    context = AbeleContext(levels=tuple(LEVELS))
     for dialect in (Builtin, Func, *map(load_dialect, DIALECTS), *more):
         context.load_dialect(dialect)
     return context

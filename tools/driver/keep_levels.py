@@ -21,7 +21,8 @@ class KeepLevels(Instrument):
 
     The first is the original module: its composites are whole, so the reference can check how they
     were decomposed. If the original has operations that only a user's pass gives a meaning, the
-    first is the module after that pass, and its attribute AFTER names the pass.
+    first is the module after that pass, and its attribute AFTER names the pass. The module of a
+    user's level is the last one that has operations of its dialect.
     """
 
     def __init__(self, first: Level) -> None:
@@ -42,7 +43,11 @@ class KeepLevels(Instrument):
         """Keep the clone if the pass led to another level, or made the program runnable."""
         level = level_after(type(step.current), self._level) or level_of(module)
         if level != self._level and self._before is not None:
-            self.modules[self._level] = self._before
+            if self._level.like is None or self._level not in self.modules:
+                self.modules[self._level] = self._before
+        if level.like is not None and level_of(module) == level:
+            # Its conversion out may be several passes, of which the first removes its operations.
+            self.modules[level] = module.clone()
         if self._waiting and level == NN and first_meaningless(module) is None:
             self._waiting = False
             self.modules[NN] = module.clone()

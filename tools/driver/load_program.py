@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ...ir.upstream import ModuleOp
 
 with deferred(__name__):
+    from ...dialects.levels import level_named
     from .context import new_context
     from .program import check_target, verified_level
 
@@ -57,8 +58,10 @@ def _parsed(
     program: program_file.ProgramFile, level: str, context: Callable[[], AbeleContext]
 ) -> ModuleOp:
     """The module at a level of a program file, verified. Raises InputError."""
+    wanted = level_named(level)
     module = program.module_at(level, context())
     found = verified_level(module, f"{program.path}:{level}.mlir")
-    if found.name != level:
+    # A user's level is known by its operations, and a program may have none of them.
+    if found not in (wanted, wanted.like):
         raise InputError(f"{program.path}: {level}.mlir is of level {found}")
     return module

@@ -14,7 +14,7 @@ from ...ir.rules.match import match_rule
 from ...ir.rules.rule_set import RuleSet, RulesPass
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass
-from ...passes.pipelines import PASSES, shorthand_from
+from ...passes.pipelines import PASSES
 from .extensions.loaded import Extensions
 
 
@@ -49,7 +49,7 @@ def _advice(op: Operation, names: set[str], extensions: Extensions) -> str | Non
         if name not in names:
             return (
                 f"the pipeline lacks {name}, which has a rule for it; need "
-                f"-p {name},{shorthand_from(NN)}"
+                f"-p {name},{extensions.shorthand_from(NN)}"
             )
         bound = [rule for rule in rules.bound if type(op) in rule.roots]
         if any(match_rule(rule, op, rules.vocabulary) is not None for rule in bound):

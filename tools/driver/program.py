@@ -145,7 +145,7 @@ def _resolved(target: str | Target) -> Target:
 def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     """The inputs and outputs of a module of any level. Raises InputError."""
     main = entry(module, path)
-    if level_of(module) in (NN, PARTITION):
+    if level_of(module).form in (NN, PARTITION):
         taken, given = main.function_type.inputs.data, main.function_type.outputs.data
         inputs = map(_tensor, host_names(main, "arg_names", len(taken)), taken)
         results = map(_tensor, host_names(main, "result_names", len(given)), given)

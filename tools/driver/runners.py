@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...ir.upstream import ModuleOp
 
 with deferred(__name__):
-    from ...backends.levels import RUNNERS, Runner, initial_states
+    from ...backends.levels import Runner, initial_states, loaded
     from ...dialects.levels import level_named
 
 
@@ -185,10 +185,10 @@ class Runners:
         with collection_paused(), naming_memory_errors(f"loading {self._modules.path} at {level}"):
             if level == MACHINE:
                 self._check_machine()
-            load = RUNNERS[level_named(level)]
-            found = load(self._modules.at(level), self._target, strict)
+            module = self._modules.at(level)
+            found = loaded(level_named(level), module, self._target, strict)
             if (level, strict) == (MACHINE, False) and self.file is not None:
-                self.file.save(cast("Machine", found), self._modules.at(level))
+                self.file.save(cast("Machine", found), module)
         self._runners[level, strict] = found
         self._stages.seconds["load"] = perf_counter() - start
         return found

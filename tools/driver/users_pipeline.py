@@ -11,7 +11,7 @@ from ...ir.pass_manager import parse_specs
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModulePass, VerifyException
 from ...ir.verify import verify
-from ...passes.pipelines import level_after_all, levels_below, shorthand_from
+from ...passes.pipelines import level_after_all, levels_below
 from ...passes.plan_splits import PlanSplits
 from ...passes.planner.fineness import check_vertices
 from ...passes.planner.limits import check_proportion
@@ -31,13 +31,14 @@ def checked_pipeline(
     Args:
         spec: "" for all of them.
     """
+    below = levels_below(level, extensions.levels)
     above = {str(each) for each in LEVELS if each not in levels_below(level)}
     for each in parse_specs(spec):
         if each.name in above:
             raise InputError(
                 f"pipeline '{spec}': the program is at {level} already; leave out {each.name}"
             )
-    passes = extensions.pipeline(spec or shorthand_from(level), target)
+    passes = extensions.pipeline(spec or ",".join(map(str, below)), target, level)
     check_end(f"pipeline '{spec}'", level_after_all(passes, level))
     return passes
 
@@ -69,7 +70,8 @@ def limited(
 def check_end(what: str, level: Level | None) -> None:
     """Raise InputError if a pipeline is known to end above the last level."""
     if level is not None and level != EXCHANGE:
-        missing = ",".join(map(str, LEVELS[LEVELS.index(level) + 1 :]))
+        below = LEVELS[LEVELS.index(level) + 1 :]
+        missing = ",".join(str(each) for each in below if each.like is None)
         raise InputError(f"{what} ends at {level}; the machine runs {MACHINE}: add {missing}")
 
 

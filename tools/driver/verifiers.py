@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialects.levels import LEVELS, NN, NN_CORE, known_level
+from ...dialects.levels import LEVEL_DIALECTS, LEVELS, NN, NN_CORE, known_level
 from ...ir.instruments.verify_each import VerifyEach
 from ...ir.level import Level
 from ...ir.pass_levels import declared_levels
@@ -41,9 +41,9 @@ class CheckLevel(Instrument):
         level = declared.needs if declared else None
         if level is None:
             return
-        others = {each.name for each in LEVELS if each != level}
+        others = {each.name for each in LEVELS if each != level} | LEVEL_DIALECTS.keys()
         for op in operations(module):
-            if op.name.partition(".")[0] in others:
+            if op.name.partition(".")[0] in others and not level.is_legal(op.name):
                 raise InputError(
                     f"{op.name} at {place(op)}: {step.current.name} takes modules of {level}"
                 )

@@ -13,11 +13,10 @@ import typer
 
 from ..views.script import run_script
 from ..views.user_errors import CHECK_FAILED
-from .generators.program import Program
 from .onnx_graphs.checks import replayed as replayed_model
 from .onnx_graphs.graph import MODEL
 from .search.failures import AtFault
-from .search.replay import replayed
+from .search.replay import replayed, saved_program
 
 
 def replay(folder: Annotated[Path, typer.Argument(help="Of a saved program or model.")]) -> None:
@@ -26,7 +25,7 @@ def replay(folder: Annotated[Path, typer.Argument(help="Of a saved program or mo
         if (folder / MODEL).exists():
             failing, wrong = replayed_model(folder)
         else:
-            failing, record = Program.load(folder)
+            failing, record = saved_program(folder)
             wrong = replayed(failing, record)
     except AtFault as error:
         sys.stdout.write(f"{error}\n")

@@ -12,11 +12,13 @@ from ...ir.pass_manager import ABELE, XDSL, PassEntry, load_pass
 from ...ir.pass_options import pass_options
 from ...ir.upstream import ModulePass
 from ...passes.names import XDSL_PASSES
-from ...passes.pipelines import SHORTHAND
+from ...passes.pipelines import passes_down
+from ..driver.extensions.loaded import Extensions
 
 
-def listing(passes: Mapping[str, PassEntry]) -> str:
+def listing(extensions: Extensions) -> str:
     """Each pass with its summary and options, the shorthand, and the names of xDSL's passes."""
+    passes, down = extensions.passes, passes_down(extensions.levels)
     width = max(map(len, passes)) + 2
     lines: list[str] = []
     for name in passes:
@@ -24,7 +26,7 @@ def listing(passes: Mapping[str, PassEntry]) -> str:
         lines.append(f"{name:{width}}{_document(each).partition(chr(10))[0]}".rstrip())
         lines += [f"{'':{width}}  {option}" for option in pass_options(each)]
     lines += ["", "In a pipeline, a level stands for the passes that end there:"]
-    lines += [f"{level:{width}}{','.join(names)}" for level, names in SHORTHAND.items()]
+    lines += [f"{level.name:{width}}{','.join(names)}" for level, names in down.items()]
     others = [name for name in XDSL_PASSES if name not in passes]
     lines += ["", "Any other name is that of a pass of xDSL's:"]
     lines += wrap(

@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -7,10 +8,13 @@ from xdsl.dialects.builtin import SymbolRefAttr
 from xdsl.ir import Operation
 
 from abele.dialects import nn, partition, tile
-from abele.ir.pass_manager import load_pass
-from abele.ir.upstream import Context, ModuleOp, VerifyException
+from abele.dialects.levels import EXCHANGE
+from abele.ir.pass_manager import PassManager, load_pass
+from abele.ir.support.errors import InputError
+from abele.ir.upstream import Context, ModuleOp, ModulePass, VerifyException
 from abele.passes.pipelines import PASSES
 from abele.tools import compile_model
+from abele.tools.driver.verifiers import verifiers
 
 
 def test_composites_that_are_left_are_blamed_on_decompose(monkeypatch: pytest.MonkeyPatch):
@@ -79,3 +83,26 @@ def test_a_pass_that_breaks_the_table_of_its_level_is_blamed(
     )
     with pytest.raises(VerifyException, match=f"after pass '{name}' .*{message}"):
         compile_model(proto, "tiny", cache=False)
+
+
+@dataclass(frozen=True)
+class LookAtExchange(ModulePass):
+    name = "look-at-exchange"
+    takes = EXCHANGE
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        pass
+
+
+def test_a_pass_of_exchange_takes_the_operations_of_tile_that_are_legal_there():
+    proto = model([node("Relu", "x", "y")], {"x": [8]}, ["y"])
+    module = compile_model(proto, "tiny").module_at("exchange")
+    assert any(isinstance(op, tile.SuperstepOp) for op in module.walk())
+    PassManager((LookAtExchange(),), verifiers(None)).run(Context(), module)
+
+
+def test_a_pass_of_exchange_refuses_a_module_of_tile():
+    proto = model([node("Relu", "x", "y")], {"x": [8]}, ["y"])
+    module = compile_model(proto, "tiny").module_at("tile")
+    with pytest.raises(InputError, match=r"tile\.variable at .*takes modules of exchange"):
+        PassManager((LookAtExchange(),), verifiers(None)).run(Context(), module)

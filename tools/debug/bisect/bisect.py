@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import shorthand_from
 from ...driver.arrays import Array, checked, read_npz, seeded
 from ...driver.compile_anew import read_model
 from ...driver.files import PROGRAM_FILE
@@ -54,9 +53,9 @@ def bisect(
     if replaced:
         program = read_model(request.with_values(replaced), context)
     machine = plan_target(program.module, request.target, program.path)
-    spec = request.passes or shorthand_from(program.level)
+    spec = request.passes or extensions.shorthand_from(program.level)
     if not passes and spec:
-        passes = extensions.pipeline(spec, machine.spelling())
+        passes = extensions.pipeline(spec, machine.spelling(), program.level)
     if not passes:
         raise InputError(f"{program.path}: at {program.level}, so there is no pass to test")
     tensors = signature(program.module, program.path).inputs

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ....backends.evaluate.host import Run
+from ....backends.evaluate.users_levels import runs_lowered
 from ....backends.faults import MachineFault
 from ....backends.reference import first_meaningless
 from ....backends.target import Target
@@ -45,7 +46,7 @@ class Problem:
 
 
 class CannotRun(Exception):
-    """Raised for a module on several levels at once, which no evaluator can run."""
+    """Raised for a module on several levels at once, or on one that has no evaluator."""
 
 
 @dataclass
@@ -96,6 +97,9 @@ class Judge:
         found = invalid(module)
         if found is not None:
             return found
+        if runs_lowered(level_of(module)):
+            # A run would blame this module for what the passes after it do.
+            raise CannotRun
         try:
             verify(module, level_of(module))
         except VerifyException as error:

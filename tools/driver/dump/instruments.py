@@ -13,6 +13,7 @@ from ....ir.pass_manager import Instrument
 from ....ir.step import RunningPass
 from ....ir.support.whole_file import whole_file
 from ....ir.upstream import ModuleOp
+from ..extensions.loaded import Extensions
 from .folder import PAGE
 from .page import page
 from .price_each import PriceEach
@@ -34,14 +35,15 @@ class Dump:
 NO_DUMP = Dump((), ())
 
 
-def dump_instruments(folder: Path, target: Target, title: str) -> Dump:
+def dump_instruments(folder: Path, target: Target, title: str, extensions: Extensions) -> Dump:
     """Instruments that write DIR/NN-pass-name.mlir, and DIR/index.html after the last pass.
 
     Args:
         target: for programs that name none.
         title: the name of the program on the page.
+        extensions: with the levels that the pipeline goes through.
     """
-    timing, recorded, priced = Timing(), RecordIR(), PriceEach(target)
+    timing, recorded, priced = Timing(), RecordIR(), PriceEach(target, extensions)
     shown = _WritePage(folder / PAGE, recorded, priced, timing, title, target)
     return Dump((shown, priced, DumpIR(folder, recorded), recorded), (timing,))
 

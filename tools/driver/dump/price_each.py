@@ -17,8 +17,9 @@ from ....ir.pass_manager import Instrument, PassManager, parse_pipeline
 from ....ir.step import RunningPass
 from ....ir.text import print_module
 from ....ir.upstream import Context, ModuleOp, ModulePass
-from ....passes.pipelines import DOWN, PASSES, STAGE, levels_below
+from ....passes.pipelines import PASSES, levels_below, passes_down, with_target
 from ....passes.plans.planned import TARGET
+from ..extensions.loaded import Extensions
 
 NEEDED = (
     "decompose",
@@ -80,9 +81,11 @@ class PriceEach(Instrument):
 
     Attributes:
         target: for programs that name none.
+        extensions: with the levels that the pipeline goes through.
     """
 
     target: Target
+    extensions: Extensions = field(default_factory=Extensions)
     _points: list[_Point] = field(default_factory=list[_Point])
     _context: Context | None = None
     _known: dict[str, Figures] = field(default_factory=dict[str, Figures])
@@ -108,18 +111,20 @@ class PriceEach(Instrument):
         self, pipeline: tuple[ModulePass, ...], index: int, module: ModuleOp
     ) -> Iterator[ModulePass]:
         """The passes still needed, with the pipeline's options or else the default ones."""
-        level = level_of(module)
+        levels = self.extensions.levels
         done = {each.name for each in pipeline[:index]}
-        below = levels_below(level)
-        for name in NEEDED:
-            if name in done or STAGE[name] not in below:
-                continue
-            planned = next((each for each in pipeline[index:] if each.name == name), None)
-            yield planned or self._usual(name)
+        down = passes_down(levels)
+        for level in levels_below(level_of(module), levels):
+            for spec in down[level]:
+                name = spec.partition("{")[0]
+                if name in done or (name in PASSES and name not in NEEDED):
+                    continue
+                planned = next((each for each in pipeline[index:] if each.name == name), None)
+                yield planned or self._usual(spec)
 
-    def _usual(self, name: str) -> ModulePass:
-        spec = next(each for each in DOWN[STAGE[name]] if each.partition("{")[0] == name)
-        (found,) = parse_pipeline(spec.replace("TARGET", f'"{self.target.spelling()}"'), PASSES)
+    def _usual(self, spec: str) -> ModulePass:
+        (named,) = with_target([spec], self.target.spelling())
+        (found,) = parse_pipeline(named, self.extensions.passes)
         return found
 
     def figures(self, changed: Sequence[bool], seconds: float) -> list[Figures | str]:

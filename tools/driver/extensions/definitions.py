@@ -15,12 +15,13 @@ from ....ir.rules import PythonRule, library
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ...importers.front_end import FrontEnd
+from .added_level import AddedLevel
 from .extension import Extension, OnnxOperator
 
 SOUGHT = (
     "subclasses of ModulePass with a name and of Fabric with a kind, values of Dialect, "
-    "ScalarFunction, Method, Target, FrontEnd and Extension, and functions with @rewrite, "
-    "@onnx_operator, @guard, @function and @op_class"
+    "ScalarFunction, Method, Target, FrontEnd, AddedLevel and Extension, and functions with "
+    "@rewrite, @onnx_operator, @guard, @function and @op_class"
 )
 """The definitions that abele looks for in a module."""
 
@@ -51,6 +52,7 @@ def definitions(module: ModuleType, text: bytes, owner: str) -> Extension:
         [c for c in classes if issubclass(c, Fabric) and vars(c).get("kind")],
         [value for value in here if isinstance(value, Method)],
         [value for value in here if isinstance(value, FrontEnd)],
+        [value for value in here if isinstance(value, AddedLevel)],
     )
     found += sum((value for value in here if isinstance(value, Extension)), Extension())
     if found == Extension() and not _has_rule_functions(module):

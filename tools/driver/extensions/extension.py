@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ....ir.rules import PythonRule
     from ....ir.upstream import ModulePass
     from ...importers.front_end import FrontEnd
+    from .added_level import AddedLevel
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,7 @@ class Extension:
     fabrics: Sequence[type[Fabric]] = ()
     methods: Sequence[Method] = ()
     front_ends: Sequence[FrontEnd] = ()
+    levels: Sequence[AddedLevel] = ()
 
     def __add__(self, other: Extension) -> Extension:
         """The definitions of both, each of them once."""
@@ -82,6 +84,7 @@ class Extension:
             _once(*self.fabrics, *other.fabrics),
             _once(*self.methods, *other.methods),
             _once(*self.front_ends, *other.front_ends),
+            _once(*self.levels, *other.levels),
         )
 
 

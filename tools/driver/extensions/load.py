@@ -27,6 +27,8 @@ Each takes a path and the extensions loaded before it, and is imported on first 
 
 PACKAGE_LOADER = "packages:installed_package"
 WITH_RULES = "rules_pass:with_rules_pass"
+SETTLE_WAYS = "added_level:settle_ways"
+FORGET_UNSETTLED = "registration:forget_unsettled"
 
 
 def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
@@ -49,13 +51,26 @@ def load_extensions(paths: Sequence[str | os.PathLike[str]] = ()) -> Extensions:
         return combined(parts)
     # Nobody compiles with half of an extension.
     with COMPILING:
-        for point in points:
-            found = cast(Part, _imported(PACKAGE_LOADER)(point))
-            parts.append(_with_rules_pass(found, point.name, parts))
-        for path in {path.resolve(): path for path in files}.values():
-            found = cast(Part, _imported(LOADERS[path.suffix])(path, combined(parts)))
-            parts.append(_with_rules_pass(found, path.stem, parts))
-    return combined(parts, [os.fspath(path) for path in paths])
+        try:
+            for point in points:
+                found = cast(Part, _imported(PACKAGE_LOADER)(point))
+                parts.append(_with_rules_pass(found, point.name, parts))
+            for path in {path.resolve(): path for path in files}.values():
+                found = cast(Part, _imported(LOADERS[path.suffix])(path, combined(parts)))
+                parts.append(_with_rules_pass(found, path.stem, parts))
+            return _with_levels(parts, combined(parts, [os.fspath(path) for path in paths]))
+        except BaseException:
+            # No pipeline goes through such a level, so nothing must find it.
+            _imported(FORGET_UNSETTLED)()
+            raise
+
+
+def _with_levels(parts: Sequence[Part], whole: Extensions) -> Extensions:
+    """The extensions, once the default pipeline goes through their levels."""
+    levels = [(each, part.owner) for part in parts for each in part.extension.levels]
+    if levels:
+        _imported(SETTLE_WAYS)(levels, whole.passes, whole.levels)
+    return whole
 
 
 def _with_rules_pass(part: Part, name: str, so_far: Sequence[Part]) -> Part:

@@ -16,12 +16,15 @@ with deferred(__name__):
     from xdsl.ir import Dialect, Operation
 
     from ....backends.target import Target
+    from ....dialects.levels import LEVELS
     from ....ir.context import AbeleContext
+    from ....ir.level import Level
     from ....ir.pass_manager import PassEntry, UnknownPass, load_pass, parse_pipeline
     from ....ir.upstream import ModulePass
     from ....passes.names import pipeline_passes
-    from ....passes.pipelines import PASSES, expand
+    from ....passes.pipelines import PASSES, expand, shorthand_from
     from ..context import new_context
+    from .added_level import AddedLevel
     from .user_code import user_operation, user_traceback
 
 
@@ -37,6 +40,7 @@ class Extensions:
         load: the paths that were given.
         folders: where users' code lies.
         warnings: from checking users' rules.
+        added: the levels that pipelines go through besides abele's.
     """
 
     passes: Mapping[str, PassEntry] = field(default_factory=_own_passes)
@@ -45,6 +49,17 @@ class Extensions:
     load: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     warnings: tuple[str, ...] = ()
+    added: tuple[AddedLevel, ...] = ()
+
+    @property
+    def levels(self) -> tuple[Level, ...]:
+        """Abele's levels, and those of the extensions, from the highest to the lowest."""
+        added = {each.level.name for each in self.added}
+        return tuple(each for each in LEVELS if each.like is None or each.name in added)
+
+    def shorthand_from(self, start: Level) -> str:
+        """The default pipeline from a level to exchange: "tile,exchange"."""
+        return shorthand_from(start, self.levels)
 
     def context(self) -> AbeleContext:
         """A context with the dialects of every level and those of users."""
@@ -55,7 +70,9 @@ class Extensions:
         """The command-line arguments that load the same files."""
         return tuple(word for path in self.load for word in ("--load", path))
 
-    def pipeline(self, spec: str, target: str) -> tuple[ModulePass, ...]:
+    def pipeline(
+        self, spec: str, target: str, start: Level | None = None
+    ) -> tuple[ModulePass, ...]:
         """The passes of a pipeline: abele's, users' and xDSL's.
 
         A level stands for the passes that lead there. Raises InputError. If the spec names a rule
@@ -63,10 +80,11 @@ class Extensions:
 
         Args:
             target: a spelling of a target, for the passes that need one.
+            start: the level of the module; None if it is not known.
         """
         known = pipeline_passes(self.passes)
         try:
-            return parse_pipeline(expand(spec, target, known), known)
+            return parse_pipeline(expand(spec, target, known, self.levels, start), known)
         except InputError as error:
             if not isinstance(error, UnknownPass):
                 raise
@@ -122,4 +140,5 @@ def combined(parts: Sequence[Part], load: Sequence[str] = ()) -> Extensions:
         tuple(load),
         tuple(dict.fromkeys(part.folder for part in parts)),
         tuple(warning for part in parts for warning in part.warnings),
+        tuple(whole.levels),
     )

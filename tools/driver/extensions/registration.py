@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 from ....backends.codelets.scalar import register_scalar_function
 from ....backends.fabrics.table import register_fabric
 from ....backends.prices.contractions.methods import register_method
 from ....backends.target import register_target
 from ....dialects.levels import register_dialect
+from ....ir.rules import library
 from ....ir.support.user_entries import remove_entries
+from ....passes.pipelines import USERS_WAYS, users_passes
 from ...importers.front_ends import register_front_end
 from ..files import PROGRAM_FILE
+from . import rules_pass
+from .added_level import dialects_of, register_added_level
 from .checks import check_operations, check_pass
 from .extension import Extension
 from .part import Part
@@ -45,12 +52,38 @@ def uninstall(key: str) -> None:
         remove_entries(old.owner)
 
 
+def forget_unsettled() -> None:
+    """Remove the parts with levels that no pipeline goes through, so that they are loaded anew."""
+    for key, part in list(REGISTERED.items()):
+        if any(each.level.name not in USERS_WAYS for each in part.extension.levels):
+            uninstall(key)
+            for name, module in list(sys.modules.items()):
+                if getattr(module, "__file__", None) == key:
+                    library.forget(name)
+                    del sys.modules[name]
+
+
+def files_of_levels() -> list[str]:
+    """The files that another process has to load for the levels that are registered here."""
+    ways = users_passes().values()
+    parts = {**REGISTERED, **{str(path): part for path, (_, part) in rules_pass.LOADED.items()}}
+    return [
+        key
+        for key, part in parts.items()
+        if (part.extension.levels or any(each in ways for each in part.extension.passes))
+        and Path(key).is_file()
+    ]
+
+
 def _register(extension: Extension, owner: str) -> None:
     for function in extension.functions:
         register_scalar_function(function, owner)
+    of_levels = dialects_of(extension.levels, extension.dialects)
     for dialect in extension.dialects:
-        register_dialect(dialect, owner)
+        register_dialect(dialect, owner, of_level=dialect.name in of_levels)
         check_operations(dialect, owner)
+    for level in extension.levels:
+        register_added_level(level, owner)
     for fabric in extension.fabrics:
         register_fabric(fabric, owner)
     for method in extension.methods:

@@ -18,7 +18,7 @@ from .loaded import Extensions
 from .part import Part
 from .source import read_source
 
-_LOADED: dict[Path, tuple[object, Part]] = {}
+LOADED: dict[Path, tuple[object, Part]] = {}
 """The parts of .rw files, by resolved path, each with everything that it was made from."""
 
 
@@ -33,10 +33,10 @@ def load_rules_file(path: Path, so_far: Extensions) -> Part:
     text = read_source(path)
     calls = (*library.FUNCTIONS.items(), *library.CLASSES.items())
     made_from = (str(path), sha256(text).hexdigest(), so_far.dialects, calls)
-    known, part = _LOADED.get(path.resolve(), (None, None))
+    known, part = LOADED.get(path.resolve(), (None, None))
     if part is None or known != made_from:
         part = _checked_rules(path, so_far)
-        _LOADED[path.resolve()] = made_from, part
+        LOADED[path.resolve()] = made_from, part
     return part
 
 

@@ -19,7 +19,7 @@ from ....dialects import control, nn
 from ....dialects.dtypes import ELEMENTS as EVERY_ELEMENT
 from ....dialects.dtypes import STORED as ONLY_STORED
 from ....dialects.dtypes import element_type, numpy_dtype
-from ....dialects.levels import USERS_DIALECTS
+from ....dialects.levels import LEVEL_DIALECTS, USERS_DIALECTS, all_users_dialects
 from ....dialects.nn.elementwise import ElementwiseOp
 from ....dialects.structured import (
     Composite,
@@ -145,6 +145,7 @@ class Operators:
             cls
             for cls in sorted(context.loaded_ops, key=lambda cls: cls.name)
             if (wanted is None or cls.name in wanted)
+            and cls.name.partition(".")[0] not in LEVEL_DIALECTS
             and (issubclass(cls, _RUNS) or (wanted is not None and is_users(cls.name)))
         )
         self.functions = tuple(
@@ -159,14 +160,27 @@ class Operators:
             raise ValueError(f"operators {sorted(wanted)}: none of them is known and can be run")
 
 
-@lru_cache(maxsize=8)
 def default_operators(only: tuple[str, ...] | None = None) -> Operators:
     """Abele's own operators.
 
     Args:
         only: restrict them to these names.
     """
-    return Operators(new_context(), only)
+    found = (op for dialect in LEVEL_DIALECTS.values() for op in dialect.operations)
+    return _default_operators(only, tuple(found))
+
+
+@lru_cache(maxsize=8)
+def _default_operators(
+    only: tuple[str, ...] | None, of_levels: Sequence[type[Operation]]
+) -> Operators:
+    """Abele's own operators, in a context that also has the operations of users' levels."""
+    return Operators(new_context(LEVEL_DIALECTS.values()), only)
+
+
+def users_operators(only: Sequence[str]) -> Operators:
+    """The operators with these names, among them users'."""
+    return Operators(new_context(all_users_dialects()), only)
 
 
 def build(

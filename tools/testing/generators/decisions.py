@@ -55,6 +55,7 @@ from ....passes.plans.padding import can_pad
 from ....passes.plans.planned import TARGET
 from ....passes.plans.steps import passes_of, takes_steps
 from ....passes.schedule_supersteps import SUPERSTEP, ScheduleSupersteps
+from ...driver.extensions.added_level import ADDED, enter, wanted_by
 
 REHOMED = 0.3
 """How often a state, an argument or a result gets a random home."""
@@ -442,15 +443,37 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
 
     Args:
         level: a level, or a stage in which only some of its decisions are made. "tile" picks a
-            random stage of tile.
+            random stage of tile. A user's level is reached from the level above it.
     """
     Decompose().apply(AbeleContext(), module)
+    if _first_above(level) == NN.name:
+        _descend(module, level, target, random)
+        return
     decide_plans(module, target, random)
     if level != PLANNED:
         _descend(module, level, target, random)
 
 
+def _first_above(level: str) -> str:
+    """The stage of one of abele's levels from which a level is reached; itself if it is abele's."""
+    added = ADDED.get(level)
+    while added is not None and added.after.name in ADDED:
+        added = ADDED[added.after.name]
+    return level if added is None else wanted_by(added)
+
+
 def _descend(module: ModuleOp, level: str, target: Target, random: Random) -> None:
+    added = ADDED.get(level)
+    if added is None:
+        _descend_to_own(module, level, target, random)
+        return
+    above = added.after.name if added.after.name in ADDED else wanted_by(added)
+    if above not in (NN.name, PLANNED):
+        _descend(module, above, target, random)
+    enter(added, module, target, random)
+
+
+def _descend_to_own(module: ModuleOp, level: str, target: Target, random: Random) -> None:
     context = AbeleContext()
     ConvertNnToPartition().apply(context, module)
     rehome(module, target, random)

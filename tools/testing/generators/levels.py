@@ -52,5 +52,6 @@ def level_before(tested: type[ModulePass]) -> str:
     return declared.decided or str(declared.takes or NN)
 
 
-KNOWN = (*map(str, LEVELS), *(each for level in LEVELS for each in level.decisions))
-"""The levels, and decisions of levels, that programs can be generated at."""
+def known_levels() -> tuple[str, ...]:
+    """The levels, and decisions of levels, that programs can be generated at."""
+    return (*map(str, LEVELS), *(each for level in LEVELS for each in level.decisions))

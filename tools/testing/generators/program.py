@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ....backends.target import Target, named_target
-from ....dialects.levels import known_level, level_of
+from ....dialects.levels import all_users_dialects, known_level, level_of
 from ....ir.context import AbeleContext
 from ....ir.level import Level
 from ....ir.support.errors import InputError
@@ -110,6 +110,10 @@ class Program:
         inputs = {**seeded(wanted), **kept}
         return Program(module, self.context, inputs, self.target, plans=self.plans)
 
+    def meaning(self, module: ModuleOp) -> Program:
+        """The program as a module of one of abele's levels that means the same."""
+        return Program(module, self.context, self.inputs, self.target)
+
     def clone(self) -> Program:
         """The same program with a module of its own."""
         return Program(
@@ -144,7 +148,7 @@ class Program:
         folder: Path, context: AbeleContext | None = None
     ) -> tuple[Program, dict[str, object]]:
         """A saved program and its record. Raises InputError."""
-        context = context or new_context()
+        context = context or new_context(all_users_dialects())
         module = read_module(folder / MODULE, context)
         try:
             about: dict[str, object] = json.loads((folder / ABOUT).read_text("utf-8"))

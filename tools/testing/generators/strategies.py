@@ -20,10 +20,8 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.ir import Attribute, Operation
 
 from ....backends.target import Target
-from ....dialects.levels import USERS_DIALECTS
-from ...driver.context import new_context
-from .build import ELEMENTS, Operators, build, default_operators, is_users
-from .levels import KNOWN, at_level
+from .build import ELEMENTS, Operators, build, default_operators, is_users, users_operators
+from .levels import at_level, known_levels
 from .program import Program
 from .sketch import (
     CONTROLLED,
@@ -155,8 +153,9 @@ def programs(
         training: whether every program is a step of training, whose results are its loss and
             perhaps the outputs.
     """
-    if level not in KNOWN:
-        raise ValueError(f"level {level!r}; need one of {', '.join(KNOWN)}")
+    known = known_levels()
+    if level not in known:
+        raise ValueError(f"level {level!r}; need one of {', '.join(known)}")
     known = operators_of(operators)
     elements = tuple(dtypes)
 
@@ -179,5 +178,5 @@ def operators_of(operators: OperatorNames) -> Operators:
         return default_operators()
     names = tuple(o if isinstance(o, str) else o.name for o in operators)
     if any(map(is_users, names)):
-        return Operators(new_context(USERS_DIALECTS.values()), names)
+        return users_operators(names)
     return default_operators(names)

@@ -11,7 +11,7 @@ from time import monotonic
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import collect_if_grown, heap_frozen
 from ....ir.upstream import ModulePass
-from ..generators.levels import KNOWN, level_before
+from ..generators.levels import known_levels, level_before
 from .compare import Budget, Case, cases
 from .mutant import Mutant, sample_of
 from .python_classes import PYTHON_CLASSES
@@ -63,8 +63,9 @@ def plant(original: ModulePass, level: str, budget: Budget) -> Planted:
         budget: the limits for the programs that show which parts of the pass are reached.
     """
     of_programs = level or level_before(type(original))
-    if of_programs not in KNOWN:
-        raise InputError(f"level '{of_programs}': need one of {', '.join(KNOWN)}")
+    known = known_levels()
+    if of_programs not in known:
+        raise InputError(f"level '{of_programs}': need one of {', '.join(known)}")
     known = tuple(cases(original, of_programs, budget))
 
     def run(count: int | None = None) -> None:

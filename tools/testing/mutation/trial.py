@@ -22,7 +22,7 @@ from xdsl.ir import Operation
 from xdsl.traits import IsTerminator
 
 from ....dialects import nn, partition, tile
-from ....dialects.levels import LEVELS, NN, PARTITION
+from ....dialects.levels import NN, OWN_LEVELS, PARTITION
 from ....dialects.tile import InputOp, OutputOp, SuperstepOp, SyncOp
 from ....dialects.variable import Variable
 from ....ir.pass_manager import load_pass
@@ -321,7 +321,7 @@ def check_among(tested: ModulePass, level: str, budget: Budget, folder: Path) ->
     stage = STAGE.get(tested.name, NN)
     own = [] if stage == PARTITION else [each.partition("{")[0] for each in DOWN[stage]]
     at = own.index(tested.name) if tested.name in own else 0
-    later = [str(each) for each in LEVELS[LEVELS.index(stage) + 1 :]]
+    later = [str(each) for each in OWN_LEVELS[OWN_LEVELS.index(stage) + 1 :]]
 
     def passes(wrong: ModulePass) -> list[ModulePass | str]:
         return [*own[:at], wrong, *own[at + (tested.name in own) :], *later]

@@ -20,6 +20,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue
 from ....backends.codelets.conversion import converted, float_limits
 from ....backends.evaluate.host import Run
 from ....backends.evaluate.partition import Stacked, run_partition
+from ....backends.evaluate.users_levels import EVALUATORS, as_own
 from ....backends.faults import IndexFault
 from ....backends.reference import (
     Evaluate,
@@ -43,8 +44,11 @@ from ....dialects.structured import Movement, Reinterpretation, Structured
 from ....dialects.tile import CopyOp, InputOp, OutputOp, ReadOp, VerticesOp
 from ....dialects.variable import Variable
 from ....ir.level import Level
+from ....ir.provenance import place
+from ....ir.support.errors import InputError
 from ....ir.support.number_kinds import is_floating
 from ....ir.well_known import ENTRY
+from ....ir.xdsl.walk import operations
 from ....passes.eliminate_dead import EliminateDead
 from ...debug.run_level import ComputedValue, run_level
 from ...driver.arrays import Array
@@ -188,7 +192,7 @@ def bounded_run(program: Program) -> Outcome:
     correct program may have dropped them.
     """
     try:
-        return BOUNDED[program.level](program, _unadjusted)
+        return _bounded(program, _unadjusted)
     except IndexFault as fault:
         if program.level != NN:
             return Outcome({}, {}, {}, fault=fault)
@@ -207,7 +211,25 @@ def narrowed_run(program: Program) -> Outcome:
     Every correct run of the narrowed program overflows there, but a run in wider floats does not.
     So where a narrow float is not finite, or is the largest finite number, its error is infinite.
     """
-    return BOUNDED[program.level](program, _infinite_on_overflow)
+    return _bounded(program, _infinite_on_overflow)
+
+
+def _bounded(program: Program, adjust: AdjustError) -> Outcome:
+    """The results of a program with error bounds, by the level of abele's that its own is like.
+
+    Raises InputError for an operation of a user's of which no bound is known.
+    """
+    level = program.level
+    if level.like is None:
+        return BOUNDED[level](program, adjust)
+    own, module = as_own(level, program.module, program.target)
+    unknown = next((op for op in operations(module) if op.name in EVALUATORS), None)
+    if unknown is not None:
+        raise InputError(
+            f"{unknown.name} at {place(unknown)}: an evaluator computes it, so no error bound is "
+            f"known; give it a meaning, or give programs that {level} is made from"
+        )
+    return BOUNDED[own](program.meaning(module), adjust)
 
 
 def with_both_errors(first: Outcome, second: Outcome) -> Outcome:
@@ -624,4 +646,4 @@ BOUNDED: dict[Level, Callable[[Program, AdjustError], Outcome]] = {
     TILE: _bounded_program,
     EXCHANGE: _bounded_program,
 }
-"""Runs a program of each level and bounds the error of every value."""
+"""Runs a program of each of abele's levels and bounds the error of every value."""

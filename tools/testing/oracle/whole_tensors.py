@@ -16,6 +16,7 @@ from xdsl.ir import Operation
 from ....backends.codelets.conversion import converted
 from ....backends.evaluate.control import Walker
 from ....backends.evaluate.host import Run
+from ....backends.evaluate.users_levels import as_own
 from ....backends.reference import evaluate_moves, structure_value, tensor_kind
 from ....dialects import partition, tile
 from ....dialects.control import RepeatOp
@@ -65,9 +66,13 @@ def run_on_whole_tensors(program: Program, watch: Watch) -> Run:
 
     Raises InputError for a program of nn, and for operations of other levels.
     """
-    if program.level == NN:
+    level = program.level
+    if level.like is not None:
+        level, module = as_own(level, program.module, program.target)
+        program = program.meaning(module)
+    if level == NN:
         raise InputError("a program of nn has no layouts or codelets")
-    runner = _OfValues if program.level == PARTITION else _OfVariables
+    runner = _OfValues if level == PARTITION else _OfVariables
     return runner(program, watch).run()
 
 

@@ -15,14 +15,13 @@ from typing import TypeAlias, TypeVar
 from xdsl.ir import Operation
 
 from ....dialects.abele import Plan, PlanAttr
-from ....dialects.levels import NN, PLANNED, USERS_DIALECTS
+from ....dialects.levels import NN, PLANNED
 from ....dialects.nn.group import GROUP
 from ....ir.rules.choices import Hints
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, ModulePass
 from ....passes.decompose import Decompose
-from ...driver.context import new_context
-from ..generators.build import Operators, build, default_operators, is_users
+from ..generators.build import Operators, build, default_operators, is_users, users_operators
 from ..generators.decisions import PlanAtRandom
 from ..generators.levels import lowered
 from ..generators.program import Program
@@ -132,7 +131,7 @@ class Aim:
         if not any(map(is_users, self.operators)):
             return default_operators()
         own = (cls.name for cls in default_operators().classes)
-        return Operators(new_context(USERS_DIALECTS.values()), (*own, *self.operators))
+        return users_operators((*own, *self.operators))
 
     def numbers(self, operators: Operators) -> tuple[int, ...]:
         """The numbers of the operators that programs should contain; () for any operators."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ....dialects.levels import LEVELS, NN
+from ....dialects.levels import NN, OWN_LEVELS
 from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
 from ....ir.pass_manager import parse_pipeline
@@ -151,6 +151,6 @@ def passes_after(tested: type[ModulePass], levels: int | None = None) -> list[st
     own = [each.partition("{")[0] for each in DOWN[stage]]
     first = DOWN[stage][:1] if stage == NN and name in own else ()
     later = [*first, *DOWN[stage][own.index(name) + 1 if name in own else 0 :]]
-    for level in LEVELS[LEVELS.index(stage) + 1 :][:levels]:
+    for level in OWN_LEVELS[OWN_LEVELS.index(stage) + 1 :][:levels]:
         later += DOWN[level]
     return later

@@ -20,9 +20,9 @@ from ....dialects.levels import LEVELS, NN, PLANNED
 from ....ir.pass_manager import PassEntry, parse_pipeline
 from ....ir.support.errors import InputError
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import PASSES
+from ....passes.pipelines import PASSES, users_passes
 from ..generators.decisions import LowerAtRandom
-from ..generators.levels import KNOWN
+from ..generators.levels import known_levels
 from .aim import Aim
 from .failures import Miscompiled, PassFailed, Untested
 from .pass_check import check_pass, check_pipeline
@@ -33,11 +33,13 @@ from .run import PassList
 Check = Callable[..., Report]
 """A check with the keywords seconds, seed, folder and report, as of check_pass."""
 
-ADVICE = (
-    f"give --level, one of {', '.join(KNOWN)}; or --operator for each operator that the pass looks "
-    "for; or more --seconds"
-)
-"""The advice for a pass that changed hardly any program."""
+
+def _advice() -> str:
+    """The advice for a pass that changed hardly any program."""
+    return (
+        f"give --level, one of {', '.join(known_levels())}; or --operator for each operator that "
+        "the pass looks for; or more --seconds"
+    )
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,8 @@ def jobs(
 ) -> dict[str, Check]:
     """The checks of some passes, by name; of everything in abele if none are given.
 
+    Everything includes the levels that extensions add, and the conversions there and away.
+
     Raises InputError for an unknown pass, level, operator or decision.
 
     Args:
@@ -73,7 +77,7 @@ def jobs(
     if level is not None:
         level_given(level)
     Aim.of((), NN.name, operators, decisions)
-    found = _jobs(passes, registry, level)
+    found = _jobs(passes, {**registry, **users_passes()}, level)
     about = {"operators": tuple(operators), "decisions": tuple(decisions)}
     return {name: partial(check, **about) for name, check in found.items()}
 
@@ -83,7 +87,7 @@ def _jobs(
 ) -> dict[str, Check]:
     if passes:
         return {spec: _of_pass(spec, registry, level) for spec in passes}
-    own = [name for name in PASSES if name != "plan-splits"]
+    own = [name for name in (*PASSES, *users_passes()) if name != "plan-splits"]
     found = {name: _of_pass(name, registry, level) for name in own}
     if level is not None:
         return found
@@ -178,7 +182,7 @@ def _run(
     except KeyboardInterrupt:
         return Fuzzed(name, report)
     except Untested as untested:
-        return Fuzzed(name, report, f"{untested.problem}\n{ADVICE}")
+        return Fuzzed(name, report, f"{untested.problem}\n{_advice()}")
     except (Miscompiled, PassFailed, InputError) as failure:
         return Fuzzed(name, report, str(failure))
 

@@ -18,6 +18,7 @@ from ....dialects.levels import NN
 from ....ir.level import Level
 from ....ir.support.errors import InputError
 from ....ir.support.garbage import collected_seldom, heap_frozen
+from ....passes.pipelines import shorthand_from
 from ..generators.levels import level_before
 from ..generators.program import Program
 from ..generators.training import is_step
@@ -88,7 +89,7 @@ def check_pass(
 
 
 def check_pipeline(
-    tested: Passes = "nn,partition,tile,exchange",
+    tested: Passes | None = None,
     level: Level | str | None = None,
     **options: Unpack[CheckOptions],
 ) -> Report:
@@ -100,9 +101,11 @@ def check_pipeline(
     check_pass.
 
     Args:
-        tested: passes, or their names as abele opt -p takes them.
+        tested: passes, or their names as abele opt -p takes them; if None, the default pipeline,
+            with the levels that extensions have added.
     """
-    return _Check.of(tested, level, options, at_random=True).run()
+    passes = shorthand_from(NN) if tested is None else tested
+    return _Check.of(passes, level, options, at_random=True).run()
 
 
 class _Found(BaseException):

@@ -12,7 +12,7 @@ from ....ir.level import Level
 from ....ir.pass_levels import declared_levels
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
-from ..generators.levels import KNOWN, level_before
+from ..generators.levels import known_levels, level_before
 from ..generators.program import Program
 from ..limits import TooLong, guarded
 from .aim import Aim
@@ -41,8 +41,9 @@ class FoundLevel:
 
 def level_given(level: Level | str) -> FoundLevel:
     """The level that a user has named. Raises InputError if it is unknown."""
-    if str(level) not in KNOWN:
-        raise InputError(f"level '{level}'; need one of {', '.join(KNOWN)}")
+    known = known_levels()
+    if str(level) not in known:
+        raise InputError(f"level '{level}'; need one of {', '.join(known)}")
     return FoundLevel(str(level), "as given")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ....dialects.levels import LEVELS
 from ....ir.upstream import ModulePass
-from ....passes.pipelines import levels_below
+from ....passes.pipelines import shorthand_from
 from ..generators.program import Program
 from .failures import PassFailed, Wrong
 from .run import PassList, Refused, apply, is_abeles
@@ -72,7 +72,6 @@ def _default_up_to(refuser: ModulePass, program: Program) -> tuple[ModulePass, .
     """The default pipeline from a program's level up to a pass; () if the pass is not in it."""
     if program.level == LEVELS[-1]:
         return ()
-    spec = ",".join(map(str, levels_below(program.level)))
-    default = PassList.of(spec).for_program(program)
+    default = PassList.of(shorthand_from(program.level)).for_program(program)
     names = [each.name for each in default]
     return default[: names.index(refuser.name) + 1] if refuser.name in names else ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping
 from importlib.util import module_from_spec, spec_from_file_location
@@ -13,8 +14,10 @@ from ....ir.pass_manager import parse_pipeline
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
+from ....passes.pipelines import users_passes
+from ...driver.extensions.load import load_extensions
 from ..generators.decisions import AT_RANDOM
-from ..generators.program import Program
+from ..generators.program import ABOUT, Program
 from ..oracle.relations import RELATIONS, Relation
 from .failures import Wrong
 from .judge import Judge
@@ -42,6 +45,21 @@ def replayed(program: Program, record: Mapping[str, object]) -> Wrong | None:
         return None
 
 
+def saved_program(folder: Path) -> tuple[Program, dict[str, object]]:
+    """A saved program and its record, once the files of the levels are loaded that it names.
+
+    Raises InputError.
+    """
+    try:
+        record = cast("dict[str, object]", json.loads((folder / ABOUT).read_text("utf-8")))
+    except (OSError, ValueError):
+        # Loading the program says what is wrong.
+        record = {}
+    if record.get("load"):
+        _ = load_extensions(cast("list[str]", record["load"]))
+    return Program.load(folder)
+
+
 def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...]:
     """The passes and pipeline texts in a record. Executes the files that define the passes.
 
@@ -52,7 +70,7 @@ def recorded_passes(record: Mapping[str, object]) -> tuple[ModulePass | str, ...
         if "pipeline" in each:
             found.append(each["pipeline"])
             continue
-        registry: dict[str, Any] = {**pipeline_passes(), **AT_RANDOM}
+        registry: dict[str, Any] = {**pipeline_passes(), **users_passes(), **AT_RANDOM}
         if "file" in each:
             cls: type[ModulePass] = _loaded(Path(each["file"]), each["class"])
             registry = {cls.name: cls}

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import chain
 from random import Random
 from typing import TypeAlias
 
@@ -16,13 +15,22 @@ from xdsl.ir import Attribute
 from ....backends.target import DEFAULT_TARGET
 from ....dialects.levels import NN
 from ....ir.equal import same_program
+from ....ir.level import Level
 from ....ir.pass_manager import UnknownPass, load_pass, parse_pipeline
 from ....ir.rewriting import limited
 from ....ir.support.errors import DoesNotFit, InputError, one_line_with_notes
 from ....ir.upstream import ModuleOp, ModulePass
 from ....ir.xdsl.walk import operations
 from ....passes.names import pipeline_passes
-from ....passes.pipelines import DOWN, PASSES, expand
+from ....passes.pipelines import (
+    DOWN,
+    PASSES,
+    USERS_WAYS,
+    Way,
+    expand,
+    last_level,
+    users_passes,
+)
 from ....passes.plan_splits import PlanSplits
 from ...driver.frames import place_of, trimmed
 from ..generators.decisions import PlanAtRandom
@@ -84,10 +92,9 @@ class PassList:
     def of(tested: Passes) -> PassList:
         """The list of passes. Raises InputError for a text that is not a pipeline."""
         given = (tested,) if isinstance(tested, ModulePass | str) else tuple(tested)
-        for each in given:
-            if isinstance(each, str):
-                _parsed(each, DEFAULT_TARGET)
-        return PassList(given)
+        passes = PassList(given)
+        _ = passes.on()
+        return passes
 
     def on(self, target: str = DEFAULT_TARGET) -> tuple[ModulePass, ...]:
         """The passes for a target.
@@ -95,8 +102,15 @@ class PassList:
         Args:
             target: its spelling, as abele compile takes it.
         """
-        passes = ((e,) if isinstance(e, ModulePass) else _parsed(e, target) for e in self.tested)
-        return tuple(chain.from_iterable(passes))[: self.first]
+        found: list[ModulePass] = []
+        before: Level | None = None
+        for each in self.tested:
+            if isinstance(each, ModulePass):
+                found.append(each)
+            else:
+                found += _parsed(each, target, before)
+                before = last_level(each) or before
+        return tuple(found)[: self.first]
 
     def for_program(self, program: Program) -> tuple[ModulePass, ...]:
         """The passes for the target of a program."""
@@ -170,11 +184,23 @@ def _is_abeles(cls: type[ModulePass]) -> bool:
     return cls.name in PASSES and load_pass(cls.name, PASSES) is cls
 
 
+def _parsed(text: str, target: str, before: Level | None) -> tuple[ModulePass, ...]:
+    """The passes of a text.
+
+    Args:
+        before: the level that the texts before it have named last.
+    """
+    return _parsed_with(text, target, before, tuple(USERS_WAYS.items()))
+
+
 @lru_cache(maxsize=256)
-def _parsed(text: str, target: str) -> tuple[ModulePass, ...]:
-    known = pipeline_passes()
+def _parsed_with(
+    text: str, target: str, before: Level | None, ways: Sequence[tuple[str, Way]]
+) -> tuple[ModulePass, ...]:
+    """The passes of a text while users' levels have these ways."""
+    known = pipeline_passes({**PASSES, **users_passes()})
     try:
-        return parse_pipeline(expand(text, target, known), known)
+        return parse_pipeline(expand(text, target, known, start=before), known)
     except UnknownPass as error:
         raise UnknownPass(
             f"{error}, or in Python give the pass itself in a list, as in "

@@ -14,6 +14,8 @@ from ....ir.pass_manager import load_pass
 from ....ir.support.whole_folder import free_folder
 from ....ir.upstream import ModulePass
 from ....passes.names import pipeline_passes
+from ....passes.pipelines import USERS_WAYS, users_passes
+from ...driver.extensions.registration import files_of_levels
 from ..generators.decisions import AT_RANDOM
 from ..generators.program import KIND, Program
 from ..oracle.relations import RELATIONS, Relation, name_of
@@ -65,11 +67,13 @@ def save_program(
 def replay_record(
     passes: Sequence[ModulePass | str], kind: str, relations: Sequence[Relation] = ()
 ) -> dict[str, object]:
-    """The contents of replay.json: the passes, the relations, and the kind of failure."""
+    """The contents of replay.json: the passes, the relations, the kind of failure, and the
+    files of users' levels."""
     return {
         "passes": [_pass_record(each) for each in passes],
         "kind": kind,
         "relations": [_relation_record(each) for each in relations],
+        **({"load": files_of_levels()} if USERS_WAYS else {}),
     }
 
 
@@ -86,7 +90,7 @@ def _pass_record(each: ModulePass | str) -> dict[str, str]:
     if isinstance(each, str):
         return {"pipeline": each}
     spec, cls = str(each.spec()), type(each)
-    known = {**pipeline_passes(), **AT_RANDOM}
+    known = {**pipeline_passes(), **users_passes(), **AT_RANDOM}
     if cls.name in known and load_pass(cls.name, known) is cls:
         return {"spec": spec}
     return {"spec": spec, **_definition(cls, cls.__qualname__)}

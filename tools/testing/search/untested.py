@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ....ir.upstream import ModulePass
-from ..generators.levels import KNOWN
+from ..generators.levels import known_levels
 from .failures import Untested
 from .pass_level import FoundLevel
 from .report import Report
@@ -36,7 +36,7 @@ def refuse_untested(
         )
     raise Untested(
         f"{problem} of {found.level}, so hardly anything was tested\nthe level: {found.why}",
-        f"give level=..., one of {', '.join(KNOWN)}; or the operators that it looks for, "
+        f"give level=..., one of {', '.join(known_levels())}; or the operators that it looks for, "
         f"operators=[nn.ReluOp, ...]; or {RIGHT}",
     )
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....dialects.home import ADDRESS
-from ....dialects.levels import EXCHANGE, NN, PARTITION, TILE
+from ....dialects.levels import LEVELS, NN, TILE
 from ....dialects.tile import SuperstepOp, VariableOp
 from ....ir.support.errors import DoesNotFit, InputError
 from ....ir.upstream import ModuleOp, VerifyException
-from ....passes.pipelines import DOWN
+from ....passes.convert_nn_to_partition import ConvertNnToPartition
+from ....passes.pipelines import levels_below, passes_down, with_target
 from ....passes.plans.planned import TARGET
 from ....passes.schedule_supersteps import SUPERSTEP
 from ..generators.program import Program, invalidity
@@ -68,14 +69,15 @@ def _compiles(program: Program, limit: float) -> bool:
 def passes_to_the_machine(program: Program) -> tuple[str, ...]:
     """The rest of the default pipeline for a program, which may be partly decided."""
     module, level = program.module, program.level
-    if level == EXCHANGE:
-        return ()
+    # A user's level is left by its way out, and no way leads into another one.
+    used = [each for each in LEVELS if each.like is None or each == level]
+    down = passes_down(used)
+    names = [name for each in levels_below(level, used) for name in down[each]]
     if level == TILE:
-        return DOWN[EXCHANGE][_steps_done(module) :]
-    if level == NN and TARGET in module.attributes:
-        return ("convert-nn-to-partition", *map(str, (TILE, EXCHANGE)))
-    below = (NN, PARTITION, TILE, EXCHANGE) if level == NN else (TILE, EXCHANGE)
-    return tuple(map(str, below))
+        names = names[_steps_done(module) :]
+    elif level == NN and TARGET in module.attributes:
+        names = names[names.index(ConvertNnToPartition.name) :]
+    return tuple(with_target(names, program.target.spelling()))
 
 
 def _steps_done(module: ModuleOp) -> int:

@@ -15,7 +15,7 @@ from ....backends.prices.price import totals, variables_of
 from ....backends.prices.step_charges import StepCharge, step_charges
 from ....backends.target import Target
 from ....dialects.exchange import VariableOp
-from ....dialects.levels import LEVELS
+from ....dialects.levels import LEVELS, OWN_LEVELS
 from ....dialects.tile import VerticesOp
 from ....ir.support.errors import InputError
 from ....ir.upstream import ModuleOp
@@ -239,7 +239,7 @@ def _pass_table(exe: Executable) -> Table:
 
 
 def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
-    """The number of operations at each level that came from each node.
+    """The number of operations at each of abele's levels that came from each node.
 
     Args:
         modules: by level.
@@ -257,7 +257,7 @@ def provenance_table(nodes: Nodes, modules: Mapping[str, ModuleOp]) -> Table:
                 "line": shown(nodes.lines.get(node, "")),
                 **{
                     level.name: counts[level.name].get(node, 0) if level.name in counts else -1
-                    for level in LEVELS
+                    for level in OWN_LEVELS
                 },
             }
             for node in order

@@ -6,12 +6,16 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from xdsl.ir import Operation
+from xdsl.traits import IsTerminator
 
 from ....backends.prices.price_operations import Priced
-from ....dialects.levels import EXCHANGE, LEVELS, PARTITION
+from ....backends.target import Target
+from ....dialects.levels import EXCHANGE, LEVEL_DIALECTS, NN, PARTITION, level_named
 from ....dialects.partition import ComputeOp, RelayoutOp
 from ....dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ....ir.upstream import ModuleOp
+from ....ir.xdsl.walk import operations
+from ...driver.extensions.added_level import ADDED
 from ...driver.shown_text import shown
 from .collect import Report
 from .folder import rows_of
@@ -46,22 +50,44 @@ COUNTED = "counted_in"
 """The figure of an operation whose costs are part of another operation's: the latter's origin."""
 
 
+ESTIMATED = "estimated_cycles"
+"""The figure of an operation of a user's level that the price of the level gives."""
+
+
 def level_costs(
-    level: str, module: ModuleOp, report: Report, nodes: Nodes
+    level: str, module: ModuleOp, report: Report, nodes: Nodes, target: Target
 ) -> dict[Operation, Costs]:
     """The costs of the operations of one level.
 
     At nn: the costs of the report's operations; one operator includes those that were fused with
     it. At other levels: the costs of copies and compute sets, without sync. At exchange, also those
-    of supersteps.
+    of supersteps. At a user's level: those of the level that it is like, and what its price says
+    of the user's operations.
     """
-    if level == LEVELS[0].name:
-        return _of_operations(module, rows_of(report.tables["operations"]), nodes)
-    column = "origin" if level == PARTITION.name else "writes"
-    found = _of_parts(module, rows_of(report.tables["parts"]), column)
-    if level == EXCHANGE.name:
+    own = level_named(level).form
+    if own == NN:
+        found = _of_operations(module, rows_of(report.tables["operations"]), nodes)
+    else:
+        column = "origin" if own == PARTITION else "writes"
+        found = _of_parts(module, rows_of(report.tables["parts"]), column)
+    if own == EXCHANGE:
         found |= _of_supersteps(module, rows_of(report.tables["supersteps"]))
+    for op, cycles in _estimated(level, module, target).items():
+        found[op] = {**found.get(op, {}), ESTIMATED: cycles}
     return found
+
+
+def _estimated(level: str, module: ModuleOp, target: Target) -> dict[Operation, float]:
+    """What the price of a user's level says of its operations; nothing if it has no price."""
+    price = ADDED[level].price if level in ADDED else None
+    if price is None:
+        return {}
+    own = {op.name.partition(".")[0] for op in operations(module)} & LEVEL_DIALECTS.keys()
+    return {
+        op: round(price(op, target), 1)
+        for op in operations(module)
+        if op.name.partition(".")[0] in own and not op.has_trait(IsTerminator)
+    }
 
 
 def _of_operations(module: ModuleOp, rows: list[Row], nodes: Nodes) -> dict[Operation, Costs]:

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import IsTerminator
 
 from ....backends.graph.graph import codelet_name
+from ....backends.target import Target
 from ....dialects.blob_attr import BlobAttr
 from ....dialects.levels import EXCHANGE
 from ....dialects.partition import ComputeOp
@@ -71,21 +72,23 @@ def level_files(exe: Executable, report: Report) -> dict[str, bytes]:
     counts = report.program["operations_by_level"]
     return {
         f"{FOLDER}/{level}.onnx": level_model(
-            level, exe.module_at(level), report, nodes
+            level, exe.module_at(level), report, nodes, exe.target
         ).SerializeToString(deterministic=True)
         for level in exe.levels
         if counts[level] <= MOST_NODES
     }
 
 
-def level_model(level: str, module: ModuleOp, report: Report, nodes: Nodes) -> onnx.ModelProto:
+def level_model(
+    level: str, module: ModuleOp, report: Report, nodes: Nodes, target: Target
+) -> onnx.ModelProto:
     """The model of one level of a program."""
     program = report.program
     made = _Level(
         level,
         module,
         nodes,
-        level_costs(level, module, report, nodes),
+        level_costs(level, module, report, nodes, target),
         operation_texts(report),
     )
     graph = made.entry(str(program["name"]))

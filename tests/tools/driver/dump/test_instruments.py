@@ -22,6 +22,7 @@ from abele.tools import compile_model
 from abele.tools.driver.context import new_context
 from abele.tools.driver.dump.folder import MARK, check_dump
 from abele.tools.driver.dump.instruments import dump_instruments
+from abele.tools.extensions import load_extensions
 
 TARGET = "tiny"
 
@@ -79,7 +80,7 @@ class Fail(ModulePass):
 
 
 def test_a_failing_pass_leaves_a_page(tmp_path: Path):
-    dump = dump_instruments(tmp_path, resolve_target(TARGET), "net")
+    dump = dump_instruments(tmp_path, resolve_target(TARGET), "net", load_extensions())
     with pytest.raises(ValueError, match="no way"):
         PassManager((Fail(),), (*dump.around, *dump.within)).run(new_context(), ModuleOp([]))
     assert MARK in (tmp_path / "index.html").read_text()
@@ -87,7 +88,7 @@ def test_a_failing_pass_leaves_a_page(tmp_path: Path):
 
 def test_a_page_that_cannot_be_written_hides_no_error(tmp_path: Path):
     (tmp_path / "index.html").mkdir()
-    dump = dump_instruments(tmp_path, resolve_target(TARGET), "net")
+    dump = dump_instruments(tmp_path, resolve_target(TARGET), "net", load_extensions())
     with pytest.raises(ValueError, match="no way") as caught:
         PassManager((Fail(),), (*dump.around, *dump.within)).run(new_context(), ModuleOp([]))
     assert any("index.html: not written" in note for note in caught.value.__notes__)
@@ -128,7 +129,7 @@ def chain(length: int) -> Iterator[str]:
 def test_a_page_of_many_operations_and_twenty_passes_is_small(tmp_path: Path):
     context = new_context()
     module = parse_module("\n".join(chain(200)), context)
-    dump = dump_instruments(tmp_path, resolve_target(TARGET), "chain")
+    dump = dump_instruments(tmp_path, resolve_target(TARGET), "chain", load_extensions())
     passes = tuple(SwapAll(turn) for turn in range(20))
     PassManager(passes, (*dump.around, *dump.within)).run(context, module)
     assert len(dumped(tmp_path)) == 21

@@ -67,7 +67,7 @@ def loop(tmp_path_factory: pytest.TempPathFactory) -> tuple[Executable, Report]:
 
 def model(exe: Executable, report: Report, level: str) -> ModelProto:
     assert report.nodes is not None
-    return level_model(level, exe.module_at(level), report, report.nodes)
+    return level_model(level, exe.module_at(level), report, report.nodes, exe.target)
 
 
 def attributes(node: NodeProto) -> dict:

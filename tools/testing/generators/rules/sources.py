@@ -28,7 +28,7 @@ from .....ir.rules.samples import Sampler
 from .....ir.rules.vocabulary import Vocabulary
 from .....ir.support.errors import DoesNotFit, InputError
 from .....ir.upstream import ModulePass
-from .....passes.pipelines import DOWN, PASSES, expand
+from .....passes.pipelines import PASSES, passes_to, users_passes, with_target
 from ...limits import TooLong, at_most
 from ..build import Operators, build
 from ..levels import at_level
@@ -332,7 +332,8 @@ def _pool(operators: Operators, level: Level, lower: bool, seed: int) -> _Pool:
 def way_down(level: Level, program: Program) -> tuple[ModulePass, ...]:
     """The passes of the default pipeline from one level to the next, for a program's target."""
     below = LEVELS[LEVELS.index(level) + 1]
-    return parse_pipeline(expand(",".join(DOWN[below]), program.target.spelling()), PASSES)
+    passes = with_target(passes_to(below, level), program.target.spelling())
+    return parse_pipeline(",".join(passes), {**PASSES, **users_passes()})
 
 
 def level_of_rule(rule: BoundRule, vocabulary: Vocabulary) -> Level:
