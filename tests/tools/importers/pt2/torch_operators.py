@@ -44,7 +44,7 @@ def activations() -> dict[str, Case]:
     names = (
         *("relu", "relu6", "gelu", "silu", "mish", "elu", "selu", "celu", "softplus", "softsign"),
         *("hardswish", "hardsigmoid", "hardtanh", "leaky_relu", "logsigmoid", "tanhshrink"),
-        *("softshrink", "hardshrink", "rrelu"),
+        *("softshrink", "hardshrink"),
     )
     found: dict[str, Case] = {f"F.{name}": (getattr(F, name), (3 * X,)) for name in names}
     found["F.glu"] = (lambda x: F.glu(x, 2), (X,))
