@@ -17,7 +17,7 @@ from typing import Any, cast
 from xdsl.dialects.builtin import TensorType, f32, i1, i32, i64
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.irdl import IRDLOperation
-from xdsl.traits import Pure
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect, Pure
 
 from ..tensor_type import tensor_type
 from ..upstream import UNKNOWN_LOC, VerifyException
@@ -93,8 +93,9 @@ def samples(
 ) -> Iterator[Sample]:
     """Up to count programs that a rule matches, guards included. Deterministic for a seed.
 
-    Returns fewer if bounded work finds no more. There are none for operations with regions, and
-    for operations with attributes of classes that define no samples.
+    Returns fewer if bounded work finds no more. There are none for operations with regions, for
+    operations that read or write states, and for operations with attributes of classes that define
+    no samples.
     """
     return Sampler(vocabulary, seed).samples(rule, count)
 
@@ -232,6 +233,8 @@ class Sampler:
             for info in sorted(infos, key=lambda info: info.name)
             if not info.regions
             and not info.segmented
+            and not info.cls.has_trait(MemoryReadEffect, value_if_unregistered=False)
+            and not info.cls.has_trait(MemoryWriteEffect, value_if_unregistered=False)
             and info.takes(pattern.fixed, pattern.takes_more)
         ]
 

@@ -149,13 +149,13 @@ class Vocabulary:
 
         An operation of a level's dialect ends in the level below, and none is below the lowest. An
         operation of a user's dialect stands above all levels, and ends in the highest. An operation
-        that belongs to every level cannot be lowered.
+        of a dialect that belongs to every level cannot be lowered.
         """
         level = self.level_of(op_name)
         if level is None:
-            dialect = op_name.partition(".")[0]
-            own = any(dialect in each.own or op_name in each.own for each in self.levels)
-            return None if own or not self.levels else self.levels[0]
+            own = {name.partition(".")[0] for each in self.levels for name in each.own}
+            is_users = op_name.partition(".")[0] not in own
+            return self.levels[0] if is_users and self.levels else None
         below = self.levels.index(level) + 1
         return self.levels[below] if below < len(self.levels) else None
 

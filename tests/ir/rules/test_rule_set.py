@@ -194,13 +194,14 @@ LOWERS = """lower neg: nn.neg(x) {"home" = h} => partition.relayout(x) : type(x)
 
 
 def test_a_lower_may_change_the_type_and_regions_are_lowered_too():
-    rule = "lower neg: nn.neg(x) => builtin.unrealized_conversion_cast(x) : f32[32]"
-    before = """%0 = nn.neg %a : T1
-      %2 = "try.loop"(%0) ({ %1 = nn.neg %b : T1  "try.keep"(%1) : (T) -> () }) : T1
+    rule = "lower tuned: try.tuned(x) => nn.reshape(x) {shape = [32]} : f32[32]"
+    before = """%0 = "try.tuned"(%a) {rate = 0.5} : T1
+      %2 = "try.loop"(%0) ({ %1 = "try.tuned"(%b) {rate = 0.5} : T1
+        "try.keep"(%1) : (T) -> () }) : T1
       "try.keep"(%0) : (T) -> ()"""
     text = rewritten(rule, before)
-    assert "nn.neg" not in text
-    assert text.count("unrealized_conversion_cast") == 2
+    assert "try.tuned" not in text
+    assert text.count("nn.reshape") == 2
     assert '"try.keep"(%0) : (tensor<32xf32>) -> ()' in text
 
 
