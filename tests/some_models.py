@@ -122,6 +122,12 @@ def classifier(opset: int = 9) -> onnx.ModelProto:
     return model(nodes, {"x": [3, 12]}, ["y"], weights, opset)
 
 
+def nothing() -> onnx.ModelProto:
+    """Rows of a table, none of which is chosen: a program that calls no codelet."""
+    weights = {"table": random((4, 3)), "rows": np.zeros(0, np.int64)}
+    return model([node("Gather", "table rows", "y")], {}, ["y"], weights)
+
+
 SMALL = {
     "convolutions": convolutions,
     "normalisations": normalisations,

@@ -218,6 +218,8 @@ class _Writer:
     def _note_addresses(self, views: Sequence[Table]) -> None:
         """Record the places of addresses: all elements of some views of tables."""
         for view in views:
+            if not view.size:
+                continue
             number = self._number(view)
             kind, _, word = self._kinds[number]
             assert kind == SAVED_BLOCK
@@ -232,7 +234,7 @@ class _Writer:
         """The places of addresses in the saved words, the block and the offset of each, and names
         of code.
         """
-        where = distinct(np.concatenate(self._places))
+        where = distinct(np.concatenate([np.zeros(0, np.int64), *self._places]))
         where = where[saved[where] != 0]
         numbers, known = saved[where], self._codes
         # The address itself means nothing in another process.

@@ -25,7 +25,7 @@ from .test_generated_programs import generated
 
 pytest.importorskip("numba")
 
-MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier")
+MODELS = ("products", "convolutions", "normalisations", "shuffle", "classifier", "nothing")
 
 Head = dict[str, object]
 
