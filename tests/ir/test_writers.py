@@ -39,6 +39,7 @@ OWN = {
     "tools/workshop/transformers/bench.py": "a temporary file",
     "tools/workshop/planted.py": "a log that grows",
     "tools/testing/mutation/trial.py": "temporary files",
+    "tools/manual/way_down/__main__.py": "a temporary file",
 }
 """The files that write otherwise, and why they may. tools/testing/hostile writes inputs."""
 

@@ -132,7 +132,16 @@ def _public() -> dict[str, list[str]]:
 
 
 def _api_page(module: str, names: list[str]) -> str:
-    return f"# {module}\n\n" + "".join(f"::: {module}.{name}\n\n" for name in names)
+    return f"# {module}\n\n" + "".join(_entry(module, name) for name in names)
+
+
+def _entry(module: str, name: str) -> str:
+    """The entry of a public name. A class of xDSL is named: its own documentation describes it."""
+    made = getattr(import_module(module), name)
+    home = made.__module__ if isinstance(made, type) else module
+    if home.partition(".")[0] != "xdsl":
+        return f"::: {module}.{name}\n\n"
+    return f"## {name} {{#{module}.{name}}}\n\nThe class `{home}.{made.__qualname__}` of xDSL.\n\n"
 
 
 def _root_page(name: str) -> str:

@@ -135,7 +135,7 @@ def test_clear_removes_programs_and_nothing_else(folder: Path):
         (("explain",), "no MODEL"),
         (("explain", "nosuch.onnx"), "nosuch.onnx: cannot be read"),
         (("explain", "p.abele"), "compiled already"),
-        (("explain", "more.py"), "more.py: unknown kind of file; need .onnx or .mlir"),
+        (("explain", "more.py"), "more.py: unknown kind of file; need .onnx, .pt2 or .mlir"),
         (("clear", "net.onnx"), "a model only goes with explain"),
         (("everything",), "is not one of"),
     ],

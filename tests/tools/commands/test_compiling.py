@@ -67,7 +67,8 @@ def test_a_command_whose_passes_are_arguments_says_so(command: str):
     assert message in result.stderr
 
 
-def test_list_ops_needs_an_onnx_model():
+def test_list_ops_needs_a_model_of_a_framework():
     result = CliRunner().invoke(app, ["run", "x.mlir", "--list-ops"])
     assert result.exit_code == 2
-    assert "x.mlir: --list-ops lists operators of ONNX; need an .onnx file" in result.stderr
+    message = "x.mlir: --list-ops lists operators of ONNX or PyTorch; need an .onnx or .pt2 file"
+    assert message in result.stderr

@@ -63,6 +63,7 @@ MISTAKES = (
     ("workshop.utilisation", "--target mk9", "'mk9' is not a preset"),
     ("manual.__main__", "", "Missing argument"),
     ("manual.__main__", "file", "file"),
+    ("manual.way_down.__main__", "file way_down.svg", "no example: the page needs a block"),
     ("release.__main__", "absent", "absent"),
     ("testing.__main__", "absent", "absent/program.mlir: cannot be read"),
     ("testing.all_floats", "relu", "no function 'relu' has a sequence"),

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ...driver.html_page import escaped
 from .example import PADDING, Example, HeldVariable
 
 WIDTH, MARGIN = 1120, 44
@@ -79,7 +79,7 @@ class _Pen:
 
     def text(self, x: float, y: float, text: str, kind: str = "") -> None:
         style = f' class="{kind}"' if kind else ""
-        self.parts.append(f'<text x="{x:g}" y="{y:g}"{style}>{escape(text)}</text>')
+        self.parts.append(f'<text x="{x:g}" y="{y:g}"{style}>{escaped(text)}</text>')
 
     def path(self, path: str, kind: str) -> None:
         self.parts.append(f'<path d="{path}" class="{kind}"/>')

@@ -210,7 +210,7 @@ def test_operations_are_sorted_and_filtered(browser, page):
     opened(browser, page, "operations")
     heads = browser.find_elements(By.CSS_SELECTOR, ".grid .head button")
     next(each for each in heads if each.text == "cycles").click()
-    cycles = [int(each.replace(",", "")) for each in column(browser, 3)]
+    cycles = [int(each.replace(",", "")) for each in column(browser, 4)]
     assert cycles == sorted(cycles, reverse=True)
     assert len(cycles) > 2
     browser.find_element(By.ID, "filter").send_keys("product")
