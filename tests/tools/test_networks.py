@@ -127,6 +127,15 @@ def test_a_light_network_gives_the_same_bytes_in_each_form_of_kernels(name: str)
     assert different(exe.module_at("exchange"), exe.target, dict(light_input(name))) == []
 
 
+@pytest.mark.parametrize("name", EACH_FORM)
+def test_a_light_network_on_a_mesh(name: str):
+    """Another fabric changes plans and prices, and no result by more than rounding."""
+    proto, inputs = seeded(name), dict(light_input(name))
+    exe = compile_model(proto, "mesh")
+    (result,) = exe.run(inputs).values()
+    assert relative_error(result, by_onnxruntime(proto, inputs)) < TOLERANCE
+
+
 @pytest.mark.slow
 def test_the_beginning_of_a_deep_network_with_branches_on_mk2():
     name, last = BEGINNING
