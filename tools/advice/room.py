@@ -17,6 +17,9 @@ from .memory_map import MemoryMap
 NARROWING = NarrowFloats.name
 """The pass that makes floats narrower, so that twice as many fit."""
 
+NARROWER = "--precision float16"
+"""The option that stands for the pass."""
+
 PROPORTIONS = (0.3, 0.1, 0.03)
 """Memory proportions to try, until one fits."""
 
@@ -92,9 +95,9 @@ def trials(found: MemoryMap, own: CompileSettings, compile_with: Compile) -> Ite
             if tried.fits:
                 break
     if found.is_wide and (passes := _narrowed(own.passes, found.level)):
-        bound = _bound(f"-p {passes}", found.narrow_always_live, own)
+        bound = _bound(NARROWER, found.narrow_always_live, own)
         narrower = replace(own, passes=passes)
-        yield _tried(f"-p {passes}", narrower, compile_with) if bound.fits else bound
+        yield _tried(NARROWER, narrower, compile_with) if bound.fits else bound
     for many in range(max(chips, 2), max(chips, 2) + MORE_CHIPS):
         several = replace(machine, tiles=many * machine.tiles)
         change = f"--target {several.spelling()}: {many} chips as one"

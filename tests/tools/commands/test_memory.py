@@ -31,6 +31,8 @@ app()
 
 NARROW = "narrow-floats,nn,partition,tile,exchange"
 
+NARROWER = "--precision float16"
+
 SMALL = "tiny:4,memory.bytes_per_tile=20000,memory.reserved_bytes=4000"
 
 
@@ -132,10 +134,10 @@ def test_advice_is_tried_and_holds_when_it_is_followed():
     better = next(t for c, t in trials.items() if c.startswith("--target") and t["fits"])
     name = better["change"].split()[1]
     assert written("--target", name)["fits"]
-    narrow = trials[f"-p {NARROW}"]
+    narrow = trials[NARROWER]
     assert narrow["fits"]
     assert narrow["cycles"] > 0
-    followed = written("--target", SMALL, "-p", NARROW)
+    followed = written("--target", SMALL, *NARROWER.split())
     own = sum(followed["categories"][each] for each in ("always live", "live now", "gaps"))
     assert followed["fits"]
     assert own + followed["reserved"] == narrow["bytes"]
@@ -145,19 +147,21 @@ def test_advice_is_tried_and_holds_when_it_is_followed():
 def narrower(*arguments: str) -> list[dict]:
     """The trials that advise narrower floats."""
     trials = written("--advise", *arguments)["trials"]
-    return [each for each in trials if "narrow-floats" in each["change"]]
+    return [each for each in trials if NARROWER in each["change"]]
 
 
 def test_narrower_floats_come_before_the_users_own_pipeline():
     own = "decompose,fuse-chains,partition,tile,exchange"
     (narrow,) = narrower("--target", SMALL, "-p", own)
-    assert narrow["change"] == f"-p narrow-floats,{own}"
+    assert narrow["change"] == NARROWER
+    followed = written("--target", SMALL, "-p", own, *NARROWER.split())
+    assert followed["cycles"] == narrow["cycles"]
 
 
 def test_narrower_floats_that_cannot_fit_are_ruled_out_by_a_bound():
     tight = "tiny:4,memory.bytes_per_tile=12000,memory.reserved_bytes=4000"
     (narrow,) = narrower("--target", tight)
-    assert narrow["change"] == f"-p {NARROW}: what always lives alone"
+    assert narrow["change"] == f"{NARROWER}: what always lives alone"
     assert narrow["cycles"] is None
     # Half of the weights, on four tiles.
     assert narrow["bytes"] == (256 * 64 + 64 * 32) * 2 // 4 + 4000
@@ -175,7 +179,7 @@ def test_narrower_floats_are_not_advised_if_all_are_narrow():
     options = ("--target", "tiny:4", "--advise", "--json", "out.json")
     result = CliRunner().invoke(app, ["memory", "integers.mlir", *options])
     assert result.exit_code == 0, result.output
-    assert "narrow-floats" not in result.output
+    assert NARROWER not in result.output
 
 
 def test_chips_that_hold_it_are_compiled_and_hold_it_when_advice_is_followed():
