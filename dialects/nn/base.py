@@ -51,6 +51,9 @@ from ..tensor_limits import check_tensor_limits
 
 Shape = tuple[int, ...]
 
+MOST_POSITIONS = (1 << 31) - 1
+"""The most elements of a tensor in which positions are counted, as i32."""
+
 INTEGERS = DenseArrayBase.constr(i64)
 """A property that is a list of integers, printed [1, 2]."""
 

@@ -31,6 +31,7 @@ from ..scalar_functions import ARITHMETIC, FUNCTIONS
 from ..structured import Body, Structure
 from ..verify_structure import verify_results_cover, verify_structure
 from .base import (
+    MOST_POSITIONS,
     NOT_YET,
     Shape,
     element_of,
@@ -46,9 +47,6 @@ from .contraction import WIDEST_FACTOR_BITS
 from .elementwise import ELEMENTWISE, ElementwiseOp
 from .index import At, Index, dims_of
 from .random_structure import random_structure
-
-MOST_POSITIONS = (1 << 31) - 1
-"""The most elements of a tensor in which positions are counted, as i32."""
 
 
 @irdl_op_definition

@@ -20,7 +20,7 @@ from xdsl.irdl import (
 )
 from xdsl.traits import Pure
 
-from ...ir.geometry.space import AccessMap, AxisMap, Dim, Position, Space
+from ...ir.geometry.space import AccessMap, Dim, Position, Space
 from ...ir.unmet import need_one_of
 from ...ir.upstream import VerifyException
 from ...ir.xdsl.cached_by_form import cached_by_form
@@ -29,19 +29,19 @@ from ..dtypes import STORED
 from ..structured import Body, Structure, Structured
 from .base import (
     INTEGERS,
+    MOST_POSITIONS,
     NOT_YET,
     Shape,
-    axis_map,
     element_of,
     flags,
     integers,
     normal_axis,
     shape_of,
-    spatial_names,
     tensor,
     values_of,
 )
-from .windowed import Windowed, WindowLists, window_properties, windowed_axes
+from .whole_axes import shape_without, whole_axes_maps
+from .windowed import Windowed, WindowLists, window_properties
 
 Types = tuple[TensorType[Attribute], ...]
 
@@ -138,7 +138,7 @@ class CombiningOp(IRDLOperation, Structured, ABC):
 
 def _need_positions(size: int) -> None:
     """Raise VerifyException if positions in a tensor of this size do not fit into i32."""
-    if size > (1 << 31) - 1:
+    if size > MOST_POSITIONS:
         raise VerifyException(f"positions in {size:,} elements; need at most 2^31 - 1")
 
 
@@ -174,33 +174,20 @@ class SummarizeOp(CombiningOp):
     def result_shape(self) -> Shape:
         """The operand's shape without the axes, or with size 1 for them."""
         shape, axes = shape_of(self.operand), values_of(self.axes)
-        if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
-            raise VerifyException(
-                f"axes {list(axes)} of rank {len(shape)}; need increasing axes from 0 to "
-                f"{len(shape) - 1}"
-            )
+        kept = shape_without(shape, axes, keep=self.keep_dims is not None)
         empty = [a for a in axes if shape[a] == 0]
         if empty:
             raise VerifyException(f"axis {empty[0]} has no elements; need one or more")
         _need_positions(prod(shape[a] for a in axes))
-        keep = self.keep_dims is not None
-        return tuple(1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes)
+        return kept
 
     @cached_by_form
     def structure(self) -> Structure:
         """One dimension per axis of the operand; the given axes are reduced."""
-        shape, axes = shape_of(self.operand), values_of(self.axes)
-        dims = tuple(
-            Dim(f"d{i}", n, "reduction" if i in axes else "parallel") for i, n in enumerate(shape)
-        )
-        source = tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape))
-        target = tuple(
-            AxisMap(1) if i in axes else source[i]
-            for i in range(len(shape))
-            if self.keep_dims is not None or i not in axes
-        )
-        position = AccessMap(tuple(source[a] for a in axes))
-        return self._structure(dims, AccessMap(source), AccessMap(target), position)
+        axes, keep = values_of(self.axes), self.keep_dims is not None
+        dims, read, written = whole_axes_maps(shape_of(self.operand), axes, keep=keep)
+        position = AccessMap(tuple(read.axes[a] for a in axes))
+        return self._structure(dims, read, written, position)
 
 
 @irdl_op_definition
@@ -247,29 +234,6 @@ class SummarizeWindowsOp(CombiningOp, Windowed):
     @cached_by_form
     def structure(self) -> Structure:
         """n, c, positions...; the window's axes are reduced."""
-        n, c, *image = shape_of(self.image)
-        out = self.result_shape()[2:]
-        names, rank = spatial_names(len(out)), len(out)
-        dims = (
-            Dim("n", n),
-            Dim("c", c),
-            *(Dim(name, size) for name, size in zip(names, out, strict=True)),
-            *(
-                Dim(f"k{name}", size, "reduction")
-                for name, size in zip(names, values_of(self.window), strict=True)
-            ),
-        )
-        _, stride, dilation, low, _ = self.parameters()
-        spatial = windowed_axes(
-            image, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
-        )
-        first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
-        fills = any(axis.outside == "fill" for axis in spatial)
-        fill = Body("identity", self.combiner.data).identity if fills else 0.0
-        result = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(out))
-        return self._structure(
-            dims,
-            AccessMap((*first, *spatial), fill),
-            AccessMap((*first, *result)),
-            AccessMap((*first, *spatial)),
-        )
+        body = Body("identity", self.combiner.data)
+        dims, read, written = self.window_maps(shape_of(self.image), self.result_shape(), body)
+        return self._structure(dims, read, written, AccessMap(read.axes))

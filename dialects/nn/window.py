@@ -9,25 +9,23 @@ from xdsl.dialects.builtin import StringAttr, TensorType, UnitAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def
 
-from ...ir.geometry.space import AccessMap, Dim, Space
+from ...ir.geometry.space import Space
 from ...ir.unmet import need_one_of
-from ...ir.upstream import VerifyException
 from ..scalar_functions import ARITHMETIC
 from ..structured import Body, Structure
 from .base import (
     INTEGERS,
-    axis_map,
     element_of,
     flags,
     integers,
     normal_axis,
     shape_of,
-    spatial_names,
     tensor,
     values_of,
 )
 from .chain import CHAIN, ChainableOp
-from .windowed import Windowed, WindowLists, window_properties, windowed_axes
+from .whole_axes import shape_without, whole_axes_maps
+from .windowed import Windowed, WindowLists, window_properties
 
 
 @irdl_op_definition
@@ -70,33 +68,9 @@ class PoolOp(ChainableOp, Windowed):
 
     def core_structure(self) -> Structure:
         """n, c, positions...; the window's axes are reduced."""
-        n, c, *image = shape_of(self.image)
-        out = shape_of(self.result)[2:]
-        names = spatial_names(len(out))
-        rank = len(out)
-        dims = (
-            Dim("n", n),
-            Dim("c", c),
-            *(Dim(name, size) for name, size in zip(names, out, strict=True)),
-            *(
-                Dim(f"k{name}", size, "reduction")
-                for name, size in zip(names, values_of(self.window), strict=True)
-            ),
-        )
         body = Body("identity", self.combiner.data)
-        _, stride, dilation, low, _ = self.parameters()
-        spatial = windowed_axes(
-            image, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
-        )
-        first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
-        fills = any(axis.outside == "fill" for axis in spatial)
-        result = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(out))
-        space = Space(
-            dims,
-            (AccessMap((*first, *spatial), body.identity if fills else 0.0),),
-            (AccessMap((*first, *result)),),
-        )
-        return Structure(space, body)
+        dims, read, written = self.window_maps(shape_of(self.image), shape_of(self.result), body)
+        return Structure(Space(dims, (read,), (written,)), body)
 
 
 @irdl_op_definition
@@ -136,27 +110,15 @@ class ReduceOp(ChainableOp):
     def infer(self) -> TensorType[Attribute]:
         """The operand's shape without the axes, or with size 1 for them."""
         need_one_of("combiner", self.combiner.data, ARITHMETIC)
-        shape, axes = shape_of(self.operand), values_of(self.axes)
-        if list(axes) != sorted(set(axes)) or any(not 0 <= a < len(shape) for a in axes):
-            raise VerifyException(
-                f"axes {list(axes)} of rank {len(shape)}; need increasing axes from 0 to "
-                f"{len(shape) - 1}"
-            )
         keep = self.keep_dims is not None
-        kept = [1 if i in axes else n for i, n in enumerate(shape) if keep or i not in axes]
-        return tensor(kept, element_of(self.operand))
+        shape = shape_without(shape_of(self.operand), values_of(self.axes), keep=keep)
+        return tensor(shape, element_of(self.operand))
 
     def core_structure(self) -> Structure:
         """One dimension per axis of the operand; the given axes are reduced."""
-        shape, axes = shape_of(self.operand), values_of(self.axes)
-        dims = tuple(
-            Dim(f"d{i}", n, "reduction" if i in axes else "parallel") for i, n in enumerate(shape)
-        )
-        source = tuple(axis_map(n, dims, [(i, 1)]) for i, n in enumerate(shape))
-        target = tuple(
-            axis_map(1 if i in axes else n, dims, [] if i in axes else [(i, 1)])
-            for i, n in enumerate(shape)
-            if self.keep_dims is not None or i not in axes
-        )
         body = Body("identity", self.combiner.data)
-        return Structure(Space(dims, (AccessMap(source),), (AccessMap(target),)), body)
+        keep = self.keep_dims is not None
+        dims, read, written = whole_axes_maps(
+            shape_of(self.operand), values_of(self.axes), keep=keep
+        )
+        return Structure(Space(dims, (read,), (written,)), body)

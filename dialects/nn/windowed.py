@@ -9,9 +9,19 @@ from typing import TypedDict, Unpack
 from xdsl.ir import Attribute
 from xdsl.irdl import IRDLOperation, prop_def
 
-from ...ir.geometry.space import AxisMap, Dim
+from ...ir.geometry.space import AccessMap, AxisMap, Dim
 from ...ir.upstream import VerifyException
-from .base import INTEGERS, Shape, axis_map, integers, need_at_least, need_length, values_of
+from ..structured import Body
+from .base import (
+    INTEGERS,
+    Shape,
+    axis_map,
+    integers,
+    need_at_least,
+    need_length,
+    spatial_names,
+    values_of,
+)
 
 
 def window_lists(
@@ -174,3 +184,33 @@ class Windowed(IRDLOperation, ABC):
             "window", image[2:], window, stride, dilation, low, high, ceil=self.overhangs
         )
         return (*image[:2], *places)
+
+    def window_maps(
+        self, image: Shape, result: Shape, body: Body
+    ) -> tuple[tuple[Dim, ...], AccessMap, AccessMap]:
+        """The dimensions, and the maps of the image and of a result that has its channels.
+
+        Dimensions are n, c, positions..., and the window's axes, which are reduced. Padding is the
+        element that the body's combiner ignores.
+        """
+        n, c, *sizes = image
+        places = result[2:]
+        names, rank = spatial_names(len(places)), len(places)
+        window, stride, dilation, low, _ = self.parameters()
+        dims = (
+            Dim("n", n),
+            Dim("c", c),
+            *(Dim(name, size) for name, size in zip(names, places, strict=True)),
+            *(Dim(f"k{name}", size, "reduction") for name, size in zip(names, window, strict=True)),
+        )
+        spatial = windowed_axes(
+            sizes, dims, range(2, 2 + rank), range(2 + rank, 2 + 2 * rank), stride, dilation, low
+        )
+        first = (axis_map(n, dims, [(0, 1)]), axis_map(c, dims, [(1, 1)]))
+        fills = any(axis.outside == "fill" for axis in spatial)
+        written = (axis_map(size, dims, [(2 + i, 1)]) for i, size in enumerate(places))
+        return (
+            dims,
+            AccessMap((*first, *spatial), body.identity if fills else 0.0),
+            AccessMap((*first, *written)),
+        )
