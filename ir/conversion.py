@@ -17,7 +17,8 @@ from typing import Any, Generic, TypeVar
 
 from xdsl.ir import Block, Operation
 
-from .provenance import at, locate
+from .provenance import at, locate, place
+from .support.errors import InputError
 from .upstream import ModuleOp
 
 C = TypeVar("C", bound="Conversion")
@@ -49,27 +50,31 @@ class Conversion:
 
     Attributes:
         patterns: what converts operations.
+        to: the name of the next level, for messages.
         block: where new operations are added.
         source: the old operation that is being converted; new ones get its location.
     """
 
-    def __init__(self, patterns: Patterns[Any]) -> None:
+    def __init__(self, patterns: Patterns[Any], to: str) -> None:
         self.patterns = patterns
+        self.to = to
         self.block = Block()
         self.source: Operation | None = None
 
     def convert(self, op: Operation) -> None:
-        """Convert one operation."""
+        """Convert one operation. Raises InputError if it has no pattern."""
         self.source = op
         pattern = self.patterns.of(type(op))
         if pattern is None:
-            self.refuse(op)
-        else:
-            pattern(op, self)
+            raise self.refusal(op)
+        pattern(op, self)
 
-    def refuse(self, op: Operation) -> None:
-        """Raise InputError for an operation without a pattern."""
-        raise NotImplementedError
+    def refusal(self, op: Operation) -> InputError:
+        """The error for an operation without a pattern."""
+        return InputError(
+            f"{op.name} at {place(op)}: no conversion to {self.to}; need a pass that replaces it "
+            "first"
+        )
 
     def add(self, op: Operation, *path: str) -> Operation:
         """Add an operation, and return it.

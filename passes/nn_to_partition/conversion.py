@@ -47,18 +47,19 @@ class ToPartition(Conversion):
     def __init__(
         self, patterns: Patterns[ToPartition], types: Types, functions: dict[str, FunctionType]
     ) -> None:
-        super().__init__(patterns)
+        super().__init__(patterns, "partition")
         self.types = types
         self.functions = functions
         self.values: dict[SSAValue, SSAValue] = {}
         self._scopes: list[_Scope] = []
 
-    def refuse(self, op: Operation) -> None:
-        """Raise InputError: a pass has to replace the operation first."""
+    def refusal(self, op: Operation) -> InputError:
+        """The error for an operation without a pattern, with the pass that would replace it."""
         if not isinstance(op, Composite):
-            raise Meaningless(op)
-        advice = "no conversion to partition; run decompose first"
-        raise InputError(f"{op.name} at {place(op)}: {advice}")
+            return Meaningless(op)
+        return InputError(
+            f"{op.name} at {place(op)}: no conversion to {self.to}; run decompose first"
+        )
 
     def become(self, op: Operation, results: Sequence[SSAValue]) -> None:
         """Note what the results of an operation have become."""
@@ -85,10 +86,9 @@ class ToPartition(Conversion):
             if (value, layout) in scope.relayouts:
                 return scope.relayouts[value, layout]
         op = partition.RelayoutOp([value], None, laid_out(given.tensor, layout))
-        inner, scope = self.block, self._before_loops(value)
-        self.block = scope.block
-        self.add(op, role)
-        self.block = inner
+        scope = self._before_loops(value)
+        with self.into(scope.block):
+            self.add(op, role)
         scope.relayouts[value, layout] = op.result
         return op.result
 

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import SSAValue
 
 from ...dialects import control, tile
 from ...dialects.blob_attr import BlobAttr
 from ...dialects.partition import PartitionTensor, partition_type
 from ...dialects.variable import Variable
 from ...ir.conversion import Conversion, Patterns
-from ...ir.provenance import locate, origin_names, place
-from ...ir.support.errors import InputError
+from ...ir.provenance import locate, origin_names
 from ...ir.support.unused_names import UnusedNames
 
 
@@ -46,7 +44,7 @@ class ToTile(Conversion):
     """
 
     def __init__(self, patterns: Patterns[ToTile]) -> None:
-        super().__init__(patterns)
+        super().__init__(patterns, "tile")
         self.variables: list[Variable] = []
         self.names = UnusedNames()
         self.where: dict[SSAValue, str] = {}
@@ -55,10 +53,6 @@ class ToTile(Conversion):
         self.written: dict[SSAValue, str] = {}
         self.before: dict[str, str] = {}
         self.began: dict[str, control.RepeatOp | None] = {}
-
-    def refuse(self, op: Operation) -> NoReturn:
-        """Raise InputError: a pass has to replace the operation first."""
-        raise InputError(f"{op.name} at {place(op)}: no conversion to tile")
 
     # Variables
 

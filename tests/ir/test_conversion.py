@@ -4,18 +4,16 @@ from xdsl.dialects.test import TestOp, TestPureOp
 from xdsl.ir import Block, Operation
 
 from abele.ir.conversion import Conversion, Patterns, replace_body
+from abele.ir.errors import InputError
 from abele.ir.provenance import named, origin
 
 
 class Noted(Conversion):
-    """A conversion that notes what it has no pattern for."""
+    """A conversion that notes what it converts to nothing."""
 
     def __init__(self, patterns: Patterns["Noted"]) -> None:
-        super().__init__(patterns)
-        self.refused: list[Operation] = []
-
-    def refuse(self, op: Operation) -> None:
-        self.refused.append(op)
+        super().__init__(patterns, "wave")
+        self.dropped: list[Operation] = []
 
 
 def twice(op: Operation, new: Noted) -> None:
@@ -24,7 +22,7 @@ def twice(op: Operation, new: Noted) -> None:
 
 
 def nothing(op: Operation, new: Noted) -> None:
-    pass
+    new.dropped.append(op)
 
 
 def test_the_first_row_that_an_operation_belongs_to_decides():
@@ -44,19 +42,21 @@ def test_new_operations_have_the_location_of_the_one_that_they_come_from():
 
 def test_an_operation_without_a_pattern_is_refused():
     new, op = Noted(Patterns((TestPureOp, nothing))), TestOp()
-    new.convert(op)
-    assert new.refused == [op]
-    with pytest.raises(NotImplementedError):
-        Conversion(Patterns()).convert(op)
+    op.location = named("conv1")
+    with pytest.raises(
+        InputError,
+        match=r"^test\.op at conv1: no conversion to wave; need a pass that replaces it first$",
+    ):
+        new.convert(op)
 
 
 def test_a_body_is_converted_up_to_its_terminator():
-    new = Noted(Patterns((TestOp, twice)))
+    new = Noted(Patterns((TestOp, twice), (TestPureOp, nothing)))
     block = Block([TestOp(), TestPureOp(), TestOp()])
     assert new.convert_body(block) is block.last_op
     assert new.source is block.last_op
     assert len(new.block.ops) == 2
-    assert new.refused == [block.first_op.next_op]
+    assert new.dropped == [block.first_op.next_op]
 
 
 def test_operations_go_into_another_block_meanwhile():
