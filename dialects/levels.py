@@ -6,7 +6,7 @@ from importlib import import_module
 
 from xdsl.ir import Dialect, Operation
 
-from ..ir.legality import Row, contains, counted, inside, names, results, row, values, without
+from ..ir.legality import Kind, Row, contains, counted, inside, names, results, row, values, without
 from ..ir.level import Level, Levels
 from ..ir.support.errors import InputError
 from ..ir.support.user_entries import add_entry, note_entry
@@ -144,6 +144,27 @@ _NN_STATES = _states("nn", nn.StateOp)
 
 _PARTITION_STATES = _states("partition", partition.StateOp)
 
+
+def _on_values(kind: Kind) -> tuple[Row, ...]:
+    """What holds of functions and control flow where operations work on values.
+
+    Args:
+        kind: the types of these values.
+    """
+    return (
+        row("func control", values(kind)),
+        row("control.repeat", without("turn", "the number as an argument")),
+    )
+
+
+_ON_VARIABLES = (
+    row("control"),
+    row("func control.yield control.repeat control.while", values(NOTHING)),
+    row("control.if", results(NOTHING)),
+)
+"""What holds of functions and control flow where operations work on variables: only truth values
+are values."""
+
 _VARIABLES = (
     row("tile.copy tile.vertices", uses_variables, changes_variables),
     row("tile.copy", *uses(CopyOp)),
@@ -155,22 +176,12 @@ _VARIABLES = (
 )
 """What holds between operations and the variables that they name."""
 
-_ON_VARIABLES = (
-    row("control"),
-    row("func control.yield control.repeat control.while", values(NOTHING)),
-    row("control.if", results(NOTHING)),
-)
-"""Functions and control flow below partition: values are in variables, except truth values."""
+_NN_ROWS = (*_functions("nn.state"), *_on_values(TENSOR), _NN_STATES)
+"""What holds on nn, besides which of its own operations are legal."""
 
 NN = Level(
     "nn",
-    (
-        row("nn"),
-        *_functions("nn.state"),
-        row("func control", values(TENSOR)),
-        row("control.repeat", without("turn", "the number as an argument")),
-        _NN_STATES,
-    ),
+    (row("nn"), *_NN_ROWS),
     _users_dialects,
     (PLANNED,),
     meaning="What is computed: operators on whole tensors.",
@@ -181,8 +192,7 @@ PARTITION = Level(
     (
         row("partition"),
         *_functions("partition.state"),
-        row("func control", values(LAID_OUT)),
-        row("control.repeat", without("turn", "the number as an argument")),
+        *_on_values(LAID_OUT),
         _PARTITION_STATES,
         row("partition.state partition.constant", placed),
     ),
@@ -229,7 +239,7 @@ LEVELS = Levels(OWN_LEVELS)
 
 NN_CORE = Level(
     "nn-core",
-    (Row(tuple(op.name for op in nn.CORE)), *NN.rows[1:]),
+    (Row(tuple(op.name for op in nn.CORE)), *_NN_ROWS),
     _users_core,
     meaning="It has no composites: they have been decomposed.",
 )
