@@ -28,13 +28,10 @@ def add_entry(
     owner: str,
     reserved: Collection[str] = (),
 ) -> None:
-    """Add a user's entry to a table.
-
-    Raises InputError that names both owners if the name is taken.
+    """Add a user's entry to a table, and note it as note_entry does, whose errors it raises.
 
     Args:
-        what: the kind of entry, for messages, such as "dialect".
-        owner: the file or package that adds the entry, for messages.
+        what, owner: as for note_entry.
         reserved: names of abele that are taken without being in the table.
     """
 
@@ -52,13 +49,14 @@ def note_entry(
     remove: Callable[[], None],
     taken: Collection[str] = (),
 ) -> None:
-    """Note that a user adds an entry, and how it is removed.
+    """Note an entry that the caller adds next, so that remove_entries can remove it.
 
     Raises InputError that names both owners if the name is taken.
 
     Args:
         what: the kind of entry, for messages, such as "level".
         owner: the file or package that adds the entry, for messages.
+        remove: removes the entry.
         taken: names that are taken, abele's and users'.
     """
     entry = _ENTRIES.get((what, name))
