@@ -258,7 +258,7 @@ class _Interpreter:
         block, order = self.parts[op]
         observe = self.observe
         if not self.observe_parts:
-            # Observers are not told of the parts, because no module contains them.
+            # An observer looks up operations of its module, and these are made for this run only.
             self.observe = None
         try:
             return self.block(block, [operands[i] for i in order], {})
