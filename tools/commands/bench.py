@@ -107,20 +107,27 @@ def bench_command(
 
     The wheel has fidelity, light and models; a checkout has all of them.
 
-    fidelity: predictions compared with measurements on chips. light: networks compared with
-    onnxruntime. fusion: what the fusing rules gain. trace: whether every operation names its
-    origin. planning: time to plan whole networks. utilisation: the share of peak performance.
-    models: published models with their trained weights, compared with onnxruntime.
-    transformers: BERT-base and GPT-2-small with seeded weights, compared with onnxruntime.
-    learning: networks that learn real data of installed packages: accuracy, steps, time.
-    lookups: the host's time of an embedding, compared with onnxruntime.
-    recurrent: cycles and time of a step of an LSTM, by the length of its sequence.
-    training: graphs of steps of training, by phase.
-    steps: the host's time of a step of training, compared with torch.
-    start: cold and warm starts of commands. switching: what changing between programs moves.
-    comparator: plans compared with those of another planner. graphs: tables of vertices and edges.
-    kit: the speed of the test kit. blame: which pass the kit blames for planted bugs.
-    """
+    \b
+    - fidelity: predictions beside measurements on chips
+    - light: networks beside onnxruntime
+    - fusion: what the fusing rules gain
+    - trace: whether every operation names its origin
+    - planning: time to plan whole networks
+    - utilisation: the share of peak performance
+    - comparator: plans beside those of another planner
+    - models: published models with their trained weights, beside onnxruntime
+    - transformers: BERT-base and GPT-2-small, seeded weights, beside onnxruntime
+    - learning: networks that learn real data of installed packages
+    - lookups: the host's time of an embedding, beside onnxruntime
+    - recurrent: cycles and time of a step of an LSTM, by sequence length
+    - training: graphs of steps of training, by phase
+    - steps: the host's time of a step of training, beside torch
+    - start: cold and warm starts of commands
+    - switching: what changing between programs moves
+    - graphs: time and size of the tables of vertices and edges
+    - kit: the speed of the test kit
+    - blame: which pass the kit blames for planted bugs
+    """  # noqa: D301 - typer keeps the lines of a paragraph that begins with a backspace
     given = {
         option: value
         for option, value in (

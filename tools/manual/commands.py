@@ -8,9 +8,9 @@ from typing import Any, cast
 import typer
 from typer.core import TyperArgument, TyperGroup, TyperOption
 
-from ..cli import app
+from ..cli import COMMANDS, app
 from ..views.user_errors import BAD_INPUT, CHECK_FAILED, TOO_LARGE, TRACEBACK
-from .markdown import code, page, plain, table
+from .markdown import code, page, plain, prose, table
 
 EXIT_CODES: Mapping[int, str] = {
     0: "done",
@@ -34,8 +34,8 @@ def commands_page() -> str:
         table(
             ("command", "meaning"),
             (
-                (f"[`abele {name}`](#abele-{name})", _summary(each))
-                for name, each in commands.items()
+                (f"[`abele {name}`](#abele-{name})", plain(each.summary))
+                for name, each in COMMANDS.items()
             ),
         ),
         "## Exit codes",
@@ -46,10 +46,6 @@ def commands_page() -> str:
     )
 
 
-def _summary(command: Any) -> str:
-    return plain(" ".join(str(command.help or "").split()))
-
-
 def _command(name: str, command: Any) -> str:
     arguments = [each for each in _shown(command) if isinstance(each, TyperArgument)]
     options = _options(command)
@@ -58,7 +54,9 @@ def _command(name: str, command: Any) -> str:
     also = [code(names[0]) for each in options if (names := _names(each)) != tuple(each.opts)]
     mlir = f"Also with `{MLIR}` before the name, as in mlir-opt: {', '.join(also)}."
     every = table(("argument or option", "default", "meaning"), rows)
-    blocks = (f"## abele {name}", _summary(command), every, mlir if also else "")
+    # In a terminal, \b keeps the lines of a list apart.
+    help_text = str(command.help or "").replace("\b\n", "")
+    blocks = (f"## abele {name}", prose(help_text), every, mlir if also else "")
     return "\n\n".join(block for block in blocks if block)
 
 

@@ -13,11 +13,12 @@ def levels_page() -> str:
         "Levels",
         f"Defined in {link(code('dialects/levels.py'), '../../dialects/levels.py')}.",
         "A program is on one level at a time. Each level has a table of the operations that are "
-        "legal on it. A name without a point is a dialect, and means all its operations. A row "
-        "says what must hold of them on this level; an operation in several rows must meet all of "
-        "them. What holds of an operation wherever it stands is on the page of its dialect. After "
-        "each pass, abele verifies the table of the level that the pass leaves, and names the pass "
-        "that broke it.",
+        "legal on it, and of what must hold of them there:",
+        "- A name without a point is a dialect, and means all its operations.\n"
+        "- An operation in several rows must meet all of them.\n"
+        "- What must hold on every level is on the page of the operation's dialect.",
+        "After each pass, abele verifies the table of the level that the pass leaves. The error "
+        "names the pass that broke it.",
         *(f"## {level}\n\n{plain(level.meaning)}\n\n{_table(level)}" for level in LEVELS),
         "## Between levels",
         plain(
