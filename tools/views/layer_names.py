@@ -19,9 +19,9 @@ def names_in(model: object) -> Mapping[str, str]:
 
 
 def source_lines(model: object) -> Mapping[str, str]:
-    """What lines of the program that made a model say, by file and line, such as net.py:12.
+    """The source lines of a model's nodes, by file and line, such as net.py:12.
 
-    {} if the model does not hold them.
+    {} if the model does not hold their texts.
     """
     front_end = front_end_of(model)
     if front_end is None or front_end.source_lines is None:

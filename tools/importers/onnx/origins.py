@@ -76,7 +76,7 @@ def node_origins(model: onnx.ModelProto) -> list[NodeOrigin]:
 
 
 def source_texts(model: onnx.ModelProto) -> dict[str, str]:
-    """What lines of the program that made the model say, by file and line, such as net.py:12."""
+    """The source lines of the model's nodes, by file and line, such as net.py:12."""
     lines = (_line(node) for node in model.graph.node)
     return {str(line): line.text for line in lines if line is not None and line.text}
 

@@ -127,7 +127,7 @@ def _runs(senders: NDArray[np.int64]) -> Iterator[tuple[int, int, int, int]]:
 
 
 WHOLE = -2
-"""Instead of a tile: nothing says yet where an element lies."""
+"""The tile of an element at nn, where no tile is chosen yet."""
 
 
 def _colour(sender: int) -> str:

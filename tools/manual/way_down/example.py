@@ -25,7 +25,7 @@ from ....ir.text import print_module
 from ...driver.compile import compile_model
 
 PADDING = -1
-"""Instead of the tile that an element came from: it is padding, which no tile sent."""
+"""The tile of an element of padding, which no tile sent."""
 
 ELEMENT_BYTES = 4
 """The bytes of an element: the example is in float32."""

@@ -455,7 +455,10 @@ def lower(module: ModuleOp, level: str, target: Target, random: Random) -> None:
 
 
 def _first_above(level: str) -> str:
-    """The stage of one of abele's levels from which a level is reached; itself if it is abele's."""
+    """The stage of abele's levels from which a user's level is reached.
+
+    A stage of abele's is reached from itself.
+    """
     added = ADDED.get(level)
     while added is not None and added.after.name in ADDED:
         added = ADDED[added.after.name]

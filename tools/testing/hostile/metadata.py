@@ -20,7 +20,7 @@ REPORTS: tuple[tuple[str, ...], ...] = (
     ("report", "MODEL", "-o", "report", "--passes"),
     ("scan", "MODEL", "-o", "scan.png", "--size", "256"),
 )
-"""Commands that write what properties say into pages and tables."""
+"""Commands that write the text of properties into pages and tables."""
 
 MOST_DAMAGED = 3
 """The most properties that are damaged in a model."""

@@ -215,7 +215,9 @@ def narrowed_run(program: Program) -> Outcome:
 
 
 def _bounded(program: Program, adjust: AdjustError) -> Outcome:
-    """The results of a program with error bounds, by the level of abele's that its own is like.
+    """The results of a program with error bounds, computed at its level if that is abele's.
+
+    A program of a user's level is computed at the level of abele's that it is like.
 
     Raises InputError for an operation of a user's of which no bound is known.
     """
@@ -227,7 +229,7 @@ def _bounded(program: Program, adjust: AdjustError) -> Outcome:
     if unknown is not None:
         raise InputError(
             f"{unknown.name} at {place(unknown)}: an evaluator computes it, so no error bound is "
-            f"known; give it a meaning, or give programs that {level} is made from"
+            f"known; give the operation a meaning, or generate programs of a level above {level}"
         )
     return BOUNDED[own](program.meaning(module), adjust)
 

@@ -71,7 +71,7 @@ READ_BACK = 12
 
 
 BEFORE = "running the program as it was before"
-"""The part of a judgement that the passes have no share in."""
+"""What a judgement does first. If it takes too long, no pass is to blame."""
 
 
 @dataclass

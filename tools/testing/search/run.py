@@ -197,7 +197,7 @@ def _parsed(text: str, target: str, before: Level | None) -> tuple[ModulePass, .
 def _parsed_with(
     text: str, target: str, before: Level | None, ways: Sequence[tuple[str, Way]]
 ) -> tuple[ModulePass, ...]:
-    """The passes of a text while users' levels have these ways."""
+    """The passes of a text, for these ways of users' levels."""
     known = pipeline_passes({**PASSES, **users_passes()})
     try:
         return parse_pipeline(expand(text, target, known, start=before), known)

@@ -67,8 +67,10 @@ def save_program(
 def replay_record(
     passes: Sequence[ModulePass | str], kind: str, relations: Sequence[Relation] = ()
 ) -> dict[str, object]:
-    """The contents of replay.json: the passes, the relations, the kind of failure, and the
-    files of users' levels."""
+    """The contents of replay.json.
+
+    These are the passes, the relations, the kind of failure, and the files of users' levels.
+    """
     return {
         "passes": [_pass_record(each) for each in passes],
         "kind": kind,

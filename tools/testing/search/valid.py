@@ -69,7 +69,7 @@ def _compiles(program: Program, limit: float) -> bool:
 def passes_to_the_machine(program: Program) -> tuple[str, ...]:
     """The rest of the default pipeline for a program, which may be partly decided."""
     module, level = program.module, program.level
-    # A user's level is left by its way out, and no way leads into another one.
+    # The way out of a user's level leads to one of abele's levels, never to another user's level.
     used = [each for each in LEVELS if each.like is None or each == level]
     down = passes_down(used)
     names = [name for each in levels_below(level, used) for name in down[each]]

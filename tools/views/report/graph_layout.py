@@ -38,7 +38,7 @@ MOST_NESTED = 16
 
 @dataclass(frozen=True)
 class _Folder:
-    """What the graph can fold into one node: a module, or what else names of operations share.
+    """Operations that the graph can fold into one node, because their names share a path.
 
     Attributes:
         name: the path.
@@ -64,12 +64,18 @@ class _Branch:
 def graph_of(operations: Table, links: Table, parts: Table, variables: Table) -> dict[str, Any]:
     """The graph of a report as the page draws it: operations in folders, which may be nested.
 
-    Operations have the numbers 0 to n-1, and folders follow them. drawn: the operations. top: what
-    is in no folder. folders: name, phase, items and operations of each. rows, places: of each
-    operation and folder among those around it. edges: source, destination, bytes, and the shape of
-    what is largest. bends: of each pair of neighbours in a folder, the places of their edge in the
-    rows between, unless it goes straight. Places are in widths of a node. An operation without work
-    and without edges is left out, such as the wait of the program for the host.
+    Operations have the numbers 0 to n-1, and folders have the numbers after them:
+
+        drawn         the operations
+        top           the items outside of all folders
+        folders       name, phase, items and operations of each folder
+        rows, places  of each operation and folder, within the folder around it
+        edges         source, destination, bytes, and the shape of the largest value
+        bends         for two neighbours in a folder whose edge is not straight: the places of the
+                      edge in the rows between them
+
+    Places are in widths of a node. Operations without work and without edges are left out, such as
+    the wait of the program for the host.
     """
     edges = _edges(links, variables)
     joined = {node for source, destination, *_ in edges for node in (source, destination)}
@@ -118,8 +124,8 @@ def folder_path(layer: str) -> list[str]:
 
         blocks.0.attn: blocks.0, blocks.0.attn        stage1/unit2: stage1, stage1/unit2
 
-    The first number is no folder of its own, so that blocks.0 and blocks.1 are neighbours of what
-    is before and after them.
+    The part before the first number (blocks) makes no folder. So blocks.0 and blocks.1 stand beside
+    what is before and after them.
     """
     found = islice(_SEPARATOR.finditer(layer), MOST_NESTED + 1)
     ends = [*(each.start() for each in found), len(layer)]
@@ -134,8 +140,9 @@ _SEPARATOR = re.compile(r"[./]")
 
 
 def _folders(operations: Table, drawn: Iterable[int]) -> tuple[list[int], list[_Folder]]:
-    """What is in no folder, and the folders, each before those inside. A folder has two items or
-    more.
+    """The items outside of all folders, and the folders, each before those inside it.
+
+    A folder has at least two items.
     """
     roots: dict[str, _Branch] = {}
     for each in drawn:
