@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+from xdsl.ir import Operation
+
 from ...dialects.levels import LEVEL_DIALECTS, LEVELS, NN, NN_CORE, known_level
 from ...ir.instruments.verify_each import VerifyEach
 from ...ir.level import Level
@@ -10,7 +14,7 @@ from ...ir.pass_manager import Instrument
 from ...ir.provenance import place
 from ...ir.step import RunningPass
 from ...ir.support.errors import InputError
-from ...ir.upstream import ModuleOp
+from ...ir.upstream import ModuleOp, ModulePass
 from ...ir.xdsl.walk import operations
 from ...passes.pipelines import level_after_all
 
@@ -37,13 +41,37 @@ class CheckLevel(Instrument):
 
     def before(self, step: RunningPass, module: ModuleOp) -> None:
         """Search for an operation of another level."""
-        declared = declared_levels(type(step.current))
-        level = declared.needs if declared else None
-        if level is None:
-            return
-        others = {each.name for each in LEVELS if each != level} | LEVEL_DIALECTS.keys()
-        for op in operations(module):
-            if op.name.partition(".")[0] in others and not level.is_legal(op.name):
-                raise InputError(
-                    f"{op.name} at {place(op)}: {step.current.name} takes modules of {level}"
-                )
+        found = refused(step.current, module)
+        if found is not None:
+            raise InputError(found.text)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The first operation of a module for which a pass refuses it.
+
+    Attributes:
+        level: the only level whose modules the pass takes.
+    """
+
+    op: Operation
+    by: ModulePass
+    level: Level
+
+    @property
+    def text(self) -> str:
+        """A description for users."""
+        return f"{self.op.name} at {place(self.op)}: {self.by.name} takes modules of {self.level}"
+
+
+def refused(each: ModulePass, module: ModuleOp) -> Refused | None:
+    """The first operation of another level than a pass takes; None if the pass takes the module."""
+    declared = declared_levels(type(each))
+    level = declared.needs if declared else None
+    if level is None:
+        return None
+    others = {other.name for other in LEVELS if other != level} | LEVEL_DIALECTS.keys()
+    for op in operations(module):
+        if op.name.partition(".")[0] in others and not level.is_legal(op.name):
+            return Refused(op, each, level)
+    return None

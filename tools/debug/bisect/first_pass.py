@@ -9,12 +9,16 @@ from ....backends.reference import Meaningless, first_meaningless
 from ....backends.target import Target
 from ....dialects.levels import NN, level_of
 from ....ir.equal import same_program
+from ....ir.support.errors import InputError
 from ....ir.support.on_step import OnStep, ignore_step
 from ....ir.upstream import Context, ModuleOp, ModulePass
+from ....passes.pipelines import level_after_all
 from ...driver.arrays import Array
+from ...driver.verifiers import refused
 from .first_rewrite import first_wrong_rewrite
 from .first_value import first_wrong_value
 from .judge import CannotRun, Judge, Problem, can_run, invalid
+from .made_from import node_of
 from .rewrite_log import RewriteLog, apply_recorded
 from .verdict import BlamedRewrite, Verdict, WrongValue
 
@@ -91,11 +95,15 @@ def _first_wrong(
     names = tuple(each.name for each in passes)
     right, since, not_run = start.module, start.index, list[str]()
     current = start.module
+    first = refused(passes[start.index], current) if start.index < len(passes) else None
+    if first is not None:
+        raise InputError(first.text)
     for index, each in enumerate(passes[start.index :], start.index):
         on_step(f"{each.name} ({index + 1} of {len(names)})")
         before, current = current, current.clone()
         log = RewriteLog()
         problem = apply_recorded(each, context, current, log)
+        problem = problem or _left(passes, index, start.module, current)
         if problem is None and same_program(current, before):
             # An equal program could not run, so this program cannot either.
             if before is right:
@@ -126,6 +134,24 @@ def _first_wrong(
     on_step("run the compiled kernels")
     kernel = judge.kernel_problem(right)
     return Verdict(names, judge.worst, not_run=tuple(not_run), started=start.index, kernel=kernel)
+
+
+def _left(
+    passes: Sequence[ModulePass], index: int, start: ModuleOp, module: ModuleOp
+) -> Problem | None:
+    """The operation that a pass leaves, although the next pass takes none of its level.
+
+    Raises InputError if no pass before the next one declares that it leads to that level.
+    """
+    found = refused(passes[index + 1], module) if index + 1 < len(passes) else None
+    if found is None:
+        return None
+    reached = level_after_all(passes[: index + 1], level_of(start))
+    # What is left of a user's level, once its own operations are gone, is a module like abele's.
+    if reached is None or found.level not in (reached, reached.form):
+        raise InputError(found.text)
+    value = WrongValue(found.op.name, node_of(found.op))
+    return Problem("invalid", f"leaves {found.text}", value)
 
 
 @dataclass(frozen=True)

@@ -204,6 +204,42 @@ def test_bisect_says_between_which_passes_a_level_cannot_run(model: str, tmp_pat
     assert "or a pass since 'convert-tile-to-late': no run in between" in found.output
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "keeps", "says"),
+    [
+        (
+            "half",
+            HALF,
+            ("LocatingWalker(FromHalf()).rewrite_module(op)", "pass"),
+            "pass 'lower-halves' (10 of 17): leaves half.of at scale: plan-splits takes modules of "
+            "nn\n",
+        ),
+        (
+            "late",
+            LATE,
+            ("isinstance(each, FenceOp)", "False"),
+            "pass 'drop-fences' (13 of 17): leaves late.fence at unknown line in @main: "
+            "schedule-supersteps takes modules of tile\n",
+        ),
+    ],
+)
+def test_bisect_names_the_conversion_that_leaves_an_operation_of_the_level(
+    model: str, tmp_path: Path, name: str, text: str, keeps: tuple[str, str], says: str
+):
+    assert keeps[0] in text
+    file = write(tmp_path, f"{name}.py", text.replace(*keeps))
+    found = abele("bisect", model, "--target", TARGET, "--load", file)
+    assert found.exit_code == 1
+    assert found.output.startswith(says)
+
+
+def test_bisect_refuses_a_pipeline_that_leaves_out_a_level(model: str):
+    for passes in ("exchange", "decompose,exchange"):
+        refused = abele("bisect", model, "--target", TARGET, "-p", passes)
+        assert refused.exit_code == 2
+        assert "nn.matmul at q: schedule-supersteps takes modules of tile" in refused.stderr
+
+
 # Other kinds of levels
 
 
