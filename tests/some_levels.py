@@ -148,6 +148,66 @@ level = AddedLevel(
 )
 '''
 
+RUSH = '''
+"""A level after that of the tutorial, which marks where a run begins."""
+
+from dataclasses import dataclass
+
+from from_wave import ConvertWaveToTile
+from waves import WAVE
+from xdsl.ir import Dialect
+from xdsl.irdl import IRDLOperation, irdl_op_definition
+from xdsl.passes import ModulePass
+
+from abele.tools.extensions import AddedLevel
+
+
+@irdl_op_definition
+class MarkOp(IRDLOperation):
+    """Where a run begins."""
+
+    name = "rush.mark"
+    assembly_format = "attr-dict"
+
+
+Rush = Dialect("rush", [MarkOp], [])
+RUSH = WAVE.extended("rush")
+
+
+@dataclass(frozen=True)
+class ConvertWaveToRush(ModulePass):
+    name = "convert-wave-to-rush"
+    takes = WAVE
+    leaves = RUSH
+
+    def apply(self, ctx, op):
+        for each in op.walk():
+            if each.name == "func.func" and each.sym_name.data == "main":
+                each.body.block.insert_op_before(MarkOp.create(), each.body.block.first_op)
+
+
+@dataclass(frozen=True)
+class ConvertRushToTile(ConvertWaveToTile):
+    name = "convert-rush-to-tile"
+    takes = RUSH
+
+    def apply(self, ctx, op):
+        for each in list(op.walk()):
+            if isinstance(each, MarkOp):
+                each.detach()
+                each.erase()
+        super().apply(ctx, op)
+
+
+level = AddedLevel(
+    RUSH,
+    after=WAVE,
+    into="convert-wave-to-rush",
+    out="convert-rush-to-tile",
+    runs_lowered=True,
+)
+'''
+
 BRANCHES = """
 func.func @main(%x: tensor<16x32xf32>, %q: tensor<32x16xf32>, %k: tensor<32x16xf32>) \
 -> tensor<16x16xf32> attributes {arg_names = ["x", "q", "k"], result_names = ["y"]} {

@@ -11,6 +11,7 @@ import typer
 from numpy.typing import ArrayLike
 
 from ...ir.support.errors import InputError
+from ...ir.well_known import LEVEL_NAMES
 from ..driver.arrays import read_npy
 from ..importers.bounds import GivenSize, size_or_bounds
 
@@ -35,6 +36,8 @@ Load = Annotated[
         "target in a .toml file. May be repeated.",
     ),
 ]
+LEVELS_HELP = f"{', '.join(LEVEL_NAMES)}, or the name of a level that an extension adds"
+"""The names of levels, for the help of options. Help is shown before any extension is loaded."""
 ProfileFile = Annotated[
     Path | None,
     typer.Option("--profile", metavar="P.json", help="Write counts, cycles and seconds here."),

@@ -13,7 +13,7 @@ from ...ir.support.errors import InputError
 from ...ir.support.whole_file import check_folder
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, user_errors
-from .arguments import Load, PassesElsewhere, refuse_pipeline
+from .arguments import LEVELS_HELP, Load, PassesElsewhere, refuse_pipeline
 from .checkout import from_checkout
 from .threads import OneThread, use_threads
 
@@ -47,8 +47,8 @@ def fuzz_command(
         str | None,
         typer.Option(
             metavar="LEVEL",
-            help="The level of the programs. Default: what each pass declares, or what its code "
-            "names operations of, or where it changes programs.",
+            help=f"The level of the programs: {LEVELS_HELP}. Default: what each pass declares, or "
+            "what its code names operations of, or where it changes programs.",
         ),
     ] = None,
     operator: Annotated[

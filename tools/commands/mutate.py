@@ -18,7 +18,7 @@ from ..driver.files import check_files
 from ..views.progress import progress
 from ..views.terminal import console
 from ..views.user_errors import CHECK_FAILED, print_error_line, user_errors
-from .arguments import Load, PassesElsewhere, refuse_pipeline
+from .arguments import LEVELS_HELP, Load, PassesElsewhere, refuse_pipeline
 from .threads import OneThread, use_threads
 
 if TYPE_CHECKING:
@@ -39,7 +39,11 @@ def mutate_command(
     pipeline: PassesElsewhere = None,
     load: Load = None,
     level: Annotated[
-        str, typer.Option(help="Level of the programs. Default: the pass's own, else nn.")
+        str,
+        typer.Option(
+            metavar="LEVEL",
+            help=f"The level of the programs: {LEVELS_HELP}. Default: the pass's own, else nn.",
+        ),
     ] = "",
     examples: Annotated[int, typer.Option(min=1, help="Programs for each mutant.")] = 2000,
     seconds: Annotated[float, typer.Option(min=0.1, help="CPU time for each mutant.")] = 60.0,

@@ -11,7 +11,7 @@ import typer
 
 from ...backends.target import resolve_target
 from ...ir.support.deferred import deferred
-from ...ir.well_known import LEVEL_NAMES, MOST_SEED
+from ...ir.well_known import MOST_SEED
 from ..driver.arrays import Array, Tensor, checked, listed, npz_names, read_npz, seeded, write_npz
 from ..driver.compile import compiled
 from ..driver.executable import MACHINE
@@ -19,7 +19,7 @@ from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.host_memory import refuse_too_little_to_map
 from ..driver.member_names import member_names
 from ..views.user_errors import print_error_line, text_in, user_errors
-from .arguments import ModelFile, ProfileFile, TraceFile, given_values
+from .arguments import LEVELS_HELP, ModelFile, ProfileFile, TraceFile, given_values
 from .compiling import Compilation, compiles
 from .showing import show
 from .threads import ThreadCount, use_threads
@@ -44,7 +44,7 @@ def run(
     *,
     how: Compilation,
     at: Annotated[
-        str, typer.Option(metavar="|".join(LEVEL_NAMES), help="The level to run.")
+        str, typer.Option(metavar="LEVEL", help=f"The level to run: {LEVELS_HELP}.")
     ] = MACHINE,
     strict: Annotated[
         bool, typer.Option("--strict", help="Poison memory and check every access.")

@@ -2,7 +2,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from some_extensions import abele
 
+from abele.dialects.levels import OWN_LEVELS
 from abele.ir.errors import InputError
 from abele.tools.commands.arguments import LONGEST_VALUE, given_values
 
@@ -55,3 +57,10 @@ def test_a_damaged_file_is_refused(tmp_path: Path, data: bytes):
     path.write_bytes(data)
     with pytest.raises(InputError, match=r"x.npy: damaged, or not an .npy file"):
         given_values([f"x={path}"])
+
+
+@pytest.mark.parametrize("command", ["run", "fuzz", "mutate"])
+def test_help_names_the_levels_and_says_that_extensions_add_more(command: str):
+    words = " ".join(abele(command, "--help").output.replace("│", " ").split())
+    levels = ", ".join(map(str, OWN_LEVELS))
+    assert f"{levels}, or the name of a level that an extension adds" in words

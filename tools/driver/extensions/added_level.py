@@ -242,15 +242,36 @@ def settle_ways(
         what = f"{owner}: level {added.level.name!r}"
         into, out = _names(added.into), _names(added.out)
         at = used.index(added.level)
-        _check_way(f"{what}: conversion in", into, passes, used[at - 1], [added.level])
-        # A user's level directly below has a conversion of its own out of this one.
-        own = next(i for i, each in enumerate(used) if i > at and each.like is None)
-        _check_way(
-            f"{what}: conversion out", out, passes, added.level, used[at + 1 : own + 1], True
-        )
+        try:
+            _check_way(f"{what}: conversion in", into, passes, used[at - 1], [added.level])
+            # A user's level directly below has a conversion of its own out of this one.
+            own = next(i for i, each in enumerate(used) if i > at and each.like is None)
+            _check_way(
+                f"{what}: conversion out", out, passes, added.level, used[at + 1 : own + 1], True
+            )
+        except InputError as error:
+            _refuse_one_place(added, levels, error)
+            raise
         named = (each.name for way in (added.into, added.out) for each in parse_specs(way))
         users = {name: passes[name] for name in named if name in passes and name not in PASSES}
         register_way(added.level, Way(into, out, tuple(users.items())), owner)
+
+
+def _refuse_one_place(
+    added: AddedLevel, levels: Sequence[tuple[AddedLevel, str]], error: InputError
+) -> None:
+    """Raise InputError if another level stands after the same level as one whose way is wrong.
+
+    No order of two such levels helps: the way out of the first one leads to the level below both,
+    where the second one cannot begin.
+    """
+    for other, owner in levels:
+        if other is not added and other.after == added.after:
+            raise InputError(
+                f"{error}. Level {other.level.name!r} of {owner} stands after {added.after}, too, "
+                "and a pipeline cannot go through both; load one of them, or put one after the "
+                "other, with conversions that know both"
+            ) from None
 
 
 def _names(spec: str) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from some_levels import (
     BRANCHES,
     HALF,
     LATE,
+    RUSH,
     TARGET,
     WRONG_IN,
     WRONG_OUT,
@@ -283,6 +285,17 @@ def test_two_levels_may_stand_in_a_row(model: str, waves: list[str], tmp_path: P
     assert exe.levels == ("nn", "partition", "wave", "tile", "late", "exchange")
 
 
+def test_a_level_may_stand_after_that_of_another_extension(
+    model: str, waves: list[str], tmp_path: Path
+):
+    rush = write(tmp_path, "rush.py", RUSH)
+    exe = compile_model(model, TARGET, load=[*waves, rush])
+    assert exe.levels == ("nn", "partition", "wave", "rush", "tile", "exchange")
+    assert "wave.together" in str(exe.module_at("rush"))
+    through = compile_model(model, TARGET, load=waves)
+    assert exe.profile["supersteps"] == through.profile["supersteps"]
+
+
 def test_a_conversion_may_be_a_file_of_rules(model: str, tmp_path: Path):
     half = HALF.replace('into="convert-nn-to-half"', 'into="to-half"')
     half = write(tmp_path, "half.py", half)
@@ -429,3 +442,8 @@ def test_two_levels_in_one_place_are_refused_with_the_pass_that_does_not_fit(
     refused = abele("opt", "--list-passes", *loading(files))
     assert refused.exit_code == 2
     assert "but the module is at" in refused.stderr
+    assert re.search(
+        r"Level '(wave|rush)' of \S+\.py stands after partition, too, and .*; load one of them, or "
+        "put one after the other",
+        refused.stderr,
+    )
