@@ -14,7 +14,7 @@ from ....dialects import nn
 from ....dialects.dtypes import element_type
 from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import LocationAttr
-from ..building import NodeBuilder, Value, dtype_of, shape_of
+from ..building import Names, NodeBuilder, Value, dtype_of, shape_of
 from ..onnx.node import GraphScope, Known, listed
 from ..onnx.node import Node as OnnxNode
 from ..onnx.ops_sized import read_sized
@@ -40,7 +40,9 @@ class Scope:
         absent: for a name without a meaning, the reason.
         tensors: what the file says of tensors.
         views: the tensors that share the elements of another, by name.
+        views_of: the names of the views of a tensor, by its name.
         stale: views that must be read again, because the other tensor was written to.
+        taken: the names of nodes in this graph, in those around it, and in those inside.
     """
 
     program: GraphScope
@@ -49,7 +51,14 @@ class Scope:
     absent: dict[str, str] = field(default_factory=dict[str, str])
     tensors: Mapping[str, Meta] = field(default_factory=dict[str, Meta])
     views: dict[str, View] = field(default_factory=dict[str, "View"])
+    views_of: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     stale: set[str] = field(default_factory=set[str])
+    taken: Names = field(default_factory=Names)
+
+    def add_view(self, name: str, view: View) -> None:
+        """Remember that a tensor shares the elements of another."""
+        self.views[name] = view
+        self.views_of.setdefault(view.base, []).append(name)
 
     def current(self, name: str) -> Value:
         """The tensor with a name, after all writes so far."""

@@ -9,6 +9,7 @@ with deferred(__name__):
     from .exported import serialized
     from .reader import read_pt2, uses_of
     from .signatures import open_shapes
+    from .source_texts import source_lines
 
 
 def _is_exported(value: object) -> bool:
@@ -25,5 +26,6 @@ PT2 = FrontEnd(
     in_memory="a torch.export.ExportedProgram",
     serialized=serialized,
     open_shapes=open_shapes,
+    source_lines=source_lines,
     uses=uses_of,
 )

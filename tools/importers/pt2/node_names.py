@@ -24,9 +24,13 @@ def module_of(call: Call) -> str:
     return module_path(path) or ""
 
 
-def node_names(calls: Sequence[Call]) -> list[str]:
-    """A name for each node: the path of its module, and the operator if a module has several."""
-    taken = Names()
+def node_names(calls: Sequence[Call], taken: Names | None = None) -> list[str]:
+    """A name for each node: the path of its module, and the operator if a module has several.
+
+    Args:
+        taken: names that other nodes have; the new ones are added.
+    """
+    taken = Names() if taken is None else taken
     steps = [(module_of(call), _short_name(call.target)) for call in calls]
     return [taken.unique(name) for name in names_by_module(steps)]
 

@@ -15,6 +15,7 @@ from ....dialects import nn
 from ....ir.support.number_kinds import is_floating
 from ..building import dtype_of, is_float, shape_of
 from .aten_node import F32, AtenNode, Importer, Results, only
+from .ops_indexed import positions
 from .promotion import DEFAULTS, promoted
 
 Unary = Callable[[SSAValue], nn.PureTensorOp]
@@ -390,19 +391,9 @@ def _pow(node: AtenNode) -> Results:
 
 def _where(node: AtenNode) -> Results:
     if not node.has("self"):
-        return _positions(node)
+        return positions(node, node.value("condition"))
     left, right = _operands(node, "self", "other")
     return node.add(nn.SelectOp(_truth(node, "condition"), left, right))
-
-
-def _positions(node: AtenNode) -> Results:
-    """The indices of the true elements, a vector for each axis."""
-    found = node.apply("NonZero", node.value("condition"))
-    rank = len(node.shape("condition"))
-    return [
-        node.apply("Squeeze", node.apply_all("Split", found, results=rank, axis=0)[i])
-        for i in range(rank)
-    ]
 
 
 def _clamp(low: str, high: str) -> Importer:

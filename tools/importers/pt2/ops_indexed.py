@@ -8,6 +8,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
@@ -15,6 +16,8 @@ from ..building import Value, dtype_of, shape_of
 from .aten_node import I64, AtenNode, Importer, Results
 
 BOOL = np.dtype(np.bool_)
+
+Integers = NDArray[np.int64]
 
 
 def _embedding(node: AtenNode) -> Results:
@@ -64,7 +67,7 @@ def _indices(node: AtenNode) -> list[Value | None]:
             continue
         array = node.graph.known(each)
         if array is None:
-            found += _positions(node, each)
+            found += positions(node, each)
         else:
             found += [node.known(i.astype(np.int64)) for i in np.nonzero(array)]
     if len(found) > rank:
@@ -72,7 +75,7 @@ def _indices(node: AtenNode) -> list[Value | None]:
     return [*found, *[None] * (rank - len(found))]
 
 
-def _positions(node: AtenNode, mask: Value) -> list[Value]:
+def positions(node: AtenNode, mask: Value) -> list[Value]:
     """The indices of the true elements of a mask, a vector for each axis."""
     found = node.apply("NonZero", mask)
     rank = len(shape_of(mask))
@@ -279,21 +282,24 @@ def _embedding_bag(node: AtenNode) -> Results:
         edges.append(count)
     if edges[0] != 0 or edges[-1] > count or any(a > b for a, b in pairwise(edges)):
         raise node.bad(f"offsets {edges[:10]} of {count} indices; need them in order, from 0 on")
-    sizes = {b - a for a, b in pairwise(edges)}
-    bags = len(edges) - 1
-    axes = node.integers_known([1])
-    if len(sizes) == 1 and 0 not in sizes:
-        (size,) = sizes
-        whole = node.reshape(node.sliced(rows, 0, 0, bags * size), (bags, size, width))
-        return [node.apply(mode, whole, axes, keepdims=0), *[None] * 3]
-    first = node.integers_known([0])
-    parts: list[SSAValue] = [
-        node.apply(mode, node.sliced(rows, 0, a, b - a), first, keepdims=1)
-        if b > a
-        else node.expanded(node.constant(0, rows), (1, width))
-        for a, b in pairwise(edges)
-    ]
-    return [node.add(nn.ConcatOp(parts, 0)), *[None] * 3]
+    sizes = np.diff(edges)
+    if len({*sizes.tolist()}) == 1 and sizes[0]:
+        whole = node.reshape(node.sliced(rows, 0, 0, edges[-1]), (len(sizes), sizes[0], width))
+        return [node.apply(mode, whole, node.integers_known([1]), keepdims=0), *[None] * 3]
+    return [_bags_of_sizes(node, node.sliced(rows, 0, 0, edges[-1]), sizes, mode), *[None] * 3]
+
+
+def _bags_of_sizes(node: AtenNode, rows: SSAValue, sizes: Integers, mode: str) -> SSAValue:
+    """The sums, means or maxima of rows that follow one another in bags. An empty bag gives 0."""
+    bag_of_row = node.emitted(np.repeat(np.arange(len(sizes)), sizes))
+    combiner = "max" if mode == "ReduceMax" else "sum"
+    found = node.add(nn.ScatterOp(rows, bag_of_row, combiner, 0, len(sizes)))
+    if mode == "ReduceMean":
+        found = node.add(nn.DivOp(found, node.emitted(np.maximum(sizes, 1)[:, None], found)))
+    if mode == "ReduceMax" and not sizes.all():
+        is_empty = node.emitted((sizes == 0)[:, None])
+        found = node.add(nn.SelectOp(is_empty, node.constant(0, found), found))
+    return found
 
 
 INDEXED: dict[str, Importer] = {

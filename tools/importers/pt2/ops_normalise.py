@@ -8,9 +8,11 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
-from ..building import Value, dtype_of
-from ..onnx.ops_normalise import divided_by_size, normalised
+from ..building import Value, dtype_of, shape_of
+from ..onnx.ops_normalise import divided_by_size, moments, normalised
 from .aten_node import AtenNode, Importer, Results, only
+from .schema import Tensor
+from .views import write
 
 EPSILON = 1e-5
 """What torch adds to a variance unless it is told otherwise."""
@@ -21,8 +23,11 @@ def _filled(node: AtenNode, number: float, count: int, like: SSAValue) -> Value:
     return node.known(np.full(count, number, np.float32).astype(dtype_of(like)))
 
 
-def _batch_norm(node: AtenNode) -> Results:
-    """Batch normalisation with the running statistics, or with those of the batch in training."""
+def _batch_norm(node: AtenNode) -> list[Value | None]:
+    """Batch normalisation with the running statistics, or with those of the batch in training.
+
+    Returns five results: those of `_batch_norm_that_learns`.
+    """
     value = node["input"]
     shape = nn.shape_of(value)
     if len(shape) < 2:
@@ -37,10 +42,50 @@ def _batch_norm(node: AtenNode) -> Results:
             "BatchNormalization", value, scale, bias, average, variance, epsilon=epsilon
         )
         return [found, *[None] * 4]
+    return _batch_norm_that_learns(node, scale, bias)
+
+
+RUNNING = ("running_mean", "running_var")
+"""The arguments with the running statistics."""
+
+
+def _batch_norm_that_learns(node: AtenNode, scale: Value, bias: Value) -> list[Value | None]:
+    """The normalised value; the mean and the inverse deviation of the batch; new statistics.
+
+    The new statistics are None if the node has no running ones.
+    """
+    value, momentum = node["input"], node.number("momentum", 0.1)
+    shape = nn.shape_of(value)
     axes = [i for i in range(len(shape)) if i != 1]
-    centred, _, _ = normalised(node, value, axes, epsilon)
+    centred, average, variance = moments(node, node.wide(value), axes)
+    steady = node.add(nn.ShiftOp(variance, node.number("eps", EPSILON)))
+    inverse = node.add(nn.ReciprocalOp(node.add(nn.SqrtOp(steady))))
     along = (shape[1], *[1] * (len(shape) - 2))
-    return [_affine(node, centred, scale, bias, along, value), *[None] * 4]
+    done = _affine(node, node.add(nn.MulOp(centred, inverse)), scale, bias, along, value)
+    # The running variance is that of a sample: a batch of n has n - 1 degrees of freedom.
+    count = prod(shape[i] for i in axes)
+    sample = node.add(nn.ScaleOp(variance, count / max(count - 1, 1)))
+    running: list[Value | None] = []
+    for name, new in zip(RUNNING, (average, sample), strict=True):
+        old = node.operand(name)
+        if old is None:
+            running.append(None)
+            continue
+        kept = node.add(nn.ScaleOp(node.wide(node.ssa(old)), 1.0 - momentum))
+        flat = node.reshape(node.add(nn.ScaleOp(new, momentum)), shape_of(old))
+        running.append(node.converted(node.add(nn.AddOp(kept, flat)), dtype_of(old)))
+    vectors = [node.reshape(each, (shape[1],)) for each in (average, inverse)]
+    return [done, *vectors, *running]
+
+
+def _batch_norm_in_place(node: AtenNode) -> Results:
+    """Batch normalisation that writes new running statistics over the old ones."""
+    found = _batch_norm(node)
+    for name, new in zip(RUNNING, found[3:5], strict=True):
+        old = node.call.arguments.get(name)
+        if new is not None and isinstance(old, Tensor):
+            write(node.scope, old.name, new)
+    return found[:3]
 
 
 def _affine(
@@ -97,7 +142,7 @@ def _instance_norm(node: AtenNode) -> Results:
     value = node["input"]
     shape = nn.shape_of(value)
     if len(shape) < 3 or not node.flag("use_input_stats", True):
-        return _batch_norm(node)
+        return only(_batch_norm_in_place(node))
     along = (shape[1], *[1] * (len(shape) - 2))
     axes = list(range(2, len(shape)))
     found, _, _ = normalised(node, value, axes, node.number("eps", EPSILON))
@@ -138,9 +183,10 @@ def _only(importer: Importer) -> Importer:
 
 
 NORMALISATIONS: dict[str, Importer] = {
-    "batch_norm": _only(_batch_norm),
-    "native_batch_norm": _batch_norm,
-    "_native_batch_norm_legit": _batch_norm,
+    "batch_norm": _only(_batch_norm_in_place),
+    "native_batch_norm": _batch_norm_in_place,
+    "_native_batch_norm_legit": _batch_norm_in_place,
+    "_native_batch_norm_legit_functional": _batch_norm,
     "_native_batch_norm_legit_no_training": _batch_norm,
     "_batch_norm_no_update": _batch_norm,
     "cudnn_batch_norm": _batch_norm,

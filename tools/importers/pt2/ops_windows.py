@@ -10,6 +10,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from ....dialects import nn
+from ..building import Value
 from .aten_node import AtenNode, Importer, Results, as_list, only
 
 
@@ -112,19 +113,25 @@ def _sizes(node: AtenNode, image: tuple[int, ...]) -> list[int]:
 
 
 def _adapted(node: AtenNode, value: SSAValue, axis: int, size: int, reduction: str) -> SSAValue:
-    """Windows along one axis, which begin at floor(i * n / size) and may overlap."""
+    """Windows along one axis, which begin at floor(i * n / size) and may overlap.
+
+    A window that is shorter than others repeats its last element, which counts once in a mean.
+    """
     n = nn.shape_of(value)[axis]
-    axes = node.integers_known([axis])
-    parts = [
-        node.apply(
-            reduction,
-            node.sliced(value, axis, i * n // size, -(-(i + 1) * n // size) - i * n // size),
-            axes,
-            keepdims=1,
-        )
-        for i in range(size)
-    ]
-    return parts[0] if size == 1 else node.add(nn.ConcatOp(parts, axis))
+    number = np.arange(size)
+    first, end = number * n // size, -(-(number + 1) * n // size)
+    length = end - first
+    place = np.arange(length.max())
+    index = np.minimum(first[:, None] + place, end[:, None] - 1)
+    windows: Value = node.apply("Gather", value, node.known(index), axis=axis)
+    if reduction == "ReduceMean":
+        share = np.where(place < length[:, None], 1 / length[:, None], 0.0)
+        along = share.reshape(*share.shape, *[1] * (len(nn.shape_of(value)) - axis - 1))
+        wide = node.wide(node.ssa(windows))
+        windows = node.add(nn.MulOp(wide, node.emitted(along, wide)))
+    merge = "ReduceMax" if reduction == "ReduceMax" else "ReduceSum"
+    found = node.apply(merge, windows, node.integers_known([axis + 1]), keepdims=0)
+    return node.cast(found, nn.element_of(value))
 
 
 def _im2col(node: AtenNode) -> Results:

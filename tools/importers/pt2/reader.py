@@ -54,6 +54,7 @@ from .schema import (
     Program,
     Symbol,
     Tensor,
+    nodes_in,
     read_payloads,
     read_program,
 )
@@ -73,6 +74,8 @@ DECOMPOSE = "program.run_decompositions() before torch.export.save may replace i
 STUMBLES = (KeyError, ArithmeticError, AttributeError)
 """Errors of importers for arguments of wrong kinds, besides those of building operations."""
 
+TOO_DEEP = "views of views, nested too deeply"
+
 
 def read_pt2(model: Any, reading: Reading) -> ModuleOp:
     """The module of an archive, or of an exported program. Its @main takes the user's inputs.
@@ -87,7 +90,7 @@ def read_pt2(model: Any, reading: Reading) -> ModuleOp:
 
 def _import(archive: Archive, program: Program, reading: Reading, prepare: Prepare) -> ModuleOp:
     graph = _new_scope(reading)
-    _check_operators(program.graph, reading.place)
+    _check_operators(graph, program.graph)
     weights = _weights(archive, program, graph.program, reading.check)
     scope, sizes = _begun(graph, program, weights, reading)
     graph.program.watcher = prepare(sizes)
@@ -206,15 +209,6 @@ def _add_inputs(scope: Scope, sizes: Sizes) -> None:
 # Nodes
 
 
-def _nodes_in(graph: Graph) -> Iterator[Call]:
-    """The nodes of a graph, and of the graphs in their arguments."""
-    for call in graph.calls:
-        yield call
-        for each in call.arguments.values():
-            if isinstance(each, GraphOf):
-                yield from _nodes_in(each.graph)
-
-
 def _operator(call: Call) -> str:
     """The name of an operator in messages: "aten.conv2d.default" is aten.conv2d."""
     return call.target.removeprefix("torch.ops.").removesuffix(".default")
@@ -226,9 +220,10 @@ def _reader(call: Call) -> Importer | None:
     return _wrapped if operator in WRAPPERS else importer_of(operator)
 
 
-def _check_operators(graph: Graph, place: str) -> None:
+def _check_operators(scope: Scope, graph: Graph) -> None:
     """Raise UnsupportedError if some operators have no importer. The message lists all of them."""
-    calls = list(_nodes_in(graph))
+    place = scope.program.place
+    calls = list(nodes_in(graph))
     if len(calls) > INLINED_NODES.most:
         raise InputError(f"{place}: {INLINED_NODES.refusal(f'a program of {len(calls)} nodes')}")
     refused = [
@@ -242,12 +237,7 @@ def _check_operators(graph: Graph, place: str) -> None:
     error = several_refused(place, [(_operator(call), name) for call, name in refused], advice)
     if error is None:
         call, name = refused[0]
-        node = AtenNode(
-            call,
-            name,
-            Scope(GraphScope(context=cast("Any", None), place=place, folder=None, opsets={})),
-            None,
-        )
+        node = AtenNode(call, name, scope, location_of(call))
         error = node.unsupported("the operator", f"{_others(call)}; {DECOMPOSE}")
     raise error
 
@@ -261,7 +251,7 @@ def _others(call: Call) -> str:
 
 def _run(scope: Scope, graph: Graph) -> None:
     """Import the nodes of a graph."""
-    names = node_names(graph.calls)
+    names = node_names(graph.calls, scope.taken)
     for call, name in zip(graph.calls, names, strict=True):
         _import_node(scope, call, name)
 
@@ -273,6 +263,8 @@ def _import_node(scope: Scope, call: Call, name: str) -> None:
     with node.checked():
         try:
             _hold(node, importer(node), importer)
+        except RecursionError:
+            raise node.unsupported(TOO_DEEP, DECOMPOSE) from None
         except STUMBLES as error:
             raise node.bad(str(error)[:500]) from error
 
@@ -372,7 +364,7 @@ def _wrapped(node: AtenNode) -> Results:
         operands = as_list(operands[0])
     if len(operands) < len(inner.graph.inputs):
         raise node.bad(f"{len(operands)} operands of a graph with {len(inner.graph.inputs)} inputs")
-    scope = Scope(node.graph, tensors=inner.graph.tensors)
+    scope = Scope(node.graph, tensors=inner.graph.tensors, taken=node.scope.taken)
     for argument, value in zip(inner.graph.inputs, operands, strict=False):
         if isinstance(argument, Tensor) and is_value(value):
             scope.values[argument.name] = value
@@ -455,8 +447,7 @@ def _outputs(scope: Scope, program: Program) -> Iterator[tuple[str, Value]]:
             yield name, _output_value(scope, each.argument.name)
         elif each.kind not in ("user_output", "buffer_mutation", "parameter_mutation", "token"):
             raise UnsupportedError(f"{scope.program.place}: an output of kind {each.kind!r}")
-    for name in scope.program.inputs.values():
-        argument = next(v for v, each in scope.program.inputs.items() if each == name)
+    for argument, name in scope.program.inputs.items():
         value = scope.current(name)
         if value is not argument:
             yield taken.unique(CHANGED.format(name)), value
@@ -511,7 +502,7 @@ def uses_of(model: Any, reading: Reading) -> tuple[list[Use], str]:
     """
     archive = archive_of(model, reading.place)
     program = read_program(archive.graph(), reading.place)
-    calls = list(_nodes_in(program.graph))
+    calls = list(nodes_in(program.graph))
     names = node_names(calls)
     reasons = {id(call): "the operator has no importer" for call in calls if _reader(call) is None}
     problem = ""

@@ -7,7 +7,7 @@ Fields that only concern torch are not looked at.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
@@ -274,6 +274,15 @@ class Reader:
         )
 
 
+def nodes_in(graph: Graph) -> Iterator[Call]:
+    """The nodes of a graph, and of the graphs in their arguments."""
+    for call in graph.calls:
+        yield call
+        for each in call.arguments.values():
+            if isinstance(each, GraphOf):
+                yield from nodes_in(each.graph)
+
+
 SPECIAL = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 
 
@@ -386,17 +395,9 @@ def _tensor(read: Reader, value: object, where: str) -> Argument:
     return Tensor(_name(read, value, where))
 
 
-def _tensors(read: Reader, value: object, where: str) -> Argument:
-    return read.list_of(lambda each, place: _tensor(read, each, place), value, where)
-
-
 def _optional(read: Reader, value: object, where: str) -> Argument:
     kind, inner = read.choice(value, where)
     return _tensor(read, inner, where) if kind == "as_tensor" else None
-
-
-def _optionals(read: Reader, value: object, where: str) -> Argument:
-    return read.list_of(lambda each, place: _optional(read, each, place), value, where)
 
 
 def _symbolic(read: Reader, value: object, where: str) -> Argument:
@@ -412,10 +413,6 @@ def _symbolic(read: Reader, value: object, where: str) -> Argument:
     if kind not in scalars:
         read.bad(where, kind, "as_name, as_int, as_float or as_bool")
     return scalars[kind](inner, where)
-
-
-def _symbolics(read: Reader, value: object, where: str) -> Argument:
-    return read.list_of(lambda each, place: _symbolic(read, each, place), value, where)
 
 
 ArgumentReader = Callable[[Reader, object, str], Argument]
@@ -450,10 +447,10 @@ def _text(read: Reader, value: object, where: str) -> Argument:
 
 ARGUMENTS: Mapping[str, ArgumentReader] = {
     "as_tensor": _tensor,
-    "as_tensors": _tensors,
-    "as_nested_tensors": _several(_tensors),
+    "as_tensors": _several(_tensor),
+    "as_nested_tensors": _several(_several(_tensor)),
     "as_optional_tensor": _optional,
-    "as_optional_tensors": _optionals,
+    "as_optional_tensors": _several(_optional),
     "as_int": _int,
     "as_ints": _several(_int),
     "as_int_lists": _several(_several(_int)),
@@ -466,11 +463,11 @@ ARGUMENTS: Mapping[str, ArgumentReader] = {
     "as_strings": _several(_text),
     "as_operator": _text,
     "as_sym_int": _symbolic,
-    "as_sym_ints": _symbolics,
+    "as_sym_ints": _several(_symbolic),
     "as_sym_float": _symbolic,
-    "as_sym_floats": _symbolics,
+    "as_sym_floats": _several(_symbolic),
     "as_sym_bool": _symbolic,
-    "as_sym_bools": _symbolics,
+    "as_sym_bools": _several(_symbolic),
     "as_scalar_type": _scalar_type,
 }
 """What reads an argument, by the kind that the file names. Graphs and None are read beside it."""

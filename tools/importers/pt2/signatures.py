@@ -28,10 +28,20 @@ def archive_of(model: Any, place: str) -> Archive:
     return read_archive(model if isinstance(model, bytes) else serialized(model), place)
 
 
+def place_of(model: Any) -> str:
+    """The name of a model in messages: its path, if it has one."""
+    return str(cast("str", model)) if isinstance(model, str | os.PathLike) else IN_MEMORY
+
+
+def program_of(model: Any, place: str) -> Program:
+    """The program of a path, of bytes, or of an exported program. Raises InputError."""
+    return read_program(archive_of(model, place).graph(), place)
+
+
 def open_shapes(model: Any) -> OpenShapes:
     """The shapes of the tensors that the user gives. Raises InputError."""
-    place = str(cast("str", model)) if isinstance(model, str | os.PathLike) else IN_MEMORY
-    program = read_program(archive_of(model, place).graph(), place)
+    place = place_of(model)
+    program = program_of(model, place)
     return {each.name: each.shape for each in signatures(program, place)}
 
 

@@ -112,19 +112,22 @@ def follow_view(node: AtenNode, operator: str, results: list[Value], importer: I
 
     for result in node.call.results:
         if isinstance(result, Tensor):
-            node.scope.views[result.name] = View(base.name, node, read, _writer(node, write))
+            node.scope.add_view(result.name, View(base.name, node, read, _writer(node, write)))
 
 
 def follow_same(node: AtenNode, name: str) -> None:
     """Remember that the result of a node is the tensor with a name itself."""
+    view = node.scope.views.get(name)
+    # One tensor may be written to thousands of times. All its names lead to it at once.
+    first = view.base if view is not None and view.write is _second else name
 
     def read() -> Value:
-        return node.scope.current(name)
+        return node.scope.current(first)
 
     for result in node.call.results:
-        if isinstance(result, Tensor) and result.name != name:
+        if isinstance(result, Tensor) and result.name != first:
             node.scope.values[result.name] = read()
-            node.scope.views[result.name] = View(name, node, read, _second)
+            node.scope.add_view(result.name, View(first, node, read, _second))
 
 
 def _second(base: Value, part: Value) -> Value:
@@ -158,15 +161,17 @@ def _is_row_major(meta: Meta | None) -> bool:
 
 def write(scope: Scope, name: str, value: Value) -> None:
     """Give a tensor new elements, and the tensors that share them."""
+    written = {name: value}
     view = scope.views.get(name)
-    if view is not None:
-        base = scope.current(view.base)
-        changed = view.write(base, value)
+    while view is not None:
+        value = view.write(scope.current(view.base), value)
         _locate(view.node)
-        write(scope, view.base, changed)
-    scope.values[name] = value
-    scope.stale.discard(name)
-    _outdate(scope, name)
+        written[view.base] = value
+        view = scope.views.get(view.base)
+    for each in reversed(written):
+        scope.values[each] = written[each]
+        scope.stale.discard(each)
+        _outdate(scope, each)
 
 
 def _locate(node: AtenNode) -> None:
@@ -178,7 +183,8 @@ def _locate(node: AtenNode) -> None:
 
 def _outdate(scope: Scope, name: str) -> None:
     """Let the views of a tensor be read again."""
-    for each, view in scope.views.items():
-        if view.base == name and each not in scope.stale:
-            scope.stale.add(each)
-            _outdate(scope, each)
+    pending = [name]
+    while pending:
+        new = [each for each in scope.views_of.get(pending.pop(), ()) if each not in scope.stale]
+        scope.stale.update(new)
+        pending += new

@@ -27,7 +27,7 @@ CONFIGS = (
 Tree = Any
 
 
-def _meta(shape: tuple[int | str, ...], dtype: int = FLOAT) -> Tree:
+def meta_tree(shape: tuple[int | str, ...], dtype: int = FLOAT) -> Tree:
     """What the file says of a tensor. A text is a symbol."""
     sizes: list[Tree] = [
         {"as_expr": {"expr_str": f"Symbol('{n}', positive=True, integer=True)"}}
@@ -51,7 +51,7 @@ def _meta(shape: tuple[int | str, ...], dtype: int = FLOAT) -> Tree:
     }
 
 
-def _argument(value: Tree) -> Tree:
+def argument_tree(value: Tree) -> Tree:
     """An argument: a text is a tensor, a text that begins with $ a number with a name."""
     if isinstance(value, str):
         is_number = value.startswith("$")
@@ -78,46 +78,55 @@ def _symbolic(value: Tree) -> Tree:
     return {"as_name": value[1:]} if isinstance(value, str) else {"as_int": value}
 
 
-def _node(target: str, result: str, **arguments: Tree) -> Tree:
+def node_tree(target: str, result: Tree, **arguments: Tree) -> Tree:
+    """A node of the namespace aten, or of the module operator.
+
+    Args:
+        result: its name; a list of names for several results. A name that begins with $ is a
+            number.
+        arguments: values as `argument_tree` takes them.
+    """
+    results: list[Tree] = cast("list[Tree]", result) if isinstance(result, list) else [result]
     return {
         "target": target if target.startswith("_") else f"torch.ops.aten.{target}",
         "inputs": [
-            {"name": name, "arg": _argument(each), "kind": 1} for name, each in arguments.items()
+            {"name": name, "arg": argument_tree(each), "kind": 1}
+            for name, each in arguments.items()
         ],
-        "outputs": [_argument(result)],
+        "outputs": [argument_tree(each) for each in results],
         "metadata": {"stack_trace": STACK, "nn_module_stack": MODULES},
-        "name": result.removeprefix("$"),
+        "name": results[0].removeprefix("$"),
     }
 
 
 NODES: tuple[Tree, ...] = (
-    _node("sym_size.int", "$n", self="x", dim=0),
-    _node("_operator.mul", "$m", a="$n", b=2),
-    _node("linear.default", "y", input="x", weight="w", bias="b"),
-    _node("relu.default", "r", self="y"),
-    _node("view.default", "v", self="r", size=["$n", 4]),
-    _node("select.int", "s", self="r", dim=1, index=-1),
-    _node("slice.Tensor", "t", self="r", dim=1, start=0, end=2),
-    _node("cat.default", "c", tensors=["t", "t"], dim=1),
-    _node("add_.Tensor", "k", self="count", other=1),
-    _node("mul.Tensor", "z", self="c", other="k"),
-    _node("embedding.default", "e", weight="w", indices="i"),
-    _node("sum.dim_IntList", "total", self="e", dim=[0], keepdim=False),
-    _node("softmax.int", "p", self="z", dim=-1),
+    node_tree("sym_size.int", "$n", self="x", dim=0),
+    node_tree("_operator.mul", "$m", a="$n", b=2),
+    node_tree("linear.default", "y", input="x", weight="w", bias="b"),
+    node_tree("relu.default", "r", self="y"),
+    node_tree("view.default", "v", self="r", size=["$n", 4]),
+    node_tree("select.int", "s", self="r", dim=1, index=-1),
+    node_tree("slice.Tensor", "t", self="r", dim=1, start=0, end=2),
+    node_tree("cat.default", "c", tensors=["t", "t"], dim=1),
+    node_tree("add_.Tensor", "k", self="count", other=1),
+    node_tree("mul.Tensor", "z", self="c", other="k"),
+    node_tree("embedding.default", "e", weight="w", indices="i"),
+    node_tree("sum.dim_IntList", "total", self="e", dim=[0], keepdim=False),
+    node_tree("softmax.int", "p", self="z", dim=-1),
 )
 TYPES: dict[str, Tree] = {
-    "x": _meta(("n0", 4)),
-    "i": _meta((3,), LONG),
-    "w": _meta((4, 4)),
-    "b": _meta((4,)),
-    "count": _meta(()),
-    **{name: _meta(("n0", 4)) for name in ("y", "r", "c", "z", "p")},
-    "v": _meta(("n0", 4)),
-    "s": _meta(("n0",)),
-    "t": _meta(("n0", 2)),
-    "k": _meta(()),
-    "e": _meta((3, 4)),
-    "total": _meta((4,)),
+    "x": meta_tree(("n0", 4)),
+    "i": meta_tree((3,), LONG),
+    "w": meta_tree((4, 4)),
+    "b": meta_tree((4,)),
+    "count": meta_tree(()),
+    **{name: meta_tree(("n0", 4)) for name in ("y", "r", "c", "z", "p")},
+    "v": meta_tree(("n0", 4)),
+    "s": meta_tree(("n0",)),
+    "t": meta_tree(("n0", 2)),
+    "k": meta_tree(()),
+    "e": meta_tree((3, 4)),
+    "total": meta_tree((4,)),
 }
 
 
@@ -164,7 +173,7 @@ def whole_archive() -> bytes:
             "path_name": f"weight_{i}",
             "is_param": True,
             "use_pickle": False,
-            "tensor_meta": _meta(shape),
+            "tensor_meta": meta_tree(shape),
         }
         for i, (name, (_, shape)) in enumerate(weights.items())
     }
@@ -202,7 +211,7 @@ def exported_program(random: np.random.Generator) -> Damaged:
 @lru_cache(maxsize=1)
 def _bound() -> bytes:
     """The archive with a number in the place of its free size: commands give none."""
-    free = json.dumps(_meta(("n0",))["sizes"][0]).encode()
+    free = json.dumps(meta_tree(("n0",))["sizes"][0]).encode()
     number = json.dumps({"as_int": 2}).encode()
     return archive_of(
         [Member(e.name, e.data.replace(free, number)) for e in members_of(whole_archive())]

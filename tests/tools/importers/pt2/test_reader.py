@@ -16,6 +16,7 @@ from abele.tools import compile_model
 from abele.tools.importers import UnsupportedError
 from abele.tools.importers.front_end import Reading
 from abele.tools.importers.pt2.reader import uses_of
+from abele.tools.views.layer_names import source_lines
 
 from .fixture_models import FIXTURES, agree, archive_of, expected, imported, names_of, results
 from .zips import changed
@@ -214,3 +215,11 @@ def test_weights_are_states_under_their_own_names():
     module = imported(archive_of("mlp"))
     states = [op.sym_name.data for op in module.ops if isinstance(op, nn.StateOp)]
     assert {"0.weight", "0.bias", "2.running_mean"} <= set(states)
+
+
+def test_lines_of_python_say_what_the_file_holds(tmp_path: Path):
+    path = tmp_path / "net.pt2"
+    path.write_bytes(archive_of("resnet"))
+    lines = source_lines(path)
+    place = next(line for line, text in lines.items() if "self.conv1(x)" in text)
+    assert place.startswith("torch_models.py:")

@@ -192,7 +192,10 @@ def windows() -> dict[str, Case]:
             lambda x: (F.adaptive_avg_pool2d(x, (3, 2)), F.adaptive_avg_pool2d(x, (4, None))),
             (IMAGE,),
         ),
-        "adaptive max": (lambda x: F.adaptive_max_pool2d(x, 3), (IMAGE,)),
+        "adaptive max": (
+            lambda x: (F.adaptive_max_pool2d(x, 3), F.adaptive_max_pool2d(x, 4)),
+            (IMAGE,),
+        ),
         "adaptive 1d": (lambda x: F.adaptive_avg_pool1d(x, 3), (X,)),
         "unfold": (lambda x: F.unfold(x, 3, padding=1, stride=2), (IMAGE,)),
         "fold": (lambda x: F.fold(x, (4, 4), 2, stride=2), (torch.randn(1, 8, 4),)),
@@ -202,6 +205,7 @@ def windows() -> dict[str, Case]:
             lambda x, m, v: F.batch_norm(x, m, v),
             (X, torch.randn(3), torch.rand(3) + 0.1),
         ),
+        "batch norm in training": (_learned, (X, torch.randn(3), torch.rand(3) + 0.1)),
         "instance norm": (F.instance_norm, (IMAGE,)),
         "layer norm": (lambda x: (F.layer_norm(x, (4,)), F.layer_norm(x, (3, 4))), (X,)),
         "group norm": (lambda x, w: F.group_norm(x, 2, w, w), (IMAGE, torch.rand(4))),
@@ -316,6 +320,13 @@ def movements() -> dict[str, Case]:
         ),
         "tri indices": (lambda x: (torch.tril_indices(3, 3), torch.triu_indices(3, 4, 1)), (X,)),
         "embedding": (lambda w, i: F.embedding(i, w), (M, W)),
+        "bags": (
+            lambda w, i: [
+                F.embedding_bag(i, w, torch.tensor([0, 1, 1, 3]), mode=mode)
+                for mode in ("sum", "mean", "max")
+            ],
+            (M, torch.tensor([2, 0, 1, 1, 2])),
+        ),
         "index_select": (lambda x, i: x.index_select(1, i), (X, W)),
         "gather": (lambda x, i: (x.gather(1, i % 3), torch.take_along_dim(x, i % 4, 2)), (X, J)),
         "index": (lambda x, i: (x[i % 2], x[:, i], x[:, i, i], x[i % 2, :, i], x[..., i]), (X, W)),
@@ -339,6 +350,12 @@ def movements() -> dict[str, Case]:
         "nonzero": (lambda x: torch.nonzero(x > 0), (X,)),
         "masked_select": (lambda x: x.masked_select(x > 0), (X,)),
     }
+
+
+def _learned(x: Tensor, mean: Tensor, variance: Tensor) -> tuple[Tensor, ...]:
+    """A batch normalisation and the running statistics that it leaves."""
+    mean, variance = mean.clone(), variance.clone()
+    return F.batch_norm(x, mean, variance, training=True, momentum=0.3), mean, variance
 
 
 def _written(x: Tensor, i: Tensor) -> Tensor:
