@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import textwrap
 from collections.abc import Iterable, Sequence
+
+COLUMNS = 100
+"""The length of lines of prose."""
 
 NOTE = "<!-- Made by `make reference` from abele's definitions: edit those. -->"
 """The first line of every page."""
@@ -70,5 +74,29 @@ def link(text: str, page: str = "", heading: str = "") -> str:
 
 
 def page(title: str, *blocks: str) -> str:
-    """A page of blocks, without empty ones."""
-    return "\n\n".join([NOTE, f"# {title}", *(block for block in blocks if block)]) + "\n"
+    """A page of blocks, without empty ones. Prose wraps at 100 columns."""
+    text = "\n\n".join([NOTE, f"# {title}", *(block for block in blocks if block)])
+    # Every second piece is a block of code.
+    pieces = re.split(r"^(```.*?^```)$", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(piece if i % 2 else _wrapped(piece) for i, piece in enumerate(pieces)) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return "\n".join(_wrapped_line(line) for line in text.split("\n"))
+
+
+def _wrapped_line(line: str) -> str:
+    """A line as several. Headings and rows of tables stay as they are."""
+    if len(line) <= COLUMNS or line.startswith(("#", "|")):
+        return line
+    # At the start of a line, these would begin a list, a heading or a quotation.
+    kept = re.sub(r" (?=(?:[-+*>]|#+|\d+[.)])(?: |$))", "\0", line[2:])
+    indent = "  " if line.startswith("- ") else ""
+    lines = textwrap.wrap(
+        line[:2] + kept,
+        COLUMNS,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return "\n".join(lines).replace("\0", " ")
