@@ -31,6 +31,10 @@ class Runner(Protocol):
         """The value of each state that a run may change, by name."""
         ...
 
+    def state(self, name: str) -> Array:
+        """The value of one state."""
+        ...
+
     def set_state(self, name: str, value: Array) -> None:
         """Set the value that the next run finds in a state."""
         ...
@@ -76,6 +80,9 @@ class _Interpreted:
         first = initial_states(self._module)
         return first if self._state is None else {name: self._state[name] for name in first}
 
+    def state(self, name: str) -> Array:
+        return self.states[name]
+
     def set_state(self, name: str, value: Array) -> None:
         self._state = {**initial_states(self._module), **(self._state or {}), name: value}
 
@@ -105,6 +112,9 @@ class _Loaded(Machine):
     @property
     def states(self) -> dict[str, Array]:
         return {name: self.read(name) for name, op in self.variables.items() if op.state}
+
+    def state(self, name: str) -> Array:
+        return self.read(name)
 
     def set_state(self, name: str, value: Array) -> None:
         self.write(name, value)

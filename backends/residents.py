@@ -38,9 +38,11 @@ class Place:
 
     Attributes:
         layout: its placement.
+        shape: of the tensor. Programs may keep parts of one state in tensors of different shapes.
     """
 
     layout: Layout
+    shape: tuple[int, ...]
     dtype: str
     start: int
     rectangle: Rectangle
@@ -99,7 +101,8 @@ def footprint(module: ModuleOp, target: Target) -> Footprint:
 
 def _resident(v: VariableOp, changed: set[str]) -> Resident:
     is_state = v.state is not None
-    place = Place(placement(v.placed), v.dtype.name, v.start, rectangle(v))
+    shape = tuple(v.tensor.get_shape())
+    place = Place(placement(v.placed), shape, v.dtype.name, v.start, rectangle(v))
     return Resident(v.symbol, value_of(v), is_state, v.symbol in changed, v.tensor_bytes, place)
 
 

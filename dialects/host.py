@@ -104,6 +104,8 @@ def set_argument_sizes(
     module: ModuleOp, lengths: Sequence[LengthInput], sizes: Sequence[ArgumentSize]
 ) -> None:
     """Record in a module which of its inputs are lengths, and which have padding."""
+    for attribute in (LENGTHS, ARGUMENT_SIZES):
+        module.attributes.pop(attribute, None)
     if lengths:
         module.attributes[LENGTHS] = ArrayAttr(
             ArrayAttr([StringAttr(n.name), IntegerAttr(n.least, i64), IntegerAttr(n.most, i64)])
@@ -173,6 +175,75 @@ def argument_sizes(module: ModuleOp) -> tuple[ArgumentSize, ...]:
     return tuple(found)
 
 
+KEPT_SIZES = "abele.kept_sizes"
+"""The attribute of a module that lists states of which a part may be padding."""
+
+
+@dataclass(frozen=True)
+class KeptSize:
+    """A state of which only the first elements along an axis exist; the rest is padding.
+
+    A run reads the first of these elements, and may read fewer than there are.
+
+    Attributes:
+        state: its name.
+        axis: counted from 0.
+        offset: a number of elements.
+        held: the name of the state that holds how many elements exist: an i32 without axes.
+        lengths: the names of the inputs whose sum, with the offset, is the number of elements that
+            a run reads.
+    """
+
+    state: str
+    axis: int
+    offset: int
+    held: str
+    lengths: tuple[str, ...]
+
+
+def set_kept_sizes(module: ModuleOp, sizes: Sequence[KeptSize]) -> None:
+    """Record in a module which of its states have padding."""
+    if sizes:
+        module.attributes[KEPT_SIZES] = ArrayAttr(
+            ArrayAttr(
+                [
+                    StringAttr(s.state),
+                    IntegerAttr(s.axis, i64),
+                    IntegerAttr(s.offset, i64),
+                    StringAttr(s.held),
+                    *map(StringAttr, s.lengths),
+                ]
+            )
+            for s in sizes
+        )
+
+
+def kept_sizes(module: ModuleOp) -> tuple[KeptSize, ...]:
+    """The states of a module of which a part may be padding.
+
+    Raises InputError if the attribute holds anything but names and numbers.
+    """
+    found: list[KeptSize] = []
+    for parts, entry in _entries(module, KEPT_SIZES):
+        match parts:
+            case (
+                StringAttr() as state,
+                IntegerAttr() as axis,
+                IntegerAttr() as offset,
+                StringAttr() as held,
+                *rest,
+            ) if rest and all(isinstance(each, StringAttr) for each in rest):
+                names = tuple(each.data for each in rest if isinstance(each, StringAttr))
+                found.append(
+                    KeptSize(state.data, axis.value.data, offset.value.data, held.data, names)
+                )
+            case _:
+                raise InputError(
+                    f'{KEPT_SIZES}: {entry}; need ["state", axis, offset, "held", "length", ...]'
+                )
+    return tuple(found)
+
+
 RESULT_SIZES = "abele.result_sizes"
 """The attribute of a module that lists results whose size depends on values."""
 
@@ -194,6 +265,7 @@ class ResultSize:
 
 def set_result_sizes(module: ModuleOp, sizes: Sequence[ResultSize]) -> None:
     """Record in a module which of its results have a size that depends on values."""
+    module.attributes.pop(RESULT_SIZES, None)
     if sizes:
         listed = (
             ArrayAttr([StringAttr(s.result), IntegerAttr(s.axis, i64), StringAttr(s.size)])

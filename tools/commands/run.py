@@ -110,7 +110,7 @@ def run(
                 exe.refuse_optional({*npz_names(inputs)} - {each.name for each in exe.inputs})
                 given.update(read_npz(inputs, exe.inputs))
             padded = exe.signature.padded(given)
-            longest = exe.signature.longest()
+            longest = exe.signature.first_lengths()
             values = checked(seeded(exe.inputs, seed) | longest | padded, exe.inputs)
             missing = [
                 each for each in exe.inputs if each.name not in padded and each.name not in longest

@@ -155,7 +155,8 @@ class Executable(NotCopied):
 
         An output whose size depends on values is returned without its padding. An input whose size
         each run chooses may have fewer elements than its shape; the lengths of such inputs follow
-        from their shapes, if they are not given.
+        from their shapes, if they are not given. The length of a value that is kept on the device
+        follows from what the last run has left of it.
 
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles. Raises MachineFault as prove_addresses does.
@@ -167,16 +168,33 @@ class Executable(NotCopied):
         check_arguments("run", {"inputs": ARRAYS, "at": TEXT}, locals())
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
-        return self.signature.trimmed(self.runners.run(self._checked(inputs), at, strict))
+        if not self.signature.kept_sizes:
+            return self.signature.trimmed(self.runners.run(self._checked(inputs), at, strict))
+        # Waits for a thread that compiles, before the turn.
+        _ = self.runners.at(at, strict)
+        with self.runners.turns:
+            held = self.held(at, strict)
+            return self.signature.trimmed(self.runners.run(self._checked(inputs, held), at, strict))
 
-    def _checked(self, inputs: Mapping[str, object]) -> dict[str, Array]:
+    def held(self, at: str = MACHINE, strict: bool = False) -> dict[str, int]:
+        """How many elements of kept values exist, by the state that holds the number."""
+        names = self.signature.first_held
+        if not names:
+            return {}
+        runner = self.runners.at(at, strict)
+        with self.runners.turns:
+            return {name: int(runner.state(name)) for name in names}
+
+    def _checked(
+        self, inputs: Mapping[str, object], held: Mapping[str, int] | None = None
+    ) -> dict[str, Array]:
         """Inputs as arrays, in the program's order.
 
         Raises InputError for wrong names, shapes or dtypes, and for an input whose value in the
         model the program was compiled with.
         """
         try:
-            return checked(self.signature.padded(inputs), self.inputs)
+            return checked(self.signature.padded(inputs, held), self.inputs)
         except UnknownInputError:
             self.refuse_optional(inputs.keys() - {each.name for each in self.inputs})
             raise

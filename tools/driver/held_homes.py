@@ -24,8 +24,9 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
     """The homes of the states and constants of programs, as wishes for another program.
 
     Of several programs that hold the same, the first one counts, and so does the first one where
-    two hold different things at one place. Layouts that others cannot copy from are left out.
-    Raises InputError for a program for another target, and for runs that are not positive.
+    two hold different things at one place. Layouts that others cannot copy from are left out, and
+    so are kept values whose size has bounds. Raises InputError for a program for another target,
+    and for runs that are not positive.
 
     A state that a program changes also goes to the host, at every second change.
 
@@ -44,8 +45,11 @@ def held_by(programs: Sequence[Executable], target: Target, runs: float) -> Held
             )
         own: dict[str, list[Home]] = {}
         changed = written(exe.module_at(MACHINE))
+        # A value whose size has bounds has another largest shape in another program.
+        padded = {each.state for each in exe.signature.kept_sizes}
         places = [v for v in exe.module_at(MACHINE).body.block.ops if isinstance(v, VariableOp)]
         places = [v for v in places if v.is_resident and v.placed.is_partition]
+        places = [v for v in places if v.symbol not in padded]
         rectangles = np.array([rectangle(v) for v in places], np.int64).reshape(-1, 4)
         free = ~overlapping(rectangles, taken)
         kept: list[int] = []

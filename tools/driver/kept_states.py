@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import DTypeLike
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, BlockArgument, Operation, SSAValue
 
 from ...backends.reference import tensor_kind
 from ...dialects import nn
-from ...dialects.host import host_names
+from ...dialects.host import (
+    ArgumentSize,
+    KeptSize,
+    argument_sizes,
+    host_names,
+    length_inputs,
+    result_sizes,
+    set_argument_sizes,
+    set_kept_sizes,
+    set_result_sizes,
+)
 from ...dialects.levels import NN, level_of
+from ...ir.support.arrays import Array
 from ...ir.support.errors import InputError
 from ...ir.support.suggestions import suggestion
-from ...ir.upstream import ModuleOp
+from ...ir.upstream import LocationAttr, ModuleOp
 from .program import entry
+
+HELD = ".held"
+"""The end of the name of a state that holds how many elements of other states exist."""
 
 
 def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
@@ -26,6 +43,11 @@ def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
     Such an input and its output are no longer passed between host and device. The first run finds
     zeros. One output can feed several inputs.
 
+    The size of an input along an axis may have bounds, if that of its output depends on the run
+    too. The state then has the larger one of their largest shapes, and the first run finds as few
+    elements as the bounds allow. Another state holds how many elements exist; a run reads as many
+    of them as the input that is their length says.
+
     Args:
         kept: for each input, the output that it receives in the next run.
     """
@@ -33,71 +55,187 @@ def keep_states(module: ModuleOp, kept: Mapping[str, str], path: str) -> None:
         return
     if level_of(module) != NN:
         raise InputError(f"{path}: --keep: the program is not at nn, where its states are written")
-    main = entry(module, path)
-    end = main.body.block.last_op
-    assert isinstance(end, ReturnOp)
-    inputs = host_names(main, "arg_names", len(main.args))
-    outputs = host_names(main, "result_names", len(end.operands))
-    for given, produced in kept.items():
-        for name, names, what in ((given, inputs, "input"), (produced, outputs, "output")):
+    program = _Program(module, path)
+    pairs = [program.pair(given, produced) for given, produced in kept.items()]
+    program.replace(pairs)
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """An input, and the output that it receives in the next run.
+
+    Attributes:
+        argument, value: the input and the output in @main.
+        shape: of the state.
+        sizes: by axis with bounds, the size of the input, and the result that has that of the
+            output.
+    """
+
+    given: str
+    produced: str
+    argument: BlockArgument
+    value: SSAValue
+    shape: tuple[int, ...]
+    dtype: DTypeLike
+    sizes: Mapping[int, tuple[ArgumentSize, str]]
+
+    def loaded(self, symbol: str, element: Attribute) -> Iterator[Operation]:
+        """The operations whose last one gives the value of the input."""
+        load = nn.LoadOp(symbol, nn.tensor(self.shape, element))
+        yield load
+        wanted, _ = tensor_kind(self.argument.type)
+        if wanted != self.shape:
+            rank = len(wanted)
+            yield nn.SliceOp(load.result, [0] * rank, [1] * rank, wanted)
+
+    def stored(self, symbol: str) -> Iterator[Operation]:
+        """The operations that store the output."""
+        value, (made, _) = self.value, tensor_kind(self.value.type)
+        if made != self.shape:
+            high = [n - m for n, m in zip(self.shape, made, strict=True)]
+            pad = nn.PadOp(value, [0] * len(made), high)
+            yield pad
+            value = pad.result
+        yield nn.StoreOp(value, symbol)
+
+
+class _Program:
+    """A program whose inputs become states."""
+
+    def __init__(self, module: ModuleOp, path: str) -> None:
+        self._module, self._path = module, path
+        self._main = entry(module, path)
+        end = self._main.body.block.last_op
+        assert isinstance(end, ReturnOp)
+        self._end = end
+        self._inputs = host_names(self._main, "arg_names", len(self._main.args))
+        self._outputs = host_names(self._main, "result_names", len(end.operands))
+        self._argument_sizes = argument_sizes(module)
+        self._result_sizes = result_sizes(module)
+        self._lengths = length_inputs(module)
+        self._taken = {op.sym_name.data for op in module.ops if isinstance(op, nn.StateOp | FuncOp)}
+        self._states: list[nn.StateOp] = []
+
+    def pair(self, given: str, produced: str) -> _Pair:
+        """An input with its output. Raises InputError as keep_states does."""
+        told = f"{self._path}: --keep {given}={produced}"
+        hidden = {each.size for each in self._result_sizes}
+        outputs = [name for name in self._outputs if name not in hidden]
+        for name, names, what in (
+            (given, self._inputs, "input"),
+            (produced, outputs, "output"),
+        ):
             if name not in names:
-                raise InputError(
-                    f"{path}: --keep {given}={produced}: no {what} {name!r}"
-                    f"{suggestion(name, names)}"
-                )
-        before, after = main.args[inputs.index(given)], end.operands[outputs.index(produced)]
-        if before.type != after.type:
+                raise InputError(f"{told}: no {what} {name!r}{suggestion(name, names)}")
+        before = self._main.args[self._inputs.index(given)]
+        after = self._end.operands[self._outputs.index(produced)]
+        (wanted, dtype), (made, other) = tensor_kind(before.type), tensor_kind(after.type)
+        taken = {each.axis: each for each in self._argument_sizes if each.argument == given}
+        sizes = {each.axis: each.size for each in self._result_sizes if each.result == produced}
+        for axis in sorted(taken.keys() ^ sizes.keys()):
+            has, lacks = ("input", "output") if axis in taken else ("output", "input")
             raise InputError(
-                f"{path}: --keep {given}={produced}: the input is {before.type} and the output "
-                f"{after.type}; need one type"
+                f"{told}: along axis {axis}, the size of the {has} has bounds, and that of the "
+                f"{lacks} is the same in all runs; need bounds for both or for none (--dim)"
             )
-    _replace(module, main, end, kept, inputs, outputs)
+        same = len(wanted) == len(made) and all(
+            n == m or axis in sizes for axis, (n, m) in enumerate(zip(wanted, made, strict=True))
+        )
+        if dtype != other or not same:
+            raise InputError(
+                f"{told}: the input is {before.type} and the output {after.type}; need one type"
+            )
+        both = {axis: (taken[axis], sizes[axis]) for axis in sizes}
+        shape = tuple(map(max, wanted, made))
+        return _Pair(given, produced, before, after, shape, dtype, both)
 
+    def replace(self, pairs: list[_Pair]) -> None:
+        """Turn the inputs of pairs into states."""
+        block, end = self._main.body.block, self._end
+        first = block.first_op
+        assert first is not None
+        held: dict[tuple[ArgumentSize, str], str] = {}
+        kept: list[KeptSize] = []
+        for pair in pairs:
+            symbol = self._state(
+                pair.given, np.zeros(pair.shape, pair.dtype), pair.argument.location
+            )
+            element = self._states[-1].elements.element_type
+            loaded = _located(pair.loaded(symbol, element), pair.argument.location)
+            block.insert_ops_before(loaded, first)
+            pair.argument.replace_all_uses_with(loaded[-1].results[0])
+            stored = _located(pair.stored(symbol), pair.argument.location)
+            block.insert_ops_before(stored, end)
+            for axis, (size, result) in sorted(pair.sizes.items()):
+                kept.append(self._kept_size(symbol, axis, size, result, held))
+        self._forget(pairs)
+        set_kept_sizes(self._module, kept)
+        body = self._module.body.block
+        if body.first_op is None:
+            return
+        body.insert_ops_before(self._states, body.first_op)
 
-def _replace(
-    module: ModuleOp,
-    main: FuncOp,
-    end: ReturnOp,
-    kept: Mapping[str, str],
-    inputs: list[str],
-    outputs: list[str],
-) -> None:
-    block = main.body.block
-    first = block.first_op
-    assert first is not None
-    taken = {op.sym_name.data for op in module.ops if isinstance(op, nn.StateOp | FuncOp)}
-    states: list[nn.StateOp] = []
-    for given, produced in kept.items():
-        argument = block.args[inputs.index(given)]
-        shape, dtype = tensor_kind(argument.type)
-        symbol = given
-        while symbol in taken:
+    def _kept_size(
+        self,
+        state: str,
+        axis: int,
+        size: ArgumentSize,
+        result: str,
+        held: dict[tuple[ArgumentSize, str], str],
+    ) -> KeptSize:
+        """The size of a state along an axis. Values of one size share the state that holds it."""
+        key = ArgumentSize("", 0, size.offset, size.lengths), result
+        if key not in held:
+            value = self._end.operands[self._outputs.index(result)]
+            least = {each.name: each.least for each in self._lengths}
+            first = size.offset + sum(least[name] for name in size.lengths)
+            _, dtype = tensor_kind(value.type)
+            name = "+".join(size.lengths) + HELD
+            held[key] = self._state(name, np.array(first, dtype), self._end.location)
+            stored = _located(iter([nn.StoreOp(value, held[key])]), self._end.location)
+            self._main.body.block.insert_ops_before(stored, self._end)
+        return KeptSize(state, axis, size.offset, held[key], size.lengths)
+
+    def _state(self, symbol: str, first: Array, place: LocationAttr) -> str:
+        """The name of a new state."""
+        while symbol in self._taken:
             symbol += "_kept"
-        taken.add(symbol)
-        state = nn.StateOp(symbol, np.zeros(shape, dtype))
-        load = nn.LoadOp(symbol, nn.tensor(shape, state.elements.element_type))
-        store = nn.StoreOp(end.operands[outputs.index(produced)], symbol)
-        for op in (state, load, store):
-            op.location = argument.location
-        argument.replace_all_uses_with(load.result)
-        block.insert_op_before(load, first)
-        block.insert_op_before(store, end)
-        states.append(state)
-    for given in kept:
-        block.erase_arg(block.args[inputs.index(given)])
-        inputs.remove(given)
-    produced = set(kept.values())
-    results = [v for v, name in zip(end.operands, outputs, strict=True) if name not in produced]
-    outputs = [name for name in outputs if name not in produced]
-    returned = ReturnOp(*results)
-    returned.location = end.location
-    block.insert_op_before(returned, end)
-    block.erase_op(end)
-    main.update_function_type()
-    for attribute, names in (("arg_names", inputs), ("result_names", outputs)):
-        main.properties.pop(attribute, None)
-        main.attributes[attribute] = ArrayAttr(map(StringAttr, names))
-    body = module.body.block
-    if body.first_op is None:
-        return
-    body.insert_ops_before(states, body.first_op)
+        self._taken.add(symbol)
+        state = nn.StateOp(symbol, first)
+        state.location = place
+        self._states.append(state)
+        return symbol
+
+    def _forget(self, pairs: list[_Pair]) -> None:
+        """Remove the inputs and outputs of pairs, and the sizes that only these outputs had."""
+        main, end, block = self._main, self._end, self._main.body.block
+        inputs = [name for name in self._inputs if name not in {pair.given for pair in pairs}]
+        for pair in pairs:
+            block.erase_arg(pair.argument)
+        produced = {pair.produced for pair in pairs}
+        sizes = [each for each in self._result_sizes if each.result not in produced]
+        gone = {each.size for each in self._result_sizes} - {each.size for each in sizes}
+        named = zip(end.operands, self._outputs, strict=True)
+        left = [(v, name) for v, name in named if name not in produced | gone]
+        returned = ReturnOp(*(value for value, _ in left))
+        returned.location = end.location
+        block.insert_op_before(returned, end)
+        block.erase_op(end)
+        main.update_function_type()
+        for attribute, names in (
+            ("arg_names", inputs),
+            ("result_names", [name for _, name in left]),
+        ):
+            main.properties.pop(attribute, None)
+            main.attributes[attribute] = ArrayAttr(map(StringAttr, names))
+        set_result_sizes(self._module, sizes)
+        padded = [each for each in self._argument_sizes if each.argument in inputs]
+        set_argument_sizes(self._module, self._lengths, padded)
+
+
+def _located(made: Iterator[Operation], place: LocationAttr) -> list[Operation]:
+    """New operations, at one place of the model."""
+    found = list(made)
+    for op in found:
+        op.location = place
+    return found

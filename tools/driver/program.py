@@ -12,17 +12,21 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Attribute
 
+from ...backends.levels import initial_states
 from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...dialects.host import (
     ARGUMENT_SIZES,
+    KEPT_SIZES,
     LENGTHS,
     RESULT_SIZES,
     ArgumentSize,
+    KeptSize,
     LengthInput,
     ResultSize,
     argument_sizes,
     host_names,
+    kept_sizes,
     length_inputs,
     result_sizes,
 )
@@ -158,13 +162,38 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
     _check_sizes(sizes, given, path)
     hidden = {each.size for each in sizes}
     outputs = tuple(t for t in given if t.name not in hidden)
-    lengths, padded = length_inputs(module), argument_sizes(module)
-    if not lengths and not padded:
+    lengths, padded, kept = length_inputs(module), argument_sizes(module), kept_sizes(module)
+    if not lengths and not padded and not kept:
         return Signature(taken, outputs, sizes)
     _check_lengths(lengths, padded, taken, path)
+    held = _first_held(module, lengths, kept, path)
     open_axes = {t.name: tuple(s.axis for s in padded if s.argument == t.name) for t in taken}
     taken = tuple(replace(t, open_axes=open_axes[t.name]) for t in taken)
-    return Signature(taken, outputs, sizes, lengths, padded)
+    return Signature(taken, outputs, sizes, lengths, padded, kept, held)
+
+
+def _first_held(
+    module: ModuleOp, lengths: Sequence[LengthInput], kept: Sequence[KeptSize], path: str
+) -> dict[str, int]:
+    """How many elements of states exist before the first run, by the state that holds the number.
+
+    Raises InputError for a size of what is no state, or with what is no length.
+    """
+    if not kept:
+        return {}
+    states, bounds = initial_states(module), {each.name for each in lengths}
+    for each in kept:
+        state, held = states.get(each.state), states.get(each.held)
+        if state is None or not 0 <= each.axis < state.ndim:
+            raise InputError(f"{path}: {KEPT_SIZES}: no axis {each.axis} of a state {each.state!r}")
+        if held is None or held.shape or held.dtype.kind not in "iu":
+            raise InputError(
+                f"{path}: {KEPT_SIZES}: need a state {each.held!r}, one integer without axes"
+            )
+        missing = [name for name in each.lengths if name not in bounds]
+        if missing:
+            raise InputError(f"{path}: {KEPT_SIZES}: {missing[0]!r} is no length")
+    return {each.held: int(states[each.held]) for each in kept}
 
 
 def _check_lengths(

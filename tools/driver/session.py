@@ -7,6 +7,8 @@ from dataclasses import asdict
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ...backends.residents import Footprint, Resident, Switch, Tiles, footprint, switches
 from ...dialects.exchange import VariableOp
 from ...dialects.settable import listed_names
@@ -21,9 +23,11 @@ from .compile import compile_model
 from .executable import MACHINE, Executable
 from .not_copied import NotCopied
 from .request import RUNS
+from .run_lengths import LengthBoundsError
 
 if TYPE_CHECKING:
     from ...backends.target import Target
+    from ...dialects.host import KeptSize
     from ..importers.front_ends import Model
 
 
@@ -55,7 +59,9 @@ class Session(NotCopied):
             trains and one that is used afterwards. They share states of equal names: what one has
             trained, the others compute with. So equal names must have equal shapes, element types
             and first values. A program may have trained before it joins a session: the others then
-            start with its weights.
+            start with its weights. States that keep values with bounds, such as the cache of a
+            decoder, may have different largest shapes. They move from program to program as far as
+            their elements exist, and are empty when a session begins.
         alone: the cycles of a run of programs that were compiled without regard to the others, as
             far as they are known, for reports.
     """
@@ -77,7 +83,11 @@ class Session(NotCopied):
                     ", like the others"
                 )
             exe.check_memory()
-        self._states = _shared_states(self.programs)
+        self._shapes = {name: _shapes(exe) for name, exe in self.programs.items()}
+        kept = [each for exe in self.programs.values() for each in exe.signature.kept_sizes]
+        self._held = {each.held for each in kept}
+        self._kept = {each.state for each in kept} | self._held
+        self._states = _shared_states(self.programs, kept)
         _check_training(self.programs)
         self._footprints = {
             name: footprint(exe.module_at(MACHINE), exe.target)
@@ -85,10 +95,11 @@ class Session(NotCopied):
         }
         self._tiles = Tiles(self.target, self._footprints)
         self._written = {name: _written(found) for name, found in self._footprints.items()}
-        self._named = {name: _names(exe) for name, exe in self.programs.items()}
         # By program and whether its machine is strict: that one has states of its own.
         self._stale: dict[tuple[str, bool], set[str]] = {
-            (name, strict): set() for name in self.programs for strict in (False, True)
+            (name, strict): self._kept & shapes.keys()
+            for name, shapes in self._shapes.items()
+            for strict in (False, True)
         }
         self._last: tuple[str, bool] | None = None
         self._begin()
@@ -149,22 +160,48 @@ class Session(NotCopied):
     def pick(self, inputs: Mapping[str, object]) -> str:
         """The name of the program that takes inputs of these names and shapes.
 
-        Of several programs whose sizes have bounds, it is the one with the smallest inputs.
+        Of several programs whose sizes have bounds, it is the smallest one that has room, also for
+        what programs keep on the device.
 
         Raises InputError if there is none, or if there are several.
         """
         given = {name: as_array(value, repr(name)).shape for name, value in inputs.items()}
         found = [name for name, exe in self.programs.items() if exe.signature.takes(given)]
-        room = {name: _elements(self.programs[name]) for name in found}
         # Programs for several bounds take the same inputs. The smallest one has least to do.
-        found = [name for name in found if room[name] == min(room.values())]
-        if len(found) == 1:
-            return found[0]
-        if found:
-            raise InputError(f"session: {', '.join(found)} all take these inputs; name one of them")
+        found.sort(key=self._room)
+        held, problem = self._held_now(), None
+        for name in found:
+            try:
+                self.programs[name].signature.check_lengths(inputs, held)
+            except InputError as error:
+                # Of all problems, bounds say least: another program has others.
+                if problem is None or isinstance(problem, LengthBoundsError):
+                    problem = error
+                continue
+            alike = [other for other in found if self._room(other) == self._room(name)]
+            if len(alike) == 1:
+                return name
+            raise InputError(f"session: {', '.join(alike)} all take these inputs; name one of them")
+        if problem is not None:
+            raise InputError(f"session: no program takes these lengths: {problem}")
         shapes = ", ".join(f"{name!r} {list(shape)}" for name, shape in given.items()) or "none"
         known = "; ".join(f"{name}: {listed(exe.inputs)}" for name, exe in self.programs.items())
         raise InputError(f"session: no program takes inputs {shapes}; there are {known}")
+
+    def _room(self, name: str) -> int:
+        """The elements of a program's inputs in their largest shapes, and of what it keeps."""
+        exe, shapes = self.programs[name], self._shapes[name]
+        kept = sum(prod(shapes[state]) for state in {e.state for e in exe.signature.kept_sizes})
+        return sum(prod(each.shape) for each in exe.inputs) + kept
+
+    def _held_now(self) -> dict[str, int]:
+        """How many elements of kept values exist, by the state that holds the number."""
+        with self._turns:
+            found = {name: int(self._states[name]) for name in self._held}
+            if self._last is not None:
+                name, strict = self._last
+                found |= self.programs[name].held(strict=strict)
+        return found
 
     def run(
         self, inputs: Mapping[str, object], program: str = "", *, strict: bool = False
@@ -184,11 +221,15 @@ class Session(NotCopied):
         # Both may wait for a thread that compiles. Runs of other programs need not wait with them.
         runner, profile = exe.runners.at(strict=strict), exe.profile
         with self._turns:
+            if self._kept and name != (program or self.pick(inputs)):
+                # Meanwhile, another thread's run has changed what is kept.
+                return self.run(inputs, strict=strict)
             if self._last is not None and self._last != here:
-                self._hand_on(self._last[0], _states(self.programs, *self._last))
+                self._hand_on(self._last[0], self._left(*self._last))
             with exe.runners.turns:
                 for state in sorted(self._stale[here]):
-                    runner.set_state(state, self._states[state])
+                    shape = self._shapes[name][state]
+                    runner.set_state(state, fitted(self._states[state], shape))
                 self._stale[here].clear()
                 outputs = exe.run(inputs, strict=strict)
             self._last = here
@@ -219,12 +260,19 @@ class Session(NotCopied):
                     )
             self._hand_on(name, states)
 
+    def _left(self, name: str, strict: bool) -> dict[str, Array]:
+        """The values that the runs of a program left in the states that it writes."""
+        runners = self.programs[name].runners
+        with runners.turns:
+            runner = runners.at(strict=strict)
+            return {state: runner.state(state) for state in self._written[name]}
+
     def _hand_on(self, name: str, states: Mapping[str, Array]) -> None:
         """Keep the states that a program writes, for all programs that have them."""
         written = self._written[name] & states.keys()
         self._states.update({state: states[state] for state in written})
         for (other, _), stale in self._stale.items():
-            stale |= written & self._named[other]
+            stale |= written & self._shapes[other].keys()
 
     def costs(self) -> tuple[Switch, ...]:
         """The cost of each change between two programs, if only the first one ran, and once."""
@@ -307,11 +355,6 @@ class Session(NotCopied):
         return DataFrame(rows)
 
 
-def _elements(exe: Executable) -> int:
-    """The elements of a program's inputs in their largest shapes."""
-    return sum(prod(each.shape) for each in exe.inputs)
-
-
 PROGRAM_COLUMNS = ("program", "cycles", "alone", "more", "weights", "MB")
 """The columns of program_rows."""
 
@@ -350,21 +393,28 @@ def _aligned(rows: Sequence[Sequence[str]]) -> str:
     )
 
 
-def _states(programs: Mapping[str, Executable], name: str, strict: bool) -> Mapping[str, Array]:
-    """The values that the runs of a program left in its states."""
-    exe = programs[name]
-    with exe.runners.turns:
-        return exe.runners.at(strict=strict).states
-
-
 def _written(found: Footprint) -> set[str]:
     """The states that a run of a program may change."""
     return {each.value for each in found.residents if each.is_state and each.is_written}
 
 
-def _names(exe: Executable) -> set[str]:
-    """The states of a program."""
-    return set(_first_values(exe))
+def _shapes(exe: Executable) -> dict[str, tuple[int, ...]]:
+    """The shape of each state of a program."""
+    return {
+        v.symbol: tuple(v.tensor.get_shape())
+        for v in exe.module_at(MACHINE).body.block.ops
+        if isinstance(v, VariableOp) and v.state is not None and v.initial is not None
+    }
+
+
+def fitted(array: Array, shape: tuple[int, ...]) -> Array:
+    """An array in another shape of as many axes: its first elements, followed by zeros."""
+    if array.shape == shape:
+        return array
+    found = np.zeros(shape, array.dtype)
+    both = tuple(slice(min(n, m)) for n, m in zip(array.shape, shape, strict=True))
+    found[both] = array[both]
+    return found
 
 
 def _first_values(exe: Executable) -> dict[str, Blob]:
@@ -376,18 +426,40 @@ def _first_values(exe: Executable) -> dict[str, Blob]:
     }
 
 
-def _shared_states(programs: Mapping[str, Executable]) -> dict[str, Array]:
-    """The first values of all states. Raises InputError if two programs differ in one."""
+def _shared_states(
+    programs: Mapping[str, Executable], kept: Sequence[KeptSize]
+) -> dict[str, Array]:
+    """The first values of all states. Raises InputError if two programs differ in one.
+
+    A kept value may differ in its size along axes with padding, and in how many elements exist at
+    first: then there are as few as in any program.
+    """
+    held = {each.held for each in kept}
+    padded: dict[str, set[int]] = {}
+    for each in kept:
+        padded.setdefault(each.state, set()).add(each.axis)
     found: dict[str, tuple[str, Blob]] = {}
     for name, exe in programs.items():
         for state, value in _first_values(exe).items():
             other, known = found.setdefault(state, (name, value))
-            if known != value:
+            if state in held and value.array < known.array:
+                found[state] = name, value
+            elif state not in held and not _alike(known, value, padded.get(state, set())):
                 raise InputError(
                     f"session: state {state!r} differs between {other} and {name}; need programs "
                     "of one model"
                 )
     return {state: value.array for state, (_, value) in found.items()}
+
+
+def _alike(value: Blob, other: Blob, padded: set[int]) -> bool:
+    """Whether two first values are equal, or empty and equal but for their sizes along axes."""
+    if value == other or not padded:
+        return value == other
+    shapes = value.array.shape, other.array.shape
+    return value.array.dtype == other.array.dtype and all(
+        n == m or axis in padded for axis, (n, m) in enumerate(zip(*shapes, strict=True))
+    )
 
 
 def _check_training(programs: Mapping[str, Executable]) -> None:
@@ -398,7 +470,7 @@ def _check_training(programs: Mapping[str, Executable]) -> None:
             continue
         trained = set(listed_names(module, TRAINED) or ())
         for other, its in programs.items():
-            missing = sorted(trained - _names(its))
+            missing = sorted(trained - _shapes(its).keys())
             if missing:
                 raise InputError(
                     f"session: {name} trains {missing[0]!r}, which {other} does not have as a "

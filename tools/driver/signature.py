@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...ir.support.errors import InputError
 from .arrays import Array, Tensor, as_array, check_kind
+from .run_lengths import RunLengths
 
 if TYPE_CHECKING:
-    from ...dialects.host import ArgumentSize, LengthInput, ResultSize
+    from ...dialects.host import ArgumentSize, KeptSize, LengthInput, ResultSize
 
 
 @dataclass(frozen=True)
@@ -25,6 +25,9 @@ class Signature:
         lengths: the inputs that are numbers of elements.
         argument_sizes: the inputs of which a part may be padding. Their shapes here are the largest
             ones.
+        kept_sizes: the states of which a part may be padding.
+        first_held: the elements of these states that exist before the first run, by the name of the
+            state that holds the number.
     """
 
     inputs: tuple[Tensor, ...]
@@ -32,6 +35,8 @@ class Signature:
     sizes: tuple[ResultSize, ...] = ()
     lengths: tuple[LengthInput, ...] = ()
     argument_sizes: tuple[ArgumentSize, ...] = ()
+    kept_sizes: tuple[KeptSize, ...] = ()
+    first_held: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def trimmed(self, results: Mapping[str, Array]) -> dict[str, Array]:
         """The outputs by name, without padding, from all results of a run."""
@@ -41,11 +46,19 @@ class Signature:
             found[each.result] = found[each.result][(*[slice(None)] * each.axis, slice(count))]
         return found
 
-    def padded(self, given: Mapping[str, object]) -> dict[str, object]:
-        """Inputs in their largest shapes, and the lengths that follow from the given shapes.
+    def padded(
+        self, given: Mapping[str, object], held: Mapping[str, int] | None = None
+    ) -> dict[str, object]:
+        """Inputs in their largest shapes, and the lengths that follow from what is given.
 
-        Raises InputError for an array that does not fit, and for sizes that contradict each other
-        or the bounds of a length.
+        A length that neither the run gives nor a shape says is that of what states hold.
+
+        Raises InputError for an array that does not fit, for sizes that contradict each other or
+        the bounds of a length, and for a length that a state does not reach.
+
+        Args:
+            held: the elements of states that exist, by the name of the state that holds the number;
+                None before the first run.
         """
         found = dict(given)
         if not self.lengths:
@@ -55,56 +68,39 @@ class Signature:
         arrays = {name: as_array(found[name], known[name]) for name in names}
         for name, array in arrays.items():
             check_kind(array.shape, array.dtype, known[name])
-        shapes = {name: array.shape for name, array in arrays.items()}
-        for name, count in self._counts(shapes, found).items():
-            found.setdefault(name, np.array(count, np.int32))
+        for name, count in self._counts(found, held).items():
+            if name not in found or type(found[name]) is int:
+                found[name] = np.array(count, np.int32)
         for name, array in arrays.items():
             more = [(0, n - m) for n, m in zip(known[name].shape, array.shape, strict=True)]
             found[name] = np.pad(array, more) if array.shape != known[name].shape else array
         return found
 
     def _counts(
-        self, shapes: Mapping[str, tuple[int, ...]], given: Mapping[str, object]
+        self, given: Mapping[str, object], held: Mapping[str, int] | None
     ) -> dict[str, int]:
-        """The lengths that follow from the shapes of inputs, and those that are given."""
-        bounds = {each.name: each for each in self.lengths}
-        counts: dict[str, int] = {}
-        origins: dict[str, str] = {}
-        for name in bounds:
-            value = given.get(name)
-            if value is not None and np.ndim(as_array(value, name)) == 0:
-                counts[name], origins[name] = int(as_array(value, name)), "the run gives"
+        """The lengths that are given, and those that follow from shapes and from states."""
         known = {tensor.name: tensor for tensor in self.inputs}
-        # What names one length comes first: a sum may follow from others.
-        for each in sorted(self.argument_sizes, key=lambda each: len(each.lengths)):
-            if each.argument not in shapes:
-                continue
-            size = shapes[each.argument][each.axis]
-            missing = [name for name in each.lengths if name not in counts]
-            what = f"input {known[each.argument]}: axis {each.axis} has {size} elements"
-            if len(missing) > 1:
-                raise InputError(
-                    f"{what}, the sum of {' and '.join(missing)}; give one of them as an input"
-                )
-            if missing:
-                (name,) = missing
-                others = sum(counts[other] for other in each.lengths if other != name)
-                count = size - each.offset - others
-                low, high = bounds[name].least, bounds[name].most
-                if not low <= count <= high:
-                    raise InputError(f"{what}, so that {name} is {count}; need {low}..{high}")
-                counts[name], origins[name] = count, what
-                continue
-            wanted = each.offset + sum(counts[name] for name in each.lengths)
-            # An array in its largest shape holds its own padding.
-            if size not in (wanted, known[each.argument].shape[each.axis]):
-                told = "; ".join(f"{n} is {counts[n]}: {origins[n]}" for n in each.lengths)
-                raise InputError(f"{what}; need {wanted}, because {told}")
-        return counts
+        found = RunLengths(self.lengths)
+        for each in self.lengths:
+            value = given.get(each.name)
+            if value is not None and np.ndim(as_array(value, each.name)) == 0:
+                found.give(each.name, int(as_array(value, each.name)))
+        names = {each.argument for each in self.argument_sizes} & given.keys()
+        shapes = {name: as_array(given[name], known[name]).shape for name in names}
+        found.follow_shapes(self.argument_sizes, shapes, known)
+        found.follow_states(self.kept_sizes, self.first_held if held is None else held)
+        return found.counts
 
-    def longest(self) -> dict[str, object]:
-        """The largest value of each length."""
-        return {each.name: np.array(each.most, np.int32) for each in self.lengths}
+    def first_lengths(self) -> dict[str, object]:
+        """The largest value of each length that a first run may have."""
+        found = {each.name: each.most for each in self.lengths}
+        least = {each.name: each.least for each in self.lengths}
+        read = {name for each in self.kept_sizes for name in each.lengths}
+        return {
+            name: np.array(least[name] if name in read else most, np.int32)
+            for name, most in found.items()
+        }
 
     def takes(self, shapes: Mapping[str, tuple[int, ...]]) -> bool:
         """Whether the program takes inputs of these names and shapes; lengths may be left out."""
@@ -113,3 +109,13 @@ class Signature:
         return wanted - lengths <= shapes.keys() <= wanted and all(
             each.takes(shapes[each.name]) for each in self.inputs if each.name in shapes
         )
+
+    def check_lengths(
+        self, given: Mapping[str, object], held: Mapping[str, int] | None = None
+    ) -> None:
+        """Raise InputError if lengths of inputs that the program takes contradict their bounds.
+
+        Args:
+            given, held: the same as for padded.
+        """
+        self._counts(given, held)

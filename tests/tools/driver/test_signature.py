@@ -94,7 +94,7 @@ def test_a_signature_takes_smaller_shapes_along_open_axes_only():
     assert not SIGNATURE.takes({**own, "key": (1, 5)})
     assert not SIGNATURE.takes({**own, "y": ()})
     assert not SIGNATURE.takes({"key": (2, 5)})
-    assert {name: int(np.asarray(n)) for name, n in SIGNATURE.longest().items()} == {
+    assert {name: int(np.asarray(n)) for name, n in SIGNATURE.first_lengths().items()} == {
         "past": 8,
         "new": 2,
     }
