@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -135,33 +134,38 @@ last (float[past, 2] cache, float[3, 2] rows) => (float[3, 2] present, float[n, 
 
 
 def test_the_size_of_an_output_is_no_output_to_keep():
+    keep = {"cache": "present, size of axis 0"}
     with pytest.raises(InputError, match="no output 'present, size of axis 0'"):
-        compile_model(
-            step(), TARGET, dims={"past": (0, 4), "new": 1},
-            keep={"cache": "present, size of axis 0"},
-        )  # fmt: skip
+        compile_model(step(), TARGET, dims={"past": (0, 4), "new": 1}, keep=keep)
 
 
-def walks() -> Iterator[tuple[str, int, list[tuple[int | None, int]]]]:
-    """Runs of a session: where each begins, None to go on; and how many rows it adds."""
-    yield "to every bound, and one more", 11, [(None, 1)] * 10
-    yield "two rows at once over a bound", 10, [(None, 2)] * 5
-    yield "a new prompt", 3, [(None, 1)] * 8 + [(0, 1), (None, 2)]
-    yield "back to a part", 9, [(None, 2)] * 4 + [(2, 1), (None, 2), (None, 2), (None, 2)]
-    random = np.random.default_rng(0)
-    length, steps = 0, list[tuple[int | None, int]]()
+Steps = list[tuple[int | None, int]]
+"""Runs of a session: where each begins, None to go on; and how many rows it adds."""
+
+
+def at_random() -> Steps:
+    random, length, steps = np.random.default_rng(0), 0, Steps()
     for _ in range(30):
-        back = length > 9 or bool(random.integers(4) == 0)
+        back = length > 9 or random.integers(4) == 0
         start = int(random.integers(min(length, 9) + 1)) if back else None
         count = int(random.integers(1, 3))
         steps.append((start, count))
         length = (length if start is None else start) + count
-    yield "at random", length, steps
+    return steps
 
 
-@pytest.mark.parametrize("steps", [pytest.param(s, id=name) for name, _, s in walks()])
+WALKS: dict[str, Steps] = {
+    "to every bound, and one more": [(None, 1)] * 10,
+    "two rows at once over a bound": [(None, 2)] * 5,
+    "a new prompt": [(None, 1)] * 8 + [(0, 1), (None, 2)],
+    "back to a part": [(None, 2)] * 4 + [(2, 1), (None, 2), (None, 2), (None, 2)],
+    "at random": at_random(),
+}
+
+
+@pytest.mark.parametrize("steps", WALKS.values(), ids=WALKS)
 def test_a_kept_value_moves_to_the_program_that_has_room(
-    bounds: dict[str, Executable], steps: list[tuple[int | None, int]]
+    bounds: dict[str, Executable], steps: Steps
 ):
     session, cache = Session(bounds), np.zeros((0, 2), np.float32)
     for number, (start, count) in enumerate(steps):
