@@ -13,7 +13,7 @@ from xdsl.ir import Operation
 from ...dialects.tile import VerticesOp
 from ...ir.geometry.pairs import Pairs
 from ...ir.phases import FORWARD, Phases, several
-from ...ir.provenance import origin
+from ...ir.provenance import line_of, origin
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
 from ..target import Target
@@ -50,6 +50,7 @@ class VertexSet:
         layer: that name without the steps of its lowering, for pictures.
         phase: of a step of training; forward in any other program.
         connections: the number of operands and results of all its vertices.
+        line: of the user's file, such as net.py:12; "" if it is not known.
     """
 
     index: int
@@ -62,6 +63,7 @@ class VertexSet:
     count: int
     phase: str = FORWARD
     connections: int = 0
+    line: str = ""
 
 
 @dataclass(frozen=True)
@@ -231,6 +233,7 @@ def graph_of(module: ModuleOp, target: Target) -> Graph:
                 count=count,
                 phase=phases.phase(origin(op) or origin(outer or op)),
                 connections=count * fields_of(op),
+                line=line_of(op) or line_of(outer or op),
             )
         )
         first += count

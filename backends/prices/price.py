@@ -18,7 +18,7 @@ from ...dialects.variable import Variable
 from ...ir.geometry.fragments import fragments
 from ...ir.geometry.layout import Layout
 from ...ir.geometry.overlap import Overlap, overlap, parts_of_cells, sent_elements
-from ...ir.provenance import origin, place
+from ...ir.provenance import line_of, origin, place
 from ...ir.support.arrays import Integers
 from ...ir.support.errors import InputError
 from ...ir.upstream import ModuleOp
@@ -39,6 +39,7 @@ class SuperstepPrice:
 
     Attributes:
         origin: the node that it came from.
+        line: of the user's file, such as net.py:12; "" if it is not known.
         times: how often a run of the program executes it.
         sync_cycles: until all tiles have met.
         busiest_tile: the tile that decides.
@@ -53,6 +54,7 @@ class SuperstepPrice:
 
     name: str
     origin: str | None
+    line: str
     times: int
     sync_cycles: int
     exchange_cycles: int
@@ -266,6 +268,7 @@ def charged_price(step: SuperstepOp, charge: Charge, target: Target) -> Superste
     return SuperstepPrice(
         name=step.sym_name.data,
         origin=origin(step),
+        line=line_of(step),
         times=1,
         sync_cycles=cost.sync_cycles(target, zone_of_step(step)),
         exchange_cycles=busiest.exchange_cycles,

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...dialects.tile import CopyOp, SuperstepOp, VerticesOp
 from ...dialects.variable import Variable
-from ...ir.provenance import origin
+from ...ir.provenance import line_of, origin
 from ...ir.upstream import ModuleOp
 from ..target import Target
 from .price import (
@@ -30,6 +30,7 @@ class OperationPrice:
     Attributes:
         operation: its name, such as tile.copy.
         node: the framework's node.
+        line: of the user's file, such as net.py:12; "" if it is not known.
         superstep: where it runs.
         writes: the variable that it fills.
         times: how often a run executes it.
@@ -44,6 +45,7 @@ class OperationPrice:
 
     operation: str
     node: str | None
+    line: str
     superstep: str
     writes: str
     times: int
@@ -90,6 +92,7 @@ def _priced(
         found = OperationPrice(
             operation=op.name,
             node=origin(op),
+            line=line_of(op),
             superstep=step.sym_name.data,
             writes=op.destination,
             times=times,

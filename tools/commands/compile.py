@@ -16,6 +16,7 @@ from ..driver.files import PROGRAM_FILE, check_files, write_text
 from ..driver.load_program import load_executable
 from ..driver.profile_file import write_profile
 from ..driver.request import RUNS
+from ..views.layer_names import source_lines
 from ..views.trace import trace_text
 from ..views.user_errors import text_in, user_errors
 from .arguments import ModelFile, ProfileFile, TraceFile
@@ -83,10 +84,10 @@ def compile_command(
             on_step("write")
             exe.save(output)
             if profile is not None:
-                write_profile(profile, exe)
+                write_profile(profile, exe, source_lines(model))
             if trace is not None:
                 on_step("trace")
-                write_text(trace, trace_text(exe))
+                write_text(trace, trace_text(exe, source_lines(model)))
         show(exe, f"{model} -> {output}", None, request.values or ())
 
 

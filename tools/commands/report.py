@@ -314,6 +314,7 @@ def _scan(exe: Executable, model: str, on_step: OnStep, folder: Path) -> None:
     from ..views.scan.zoom import write_zoom  # noqa: PLC0415
 
     graph = graph_of_program(exe, names_in(model))
-    laid = laid_out(graph, subject_of(exe, Path(model).stem), SCAN_PIXELS, 0, 1, on_step)
+    subject = subject_of(exe, Path(model).stem, source_lines(model))
+    laid = laid_out(graph, subject, SCAN_PIXELS, 0, 1, on_step)
     write_zoom(laid, folder / SCAN, SCAN_PIXELS, on_step)
     (folder / SCAN / MANIFEST).unlink()

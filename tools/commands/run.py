@@ -28,6 +28,7 @@ with deferred(__name__):
     from ..debug.run_check import check_run
     from ..driver.overrides import overrides, refuse_other_values
     from ..driver.profile_file import write_profile
+    from ..views.layer_names import source_lines
     from ..views.trace import trace_text
 
 
@@ -126,8 +127,8 @@ def run(
             if outputs is not None:
                 write_npz(outputs, results)
             if profile is not None:
-                write_profile(profile, exe)
+                write_profile(profile, exe, source_lines(model))
             if trace is not None:
                 on_step("trace")
-                write_text(trace, trace_text(exe))
+                write_text(trace, trace_text(exe, source_lines(model)))
         show(exe, f"{model} at {at}", verdict, with_values)

@@ -12,7 +12,7 @@ from rich.table import Table
 from ...ir.support.errors import InputError
 from ..driver.compile import compiled
 from ..driver.files import check_files
-from ..views.layer_names import names_in
+from ..views.layer_names import names_in, source_lines
 from ..views.scan.formats import COLOURS, check_color, check_format, check_size
 from ..views.scan.needs import needs_libraries
 from ..views.terminal import console
@@ -83,7 +83,7 @@ def scan_command(
         with how.progress(extensions) as on_step:
             exe = compiled(how.request(model, extensions, on_step))
             graph = graph_of_program(exe, names_in(model))
-            subject = subject_of(exe, title or Path(model).stem)
+            subject = subject_of(exe, title or Path(model).stem, source_lines(model))
             ready = perf_counter()
             laid = laid_out(graph, subject, size, seed, share, on_step)
             placed = perf_counter()

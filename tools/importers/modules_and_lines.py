@@ -35,6 +35,9 @@ _FRAME = re.compile(
 )
 """A call in a stack: its file, its line, and the text of the line, if the stack has it."""
 
+_TRACED = re.compile(r"^(\S[^\n]{0,4092}\.py)\(([0-9]{1,9})\): [^\n]*$", re.MULTILINE)
+"""A call in a stack as the tracer of TorchScript writes it: net.py(12): forward."""
+
 _OF_TORCH = re.compile(
     r"(?:^|/)(?:site|dist)-packages/torch/|"
     r"/torch/(?:(?:_\w+|nn|fx|export|onnx|utils|ao|jit)/|(?:_\w+|functional)\.py$)"
@@ -109,13 +112,27 @@ def users_line(stack: str) -> SourceLine | None:
     Args:
         stack: as Python prints it, the outermost call first.
     """
-    found: SourceLine | None = None
-    for file, line, text in _FRAME.findall(stack[-MOST_TRACE:]):
-        path = file.replace("\\", "/")
-        if int(line) and not _GENERATED.match(path) and not _OF_TORCH.search(path):
-            name = re.sub(r"[^\w.@+=~<> -]+", "_", path.rpartition("/")[2][-MOST_FILE:])
-            found = SourceLine(name, int(line), _plain(text))
-    return found
+    every = (_users(*call) for call in _FRAME.findall(stack[-MOST_TRACE:]))
+    return next((each for each in list(every)[::-1] if each is not None), None)
+
+
+def users_traced_line(stack: str) -> SourceLine | None:
+    """The innermost line of a traced stack that is not PyTorch's own; None if there is none.
+
+    Args:
+        stack: as the tracer of TorchScript writes it, the innermost call first.
+    """
+    every = (_users(*call) for call in _TRACED.findall(stack[:MOST_TRACE]))
+    return next((each for each in every if each is not None), None)
+
+
+def _users(file: str, line: str, text: str = "") -> SourceLine | None:
+    """A line of a file; None if it is PyTorch's own, or of what is no file."""
+    path = file.replace("\\", "/")
+    if not int(line) or _GENERATED.match(path) or _OF_TORCH.search(path):
+        return None
+    name = re.sub(r"[^\w.@+=~<> -]+", "_", path.rpartition("/")[2][-MOST_FILE:])
+    return SourceLine(name, int(line), _plain(text))
 
 
 def _plain(text: str) -> str:

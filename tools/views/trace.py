@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, cast
 
 from xdsl.dialects.func import CallOp
@@ -34,15 +35,18 @@ EXCHANGE, COMPUTE = "exchange", "compute"
 Event = dict[str, Any]
 
 
-def trace_text(exe: Executable) -> str:
+def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({})) -> str:
     """The trace of one run as JSON, one event per line.
 
     A superstep is a slice with slices for its phases: sync, exchange, compute. The operations of a
     phase run on different tiles at the same time, so each has its own row; its slice is as long as
     the time of the tile that is busy longest with it. Times are the cycles in the program's price,
     divided by the target's clock.
+
+    Args:
+        lines: what lines of the model's source say, by file and line, such as net.py:12.
     """
-    trace = _Trace.of(exe)
+    trace = _Trace.of(exe, lines)
     lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace.events())
     other = {
         "program": exe.path,
@@ -58,12 +62,13 @@ def trace_text(exe: Executable) -> str:
 @dataclass(frozen=True)
 class _Trace:
     target: Target
+    lines: Mapping[str, str]
     steps: Mapping[SuperstepOp, SuperstepPrice]
     operations: Mapping[SuperstepOp, list[OperationPrice]]
     executions: tuple[Execution | Skipped, ...]
 
     @staticmethod
-    def of(exe: Executable) -> _Trace:
+    def of(exe: Executable, lines: Mapping[str, str]) -> _Trace:
         """The trace of a program's last level."""
         module = exe.module_at(MACHINE)
         found = [op for op in module.walk() if isinstance(op, SuperstepOp)]
@@ -73,7 +78,7 @@ class _Trace:
         operations: dict[SuperstepOp, list[OperationPrice]] = {step: [] for step in found}
         for op, each in exe.operation_prices.items():
             operations[cast(SuperstepOp, op.parent_op())].append(each)
-        return _Trace(exe.target, steps, operations, run)
+        return _Trace(exe.target, lines, steps, operations, run)
 
     @property
     def cycles(self) -> int:
@@ -102,7 +107,11 @@ class _Trace:
 
     def _step(self, execution: Execution) -> Iterator[Event]:
         found, start = self.steps[execution.step], execution.start
-        more = {"node": found.origin, "busiest_tile": found.busiest_tile}
+        more = {
+            "node": found.origin,
+            **self._source(found.line),
+            "busiest_tile": found.busiest_tile,
+        }
         if execution.iterations:
             more["turn"] = ", ".join(str(each + 1) for each in execution.iterations)
         yield self._slice(found.name, "superstep", STEPS, start, found.cycles, **more)
@@ -138,6 +147,7 @@ class _Trace:
         name = f"{each.node or each.writes}: {each.operation}"
         more = {
             "node": each.node,
+            **self._source(each.line),
             "writes": each.writes,
             "exchange_bytes": each.exchange_bytes,
             "tile_bytes": each.tile_bytes,
@@ -148,6 +158,11 @@ class _Trace:
         ):
             if cycles:
                 yield self._slice(name, phase, row, start, cycles, **more)
+
+    def _source(self, line: str) -> dict[str, str]:
+        """A line of the model's source, and what it says; {} if it is not known."""
+        text = self.lines.get(line, "")
+        return ({"line": line} if line else {}) | ({"text": text} if text else {})
 
     def _slice(
         self, name: str, kind: str, row: int, start: int, cycles: int, **more: object

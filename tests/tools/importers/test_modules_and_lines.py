@@ -11,6 +11,7 @@ from abele.tools.importers.modules_and_lines import (
     module_path,
     names_by_module,
     users_line,
+    users_traced_line,
 )
 
 TORCH = "/usr/lib/python3.11/site-packages/torch/nn/modules/linear.py"
@@ -106,6 +107,29 @@ def test_a_file_has_its_name_without_its_folder(path: str, name: str):
 )
 def test_a_stack_without_a_line_of_the_user_has_none(stack: str):
     assert users_line(stack) is None
+
+
+def test_a_traced_stack_has_its_innermost_line_first():
+    stack = (
+        "/x/site-packages/torch/nn/modules/conv.py(553): _conv_forward\n"
+        "/home/me/net.py(10): forward\n/home/me/net.py(21): forward\n"
+    )
+    assert users_traced_line(stack) == SourceLine("net.py", 10)
+
+
+@pytest.mark.parametrize(
+    "stack",
+    [
+        "",
+        "a comment (12): of a node",
+        "net.py(0): f",
+        "net.py(12)",
+        "<string>(3): f",
+        f"{TORCH}(3): f",
+    ],
+)
+def test_a_comment_that_is_no_traced_stack_has_no_line(stack: str):
+    assert users_traced_line(stack) is None
 
 
 def test_a_line_may_have_no_text():

@@ -16,7 +16,13 @@ import onnx
 from ....ir.provenance import named, source_line
 from ....ir.upstream import LocationAttr
 from ..building import Names
-from ..modules_and_lines import SourceLine, module_path, names_by_module, users_line
+from ..modules_and_lines import (
+    SourceLine,
+    module_path,
+    names_by_module,
+    users_line,
+    users_traced_line,
+)
 
 MOST_SCOPES = 1 << 13
 """The most characters of a text that lists modules. Paths of modules are shorter."""
@@ -82,8 +88,9 @@ def source_texts(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def _line(node: onnx.NodeProto) -> SourceLine | None:
+    """The line of Python that made a node. The older exporter writes it with verbose=True only."""
     stack = _properties(node).get(STACK)
-    return None if stack is None else users_line(stack)
+    return users_traced_line(node.doc_string) if stack is None else users_line(stack)
 
 
 def _properties(node: onnx.NodeProto) -> Mapping[str, str]:

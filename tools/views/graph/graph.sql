@@ -46,6 +46,12 @@ SELECT
     sum(times * (sync_cycles + exchange_cycles + compute_cycles)) AS cycles
 FROM compute_sets GROUP BY layer ORDER BY cycles DESC;
 
+-- Lines of the user's file: where the cycles of the supersteps come from.
+SELECT
+    line, sum(vertices) AS vertices, sum(edges) AS edges,
+    sum(times * (sync_cycles + exchange_cycles + compute_cycles)) AS cycles
+FROM compute_sets GROUP BY line ORDER BY cycles DESC;
+
 -- Phases of a step of training; any other program is all forward.
 SELECT
     phase, sum(vertices) AS vertices, sum(edges) AS edges, sum(connections) AS connections,

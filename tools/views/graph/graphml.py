@@ -14,6 +14,10 @@ MOST = 200_000
 """Vertices and edges together. Each becomes a Python object of about a kilobyte."""
 
 
+NAMES = ("layer", "codelet", "origin", "line")
+"""What a vertex has from its vertex set."""
+
+
 def needs_networkx() -> None:
     """Raise InputError if networkx is not installed."""
     _networkx()
@@ -32,8 +36,8 @@ def check_small(graph: Graph, loops: bool) -> None:
 def as_networkx(graph: Graph, *, loops: bool = False) -> Any:
     """A networkx.MultiDiGraph with one edge per edge, and vertices with all their columns.
 
-    Vertices are numbered by id and also have a layer, a codelet and an origin. The keys of edges
-    are operands. Raises InputError for a graph with more than MOST vertices and edges.
+    Vertices are numbered by id and also have a layer, a codelet, an origin and a line. The keys
+    of edges are operands. Raises InputError for a graph with more than MOST vertices and edges.
 
     Args:
         loops: include edges that exist only between iterations of a loop, and mark them.
@@ -46,7 +50,7 @@ def as_networkx(graph: Graph, *, loops: bool = False) -> Any:
         of = graph.sets[columns["set"][k]]
         values = {name: column[k] for name, column in columns.items() if name != "id"}
         # XML has no control characters, whatever they are escaped by.
-        names = {"layer": shown(of.layer), "codelet": of.codelet, "origin": shown(of.origin or "")}
+        names = {name: shown(getattr(of, name) or "") for name in NAMES}
         made.add_node(number, **values, **names)
     for block in graph.edges(loops=loops):
         link = graph.links[block.link]

@@ -13,7 +13,8 @@ def graph_summary(graph: Graph) -> Table:
     """A table of the vertices, the incoming edges and the connections of each compute set, and
     totals.
 
-    A step of training also has the phase of each compute set, and a row for each phase.
+    If the model holds lines of its source, so does the table. A step of training also has the phase
+    of each compute set, and a row for each phase.
     "loop edges" are edges from one iteration of a loop to the next; "edges" leaves them out.
     """
     table = Table(
@@ -22,6 +23,9 @@ def graph_summary(graph: Graph) -> Table:
     )
     table.add_column("compute set")
     table.add_column("layer")
+    has_lines = any(each.line for each in graph.sets)
+    if has_lines:
+        table.add_column("line")
     table.add_column("codelets")
     phases = graph.phases
     if phases:
@@ -33,12 +37,15 @@ def graph_summary(graph: Graph) -> Table:
     for link in graph.links:
         into.setdefault(link.consumer, []).append(link)
 
-    def row(name: str, layer: str, codelets: str, sets: Sequence[VertexSet]) -> None:
+    def row(
+        name: str, sets: Sequence[VertexSet], layer: str = "", line: str = "", codelets: str = ""
+    ) -> None:
         links = [link for each in sets for link in into.get(each.index, ())]
         in_phases = "; ".join(phase for phase in phases if phase in {s.phase for s in sets})
         table.add_row(
             name,
             layer,
+            *([line] if has_lines else []),
             codelets,
             *([in_phases] if phases else []),
             f"{sum(each.count for each in sets):,}",
@@ -52,9 +59,10 @@ def graph_summary(graph: Graph) -> Table:
         members.setdefault(each.compute_set, []).append(each)
     for number, name in enumerate(graph.compute_sets):
         sets = members[number]
-        row(name, sets[0].layer, "; ".join(dict.fromkeys(each.codelet for each in sets)), sets)
+        codelets = "; ".join(dict.fromkeys(each.codelet for each in sets))
+        row(name, sets, sets[0].layer, sets[0].line, codelets)
     table.add_section()
     for phase in phases:
-        row(f"all {phase}", "", "", [each for each in graph.sets if each.phase == phase])
-    row(f"all {len(graph.compute_sets)}", "", "", graph.sets)
+        row(f"all {phase}", [each for each in graph.sets if each.phase == phase])
+    row(f"all {len(graph.compute_sets)}", graph.sets)
     return table

@@ -15,7 +15,7 @@ from ....ir.phases import PHASES
 Table = Mapping[str, Sequence[Any] | NDArray[Any]]
 
 SET_COLUMNS = (
-    *("index", "compute_set", "name", "origin", "layer", "phase", "codelet"),
+    *("index", "compute_set", "name", "origin", "layer", "line", "phase", "codelet"),
     *("first", "count", "connections"),
 )
 PRICED = ("times", "compute_cycles", "exchange_cycles", "sync_cycles", "exchange_bytes")
@@ -83,6 +83,7 @@ def compute_set_table(graph: Graph, prices: Sequence[SuperstepPrice]) -> Table:
         "name": list(graph.compute_sets),
         "origin": [first[k].origin for k in range(count)],
         "layer": [first[k].layer for k in range(count)],
+        "line": [first[k].line for k in range(count)],
         "phase": [max(phases, key=PHASES.index) for phases in found],
         "vertices": vertices,
         "edges": edges,

@@ -20,6 +20,7 @@ VERTICES = (
     Column("compute_set", "int32", ranges=True),
     Column("codelet", "text"),
     Column("origin", "text"),
+    Column("line", "text"),
     Column("cycles", "int32"),
     Column("bytes", "int32"),
 )
@@ -35,7 +36,7 @@ def vertex_pieces(graph: Graph) -> Iterator[tuple[Piece, Mapping[str, list[str]]
     """The vertices by id, with the columns that their sets have in common."""
     names: dict[str, list[str]] = {}
     of_set: dict[str, np.ndarray] = {}
-    for name in ("codelet", "origin"):
+    for name in ("codelet", "origin", "line"):
         values = [getattr(each, name) or "" for each in graph.sets]
         names[name] = list(dict.fromkeys(values))
         of_set[name] = np.array([names[name].index(v) for v in values], np.int32)

@@ -16,6 +16,7 @@ from ....backends.prices.step_charges import Charged, StepCharge
 from ....backends.timeline import Skipped, timeline
 from ....dialects.tile import VerticesOp
 from ....dialects.variable import Variable
+from ....ir.provenance import line_of
 from ....ir.support.arrays import Integers
 from ....ir.upstream import ModuleOp
 from ...driver.shown_text import shown
@@ -46,6 +47,7 @@ def superstep_table(steps: Sequence[StepCharge], nodes: Nodes, live: Mapping[str
         "name": [shown(each.price.name) for each in steps],
         "operation": [dearest(each, nodes) for each in steps],
         "origin": [origin_text(each.step) for each in steps],
+        "line": [shown(each.price.line) for each in steps],
         "critical_tile": [each.price.busiest_tile for each in steps],
         "median_compute": [float(np.median(each)) for each in compute],
         "balance": [float(each.mean() / max(each.max(), 1)) for each in compute],
@@ -117,6 +119,7 @@ def _parts(
                 "superstep": index,
                 "kind": "copy" if vertices is None else "compute",
                 "origin": origin_text(each.op),
+                "line": shown(line_of(each.op)),
                 "codelet": "" if vertices is None else shown(codelet_name(vertices)),
                 "writes": shown(each.op.destination),
                 "times": step.price.times,

@@ -196,7 +196,8 @@ class _Trace:
                 self._slice(steps, start, end, f"{each['turns']} more iterations")
                 continue
             step = self._step(each["superstep"])
-            facts = {n: step[n] for n in ("origin", "critical_tile", "exchange_bytes", "cycles")}
+            step["text"] = self.report.sources.get(step["line"], "")
+            facts = {n: step[n] for n in _FACTS if step[n] != ""}
             self._begin(steps, start, step["name"], facts)
             now = start
             for phase in ("sync", "exchange", "compute"):
@@ -287,6 +288,9 @@ class _Trace:
             self._slice(track, now, then, each["name"], level=each["level"], seconds=seconds)
             now = then
 
+
+_FACTS = ("origin", "line", "text", "critical_tile", "exchange_bytes", "cycles")
+"""What the slice of a superstep says."""
 
 _WORK = ("exchange_cycles", "compute_cycles")
 

@@ -137,7 +137,7 @@ function stepDetails(host, number, pickTile) {
     const worst = STEPS.filter(each => each.times && each.compute_cycles).toSorted((a, b) => b.times * b.compute_cycles * (1 - b.balance) - a.times * a.compute_cycles * (1 - a.balance)).slice(0, 9);
     curve.append(make("h2", {}, "Where tiles wait most", make("small", {}, "by ", term("balance"))), ...worst.map(each => { const row = make("div", { className: "key" }, linkish(each.label, () => go({ step: each.superstep })), make("span", { textContent: percent(each.balance, 0) })); row.style.cssText = "display:grid;grid-template-columns:minmax(0,1fr) auto"; return row; }));
   } else {
-    facts.append(make("h2", {}, step.label), make("p", { className: "note", textContent: step.name }), pairs([
+    facts.append(make("h2", {}, step.label), make("p", { className: "note", textContent: step.name }), ...(step.line ? [make("code", { className: "source", textContent: placeOf(step) })] : []), pairs([
       ["belongs to", step.operation < 0 ? "" : linkish(opName(step.operation), () => go({ op: step.operation }))], ["executions", digits(step.times)], ["cycles each", digits(step.cycles)], ["sync", digits(step.sync_cycles)], ["exchange", digits(step.exchange_cycles)], ["compute", digits(step.compute_cycles)],
       ["balance", percent(step.balance)], ["tiles that compute", digits(step.busy_tiles)], ["critical tile", linkish(String(step.critical_tile), () => pickTile(step.critical_tile))], ["received", bytes(step.exchange_bytes)], ["live, fullest tile", step.live_bytes < 0 ? "" : bytes(step.live_bytes)]]),
       make("p", { className: "note", textContent: whyCritical(step) }));
@@ -163,6 +163,7 @@ function stepDetails(host, number, pickTile) {
     floorPlan(floor, P.tiles, value, t => [`tile ${t}`, column.has(t) ? `exchange ${digits(W.exchange[row + column.get(t)])}, compute ${digits(W.compute[row + column.get(t)])} cycles` : "not in this page"], { label: "tiles of this superstep", cell: 18, pick: pickTile, selected: tileShown });
     parts.append(make("h2", { textContent: "Its copies and compute sets" }), ...(step.parts || []).map(part => {
       const row = make("div"); row.style.cssText = "display:grid;grid-template-columns:64px minmax(0,1fr) auto;gap:2px 10px";
+      row.title = placeOf(part) || "";
       row.append(make("span", { className: "note", textContent: part.kind }), linkish(part.origin || part.writes, () => part.operation >= 0 && go({ op: part.operation })), make("span", { textContent: `${digits(part.kind === "copy" ? part.exchange_cycles + part.compute_cycles : part.compute_cycles)} cycles` }), make("span"), make("span", { className: "note", textContent: part.kind === "copy" ? `${bytes(part.exchange_bytes)} to ${part.writes}` : `${part.codelet}: ${count(part.vertices, "vertex").replace("vertexs", "vertices")} on ${count(part.tiles, "tile")}` }));
       return row;
     }));

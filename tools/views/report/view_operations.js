@@ -1,4 +1,4 @@
-/* Operations: a table to sort and filter, also by layer, and with equal blocks folded into one row. */
+/* Operations: a table to sort and filter, also by layer or line, and with equal blocks folded into one row. */
 
 let grouping = "", wanted = "";
 const openHeads = new Set();
@@ -40,7 +40,7 @@ view("operations", "Operations", host => {
         row.depth = depth;
         return row.group && openHeads.has(row.key) ? [row, ...unfolded(row.inside, depth + 1)] : [row];
       });
-      return unfolded({ "": ops => ops, layers: layersOf, blocks: blocksOf }[grouping](kept), 0);
+      return unfolded({ "": ops => ops, layers: layersOf, blocks: blocksOf, lines: linesOf }[grouping](kept), 0);
     },
     pick: row => {
       if (!row.group) { go({ op: row.operation }); return; }
@@ -49,7 +49,7 @@ view("operations", "Operations", host => {
     },
   });
   table.node.style.flex = "1"; table.node.style.minHeight = "300px";
-  const tabs = [["one by one", "", "every operation"], ["by layer", "layers", "the operations of a layer in one row"], ["by block", "blocks", "equal layers that follow each other in one row, with how often they run"]].map(([name, on, title]) => {
+  const tabs = [["one by one", "", "every operation"], ["by layer", "layers", "the operations of a layer in one row"], ["by block", "blocks", "equal layers that follow each other in one row, with how often they run"], ...(OPS.some(op => op.line) ? [["by line", "lines", "the operations of a line of the model's source in one row"]] : [])].map(([name, on, title]) => {
     const node = make("button", { type: "button", textContent: name, title });
     node.addEventListener("click", () => { grouping = on; mark(); table.arrange(); });
     groups.append(node);
@@ -61,6 +61,7 @@ view("operations", "Operations", host => {
   VIEWS.find(each => each.name === "operations").update = () => table.arrange();
 });
 const layersOf = ops => [...Map.groupBy(ops, op => op.layer)].map(([layer, own]) => groupOf(`layer ${layer}`, layer, own));
+const linesOf = ops => [...Map.groupBy(ops, op => op.line)].map(([line, own]) => line ? groupOf(`line ${line}`, data.sources[line] || line, own) : own).flat();
 /** Blocks that repeat, each in one row; other layers as they are, and alone if they have one operation. */
 function blocksOf(ops) {
   const kept = new Set(ops.map(op => op.operation)), inBlock = new Map(), done = new Set(), rows = [];
@@ -89,7 +90,7 @@ function blocksOf(ops) {
 /** What all rows have; empty if they differ. */
 const common = (rows, name) => rows.every(row => row[name] === rows[0][name]) ? rows[0][name] : "";
 function groupOf(key, name, ops) {
-  const head = { group: true, key, name, inside: ops, size: ops.length, kind: "", phase: "", limited_by: "", split: "", line: "", runner_up_slower: null };
+  const head = { group: true, key, name, inside: ops, size: ops.length, kind: "", phase: "", limited_by: "", split: "", line: common(ops, "line"), runner_up_slower: null };
   for (const name of ["cycles", "compute_cycles", "exchange_cycles", "exchange_bytes", "resident_bytes", "value_bytes", "peak_bytes"]) head[name] = sum(ops, op => op[name]);
   const known = ops.filter(op => op.utilisation !== null && op.peak === "MACs");
   head.utilisation = known.length ? sum(known, op => op.utilisation * op.cycles) / (sum(known, op => op.cycles) || 1) : null;

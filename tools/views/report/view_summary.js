@@ -53,7 +53,8 @@ view("summary", "Summary", host => {
   const top = make("section", { className: "panel w5" }, make("h2", {}, "Dearest operations", make("small", { textContent: "of all cycles" })));
   for (const op of dear) {
     const line = make("div", { className: "costline" });
-    line.append(linkish(op.name, () => go({ op: op.operation })), bar([[op.compute_cycles, "--compute", "compute"], [op.exchange_cycles, "--exchange-c", "exchange"], [op.sync_cycles, "--sync", "sync"]], most), make("span", { textContent: share(op.cycles), className: "num" }));
+    const name = make("span", {}, linkish(op.name, () => go({ op: op.operation })), ...(op.line ? [" ", make("code", { className: "note", textContent: placeOf(op), title: placeOf(op) })] : []));
+    line.append(name, bar([[op.compute_cycles, "--compute", "compute"], [op.exchange_cycles, "--exchange-c", "exchange"], [op.sync_cycles, "--sync", "sync"]], most), make("span", { textContent: share(op.cycles), className: "num" }));
     top.append(line);
   }
   const roof = make("section", { className: "panel w7" }, make("h2", {}, term("roofline", "Roofline"), make("small", { textContent: "each point is an operation that multiplies; larger points take more cycles" })));

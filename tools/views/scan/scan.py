@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
@@ -49,10 +50,12 @@ class Subject:
     Attributes:
         network: its name.
         batch: its batch size, in words.
+        sources: what lines of the model's source say, by file and line, such as net.py:12.
     """
 
     network: str
     batch: str
+    sources: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, eq=False)

@@ -59,6 +59,9 @@
       viewer.addTiledImage({ tileSource: sourceOf(each.name), index: 0, replace: true });
   }
 
+  // A line of the model's source, and what it says if that is known.
+  const written = (line) => [line, data.sources[line]].filter(Boolean).join("  ");
+
   // Layers: the list, the search, the names on the picture.
   const most = Math.max(...data.layers.map((layer) => layer.n));
   const rows = data.layers.map((layer, index) => {
@@ -67,7 +70,7 @@
     row.className = "layer";
     row.setAttribute("role", "option");
     const line = made("span", undefined, row);
-    made("b", layer.name, line).title = layer.name;
+    made("b", layer.name, line).title = [layer.name, ...layer.lines.map(written)].join("\n");
     made("i", number(layer.n), line);
     made("u", undefined, row, {
       width: `${(100 * layer.n) / most}%`,
@@ -99,7 +102,7 @@
   const found = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     return data.layers.map((layer) => {
-      const name = layer.name.toLowerCase();
+      const name = [layer.name, ...layer.lines].join(" ").toLowerCase();
       return words.every((word) => name.includes(word));
     });
   };
@@ -242,10 +245,11 @@
       made("span", "Point at the picture to see what is there.", box);
       return;
     }
-    const [name, layer, codelet, origin, step] = data.sets[cells.set[cell]];
+    const [name, layer, codelet, origin, step, line] = data.sets[cells.set[cell]];
     const worker = cells.worker[cell];
     made("b", data.layers[layer].name, box);
     made("span", `op ${origin || name}`, box);
+    if (line) made("code", written(line), box).title = written(line);
     made("span", `codelet ${codelet || "none"}, compute set ${step}: ${name}`, box);
     made("span", `vertex ${number(cells.id[cell])} on tile ${number(cells.tile[cell])}, ` +
       `${worker < 0 ? "all workers" : `worker ${worker}`}, ${number(cells.cycles[cell])} cycles`, box);

@@ -86,9 +86,10 @@ def _written(laid: Laid, folder: Path, size: int, on_step: OnStep) -> str:
         "colourings": shown,
         "layers": _layers(laid, x / np.float32(size), y / np.float32(size), layer_colours),
         "sets": [
-            [each.name, int(layer), each.codelet, each.origin or "", each.compute_set, each.count]
+            [each.name, int(layer), each.codelet, each.origin or "", each.compute_set, each.line]
             for each, layer in zip(laid.graph.sets, laid.layout.layer_of_set)
         ],
+        "sources": _sources(laid),
         "grid": GRID,
         "cells": _packed_columns(_cells(laid, x / np.float32(size), y / np.float32(size))),
     }
@@ -117,10 +118,14 @@ def _css(rgb: NDArray[np.float32]) -> str:
 def _layers(
     laid: Laid, x: NDArray[np.float32], y: NDArray[np.float32], colours: NDArray[np.float32]
 ) -> list[dict[str, Any]]:
-    """For each layer: its name, vertices, colour, centre, and the box around most of it."""
+    """For each layer: its name, lines, vertices, colour, centre, and the box around most of it."""
     layer = laid.layout.layer_of
     order = np.argsort(layer, kind="stable")
     counts = np.bincount(layer, minlength=len(laid.layout.layers))
+    lines: list[list[str]] = [[] for _ in counts]
+    for each, of in zip(laid.graph.sets, laid.layout.layer_of_set):
+        if each.line and each.line not in lines[of]:
+            lines[of].append(each.line)
     found: list[dict[str, Any]] = []
     for k, ids in enumerate(np.split(order, np.cumsum(counts)[:-1])):
         thin = ids[:: max(1, len(ids) // 20_000)]
@@ -129,6 +134,7 @@ def _layers(
         found.append(
             {
                 "name": laid.layout.layers[k],
+                "lines": lines[k],
                 "n": len(ids),
                 "colour": _css(screen(colours[k])),
                 "at": [round(float(x[nearest]), 5), round(float(y[nearest]), 5)],
@@ -136,6 +142,13 @@ def _layers(
             }
         )
     return found
+
+
+def _sources(laid: Laid) -> dict[str, str]:
+    """What the lines of the vertices say, by file and line."""
+    lines = dict.fromkeys(each.line for each in laid.graph.sets)
+    known = laid.subject.sources
+    return {line: known[line] for line in lines if line in known}
 
 
 def _cells(

@@ -382,6 +382,27 @@ def test_the_line_of_python_is_beside_the_cost(browser, modules):
     assert all("attn" in each for each in rows_in(browser))
 
 
+def test_operations_of_a_line_of_python_are_one_row(browser, modules):
+    opened(browser, modules, "operations")
+    buttons = browser.find_elements(By.CSS_SELECTOR, ".tools button")
+    next(each for each in buttons if each.text == "by line").click()
+    lines = browser.execute_script("return [...new Set(OPS.map(op => op.line).filter(Boolean))]")
+    rows = [each for each in rows_in(browser) if each.startswith("▸")]
+    assert len(rows) == len(lines)
+    assert any(each.startswith("▸ x = self.patch(image).flatten(2)") for each in rows)
+
+
+def test_the_summary_and_a_superstep_show_the_line(browser, modules):
+    opened(browser, modules, "summary")
+    shown = texts(browser, ".costline code")
+    assert shown
+    assert all(each.startswith("export.py:") for each in shown)
+    opened(browser, modules, "execution&step=1")
+    told = texts(browser, ".panel code.source")
+    assert told == ["export.py:56  x = self.patch(image).flatten(2).transpose(1, 2)"]
+    assert browser.get_log("browser") == []
+
+
 def texts_in(browser: WebDriver, selector: str) -> list[str]:
     script = "return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)"
     return browser.execute_script(script, f".graph {selector}")

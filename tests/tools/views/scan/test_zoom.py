@@ -4,6 +4,7 @@ import errno
 import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,16 @@ from abele.tools.views.scan.zoom import check_zoom, write_zoom
 MARKUP = "</script><img src=x onerror=document.title='hurt'>{{DATA}}"
 NAMES = ("conv1", "conv2", MARKUP, "fc & <b>6</b>")
 SIZE = 512
+LINES = {"conv1": f"net.py:7  x = conv(x)  # {MARKUP}", "conv2": "net.py:8"}
 
 
 @pytest.fixture(scope="module")
 def laid() -> Laid:
-    return laid_out(LayeredGraph(NAMES, size=60), Subject(f"Net {MARKUP}", "batch 3"), SIZE)
+    graph = LayeredGraph(NAMES, size=60)
+    lines = {"conv1": "net.py:7", "conv2": "net.py:8"}
+    graph.sets = [replace(each, line=lines.get(each.layer, "")) for each in graph.sets]
+    sources = {"net.py:7": f"x = conv(x)  # {MARKUP}", "net.py:9": "unused"}
+    return laid_out(graph, Subject(f"Net {MARKUP}", "batch 3", sources), SIZE)
 
 
 @pytest.fixture(scope="module")
@@ -161,10 +167,17 @@ class TestInABrowser:
             shown = texts(browser, "#here > *")
             assert shown[0] == layer
             assert shown[1] == f"op {layer}"
-            assert shown[2].startswith("codelet sum, compute set ")
-            assert shown[3].endswith(" cycles")
-            assert "tile " in shown[3]
-            assert shown[4].endswith("at this point of the picture")
+            assert shown[2] == LINES[layer]
+            assert shown[3].startswith("codelet sum, compute set ")
+            assert shown[4].endswith(" cycles")
+            assert "tile " in shown[4]
+            assert shown[5].endswith("at this point of the picture")
+
+    def test_the_search_finds_layers_by_their_line(self, browser, page):
+        opened(browser, page)
+        browser.find_element(By.ID, "search").send_keys("net.py:8")
+        shown = browser.find_elements(By.CLASS_NAME, "layer")
+        assert [each.text.split("\n")[0] for each in shown if each.is_displayed()] == ["conv2"]
 
     def test_details_never_cover_the_picture(self, browser, page):
         opened(browser, page)
