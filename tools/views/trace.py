@@ -47,7 +47,7 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
         lines: what lines of the model's source say, by file and line, such as net.py:12.
     """
     trace = _Trace.of(exe, lines)
-    lines = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace.events())
+    events = ",\n".join(json.dumps(event, separators=(",", ":")) for event in trace.events())
     other = {
         "program": exe.path,
         "target": exe.target.spelling(),
@@ -55,7 +55,7 @@ def trace_text(exe: Executable, lines: Mapping[str, str] = MappingProxyType({}))
         "cycles": trace.cycles,
     }
     return (
-        f'{{"displayTimeUnit":"ns","otherData":{json.dumps(other)},"traceEvents":[\n{lines}\n]}}\n'
+        f'{{"displayTimeUnit":"ns","otherData":{json.dumps(other)},"traceEvents":[\n{events}\n]}}\n'
     )
 
 
