@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -13,6 +13,8 @@ from .building import NodeBuilder
 from .length_values import emitted_length, number_in
 from .lengths import Length, as_length, is_equal
 from .padding import LEAST_CAPACITY, fitted, lengths_along, mark, sizes_of
+
+T = TypeVar("T")
 
 
 @contextmanager
@@ -189,3 +191,12 @@ class CarriedValues:
                     raise GrowsError(i)
             kept.append(value)
         return [*kept, *counts]
+
+
+def opening(carried: CarriedValues, build: Callable[[], T]) -> T:
+    """What a function builds, once all axes with padding are known."""
+    while True:
+        try:
+            return build()
+        except Opened as found:
+            carried.open(found.index, found.axis)

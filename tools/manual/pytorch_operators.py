@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..importers.pt2.numbers import NUMBERS
 from ..importers.pt2.operators import SECTIONS
+from ..importers.pt2.ops_control import HIGHER_ORDER
 from .markdown import code, link, page, table
 
 
@@ -29,4 +30,5 @@ def pytorch_operators_page() -> str:
         "Nodes that compute with sizes are computed at import: "
         + ", ".join(map(code, sorted(NUMBERS)))
         + ".",
+        "Operators with graphs inside: " + ", ".join(map(code, sorted(HIGHER_ORDER))) + ".",
     )

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 import onnx
 from xdsl.dialects.builtin import i32, i64
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Region, SSAValue
 
 from ....dialects import control, nn
+from ..branches import OtherResultsError, branched
 from ..building import Value, dtype_of, shape_of
-from ..carried import CarriedValues, GrowsError, Joined, Opened, OtherTypesError, reopened
+from ..carried import CarriedValues, GrowsError, opening
 from ..errors import NotConstantError
 from ..length_values import length_of, number_in
 from ..lengths import as_length
@@ -40,37 +41,28 @@ def _if(node: Node) -> Results:
     chosen = truth(node, condition, "the condition")
     if chosen is not None:
         return read_graph(node, branches[not chosen], [])
-    blocks: list[Block] = []
-    given: list[list[SSAValue]] = []
-    for branch in branches:
-        with in_block(node, []) as block:
-            results = read_graph(node, branch, [])
-            if any(isinstance(each, Listed | Maybe) for each in results):
-                raise node.not_constant(
-                    f"the condition {node.proto.input[0]!r} of branches that give sequences",
-                    [condition],
-                    "need a constant",
-                )
-            given.append(tensors(node, results, "a branch gives"))
-        blocks.append(block)
+
+    def build(branch: onnx.GraphProto) -> list[SSAValue]:
+        results = read_graph(node, branch, [])
+        if any(isinstance(each, Listed | Maybe) for each in results):
+            raise node.not_constant(
+                f"the condition {node.proto.input[0]!r} of branches that give sequences",
+                [condition],
+                "need a constant",
+            )
+        return tensors(node, results, "a branch gives")
+
     try:
-        joined = Joined(node, blocks, given)
-    except OtherTypesError:
-        texts = ["(" + ", ".join(map(text_of, each)) + ")" for each in given]
+        predicate = node.graph.emitted(condition)
+        return branched(node, predicate, [partial(build, each) for each in branches])
+    except OtherResultsError as error:
+        texts = ["(" + ", ".join(map(text_of, each)) + ")" for each in error.results]
         raise node.not_constant(
             f"the condition {node.proto.input[0]!r}, by which the results are {texts[0]} or "
             f"{texts[1]},",
             [condition],
             "need branches whose results have the same element types and ranks, or a constant",
         ) from None
-    yielded = [joined.yielded(number) for number in range(len(blocks))]
-    for block, values in zip(blocks, yielded, strict=True):
-        with reopened(node, block):
-            node.add_control(control.YieldOp(*values))
-    predicate = node.graph.emitted(condition)
-    types = [v.type for v in yielded[0]]
-    first, second = map(Region, blocks)
-    return joined.marked(node.add_control(control.IfOp(predicate, types, first, second)))
 
 
 # Loops
@@ -112,18 +104,6 @@ def _after(
             f"the loop carries {names[i]!r}, which is {text_of(initial[i])} before an iteration "
             f"and {text_of(found[i])} after it"
         ) from None
-
-
-T = TypeVar("T")
-
-
-def _opening(carried: CarriedValues, build: Callable[[], T]) -> T:
-    """What a function builds, once all axes with padding are known."""
-    while True:
-        try:
-            return build()
-        except Opened as found:
-            carried.open(found.index, found.axis)
 
 
 def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
@@ -246,7 +226,7 @@ def _on_device(loop: _Loop) -> Results:
     if loop.iterations is not None and counted and loop.condition is None:
         iterations = loop.iterations
         with suppress(MayEnd):
-            return _opening(carried, lambda: _counted(loop, carried, iterations))
+            return opening(carried, lambda: _counted(loop, carried, iterations))
     if has_rows and loop.most is None:
         reasons = [v for v in (loop.bound, loop.condition) if v is not None]
         raise node.not_constant(
@@ -254,7 +234,7 @@ def _on_device(loop: _Loop) -> Results:
             reasons,
             "need a trip count that is a constant, or that follows from a size",
         )
-    return _opening(carried, lambda: _while(loop, carried))
+    return opening(carried, lambda: _while(loop, carried))
 
 
 def _counted(loop: _Loop, values: CarriedValues, iterations: int) -> list[SSAValue]:
@@ -484,7 +464,7 @@ def _scan_on_device(
             for row, turned in zip(given, placed, strict=True)
         ]
 
-    last, tables = _opening(
+    last, tables = opening(
         values, lambda: collecting_loop(node, iterations, values.before, numbered)
     )
     return values.marked(last), tables

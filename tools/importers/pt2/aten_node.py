@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeGuard, cast
 
@@ -15,19 +16,24 @@ from ....dialects.dtypes import element_type
 from ....ir.support.number_kinds import is_floating
 from ....ir.upstream import LocationAttr
 from ..building import Names, NodeBuilder, Value, dtype_of, shape_of
+from ..lengths import Length
 from ..onnx.node import GraphScope, Known, listed
 from ..onnx.node import Node as OnnxNode
 from ..onnx.ops_sized import read_sized
 from ..onnx.reader import OPERATORS
 from .node_names import line_of
 from .payloads import dtype_of_code
-from .promotion import DEFAULTS, Number, Operand, promoted
-from .schema import Argument, Call, Meta, Other, ScalarType, Symbol, Tensor
+from .promotion import DEFAULTS, Number, Operand, Size, Undecided, promoted
+from .schema import Argument, Call, Graph, Meta, Other, ScalarType, Symbol, Tensor
 
 OPSET = 22
 """The version of ONNX whose operators importers here apply."""
 
 MISSING = object()
+
+
+def _run_by_nobody(scope: Scope, graph: Graph) -> None:
+    raise NotImplementedError("the scope has no reader")
 
 
 @dataclass
@@ -43,17 +49,19 @@ class Scope:
         views_of: the names of the views of a tensor, by its name.
         stale: views that must be read again, because the other tensor was written to.
         taken: the names of nodes in this graph, in those around it, and in those inside.
+        run: imports the nodes of an inner graph, in a scope of its own.
     """
 
     program: GraphScope
     values: dict[str, Value] = field(default_factory=dict[str, Value])
-    numbers: dict[str, Number] = field(default_factory=dict[str, Number])
+    numbers: dict[str, Size] = field(default_factory=dict[str, "Size"])
     absent: dict[str, str] = field(default_factory=dict[str, str])
     tensors: Mapping[str, Meta] = field(default_factory=dict[str, Meta])
     views: dict[str, View] = field(default_factory=dict[str, "View"])
     views_of: dict[str, list[str]] = field(default_factory=dict[str, "list[str]"])
     stale: set[str] = field(default_factory=set[str])
     taken: Names = field(default_factory=Names)
+    run: Callable[[Scope, Graph], None] = _run_by_nobody
 
     def add_view(self, name: str, view: View) -> None:
         """Remember that a tensor shares the elements of another."""
@@ -125,6 +133,7 @@ class AtenNode(NodeBuilder):
         self.scope = scope
         self.operator = call.target.removeprefix("torch.ops.")
         self.operands: list[Value | None] = []
+        self.replaced: dict[str, Any] = {}
         self.graph = scope.program
 
     def __str__(self) -> str:
@@ -167,7 +176,7 @@ class AtenNode(NodeBuilder):
         self.operands.append(value)
         return value
 
-    def symbol(self, name: str) -> Number:
+    def symbol(self, name: str) -> Size:
         """The number with a name."""
         if name in self.scope.absent:
             raise self.unsupported(f"reading {name!r}", self.scope.absent[name])
@@ -177,6 +186,8 @@ class AtenNode(NodeBuilder):
 
     def get(self, name: str, default: Any = MISSING) -> Any:
         """An argument of any kind, or the default if it is not given or None."""
+        if name in self.replaced:
+            return self.replaced[name]
         argument = self.call.arguments.get(name)
         if argument is not None:
             return self.resolved(argument)
@@ -218,9 +229,53 @@ class AtenNode(NodeBuilder):
         """A tensor; None if it is not given."""
         return self.value(name) if self.has(name) else None
 
+    def replacing(self, values: Mapping[str, Any]) -> AtenNode:
+        """This node, with other values for some arguments."""
+        other = copy(self)
+        other.replaced = {**self.replaced, **values}
+        return other
+
+    def lengths_read(self) -> list[Length]:
+        """Sizes that only a run knows, of tensors or numbers that the node reads."""
+        found: list[Length] = []
+        pending = [*self.call.arguments.values()]
+        while pending:
+            each = pending.pop()
+            if isinstance(each, tuple):
+                pending += each
+            elif isinstance(each, Tensor) and each.name in self.scope.values:
+                value = self.scope.current(each.name)
+                if isinstance(value, SSAValue):
+                    found += self.program.sizes.get(value, {}).values()
+            elif isinstance(each, Symbol):
+                number = self.scope.numbers.get(each.name)
+                found += [number] if isinstance(number, Length) else []
+        return found
+
+    def length(self, name: str, default: int | None = None) -> int | Length:
+        """An integer, which may be one that only a run knows, or the default."""
+        given: Any = self.get(name, MISSING if default is None else default)
+        return given if isinstance(given, Length) else self.integer(name, default)
+
+    def lengths(self, name: str) -> list[int | Length]:
+        """A list of integers, of which only a run may know some."""
+        items = as_list(self.get(name))
+        found = [self.scalar(each, name) if is_value(each) else each for each in items]
+        if not all(isinstance(each, int | Length) for each in found):
+            raise self.bad(f"argument {name} is no list of integers")
+        return cast("list[int | Length]", found)
+
+    def _fixed(self, given: Any, name: str) -> Any:
+        """What is given for an argument. Raises NotConstantError for what only a run knows."""
+        for each in as_list(given):
+            if isinstance(each, Length | Undecided):
+                length = each if isinstance(each, Length) else each.length
+                raise self.size_refused(f"argument {name}", length)
+        return given
+
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer, or the default. Raises InputError for another kind."""
-        given: Any = self.get(name, MISSING if default is None else default)
+        given: Any = self._fixed(self.get(name, MISSING if default is None else default), name)
         if is_value(given):
             given = self.scalar(given, name)
         if isinstance(given, float) and given.is_integer():
@@ -231,7 +286,7 @@ class AtenNode(NodeBuilder):
 
     def number(self, name: str, default: float | None = None) -> float:
         """A number, or the default. Raises InputError for another kind."""
-        given: Any = self.get(name, MISSING if default is None else default)
+        given: Any = self._fixed(self.get(name, MISSING if default is None else default), name)
         if is_value(given):
             given = self.scalar(given, name)
         if not isinstance(given, int | float):
@@ -267,6 +322,7 @@ class AtenNode(NodeBuilder):
     def integers(self, name: str, default: Sequence[int] | None = None) -> list[int]:
         """A list of integers, or the default; one integer stands for a list of it."""
         given: Any = self.get(name, MISSING if default is None else list(default))
+        given = self._fixed(given, name)
         items = as_list(given)
         found = [self.scalar(each, name) if is_value(each) else each for each in items]
         if not all(isinstance(each, int) for each in found):
@@ -428,7 +484,7 @@ class AtenNode(NodeBuilder):
 F32 = np.dtype(np.float32)
 I64 = np.dtype(np.int64)
 
-Results: TypeAlias = "Value | Sequence[Value | Number | None] | Number | None"
+Results: TypeAlias = "Value | Sequence[Value | Size | None] | Size | None"
 """The return values of an importer: one result, or a list of them; a number for a size."""
 
 Importer = Callable[[AtenNode], Results]

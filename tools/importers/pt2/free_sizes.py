@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ....ir.support.arrays import Array
 from ....ir.support.errors import InputError
 from ..binding import InputSignature, Sizes, input_sizes
-from ..bounds import Bounds, GivenSize, checked_size
+from ..bounds import Bounds, GivenSize, checked_size, parts_of
 from ..errors import UnsupportedError
 from .expressions import only_symbol, solved, spelled, symbols_of, value_of
 from .schema import Program, Size, Tensor
@@ -86,32 +86,41 @@ class FreeSizes:
         Raises InputError for sizes that contradict each other, or that the program was not exported
         for. The arguments are those of `input_sizes`.
         """
-        given = self._fixed(dims)
+        given = {
+            name: checked_size(f"{self.place}: --dim {name}", size) for name, size in dims.items()
+        }
         own = {name: size for name, size in given.items() if name not in self.inner}
         sizes = input_sizes(self.place, inputs, own, values)
-        symbols = sizes.fixed | {name: given[name] for name in self.inner & given.keys()}
+        inner = {name: given[name] for name in self.inner & given.keys()}
+        bounds = {n: b for n, b in {**sizes.symbols, **inner}.items() if isinstance(b, Bounds)}
+        symbols = sizes.fixed | {n: size for n, size in inner.items() if isinstance(size, int)}
         for each in sizes.inputs:
             for axis, name in sizes.names(each):
                 size = sizes.size(each, axis)
                 if isinstance(size, int):
                     symbols.setdefault(name, size)
         self._fill(symbols)
-        self._check(symbols)
+        for name, size in symbols.items():
+            self._check(name, Bounds(size, size), size)
+        for name, size in bounds.items():
+            self._check(name, size, size)
+        self._refuse_products(bounds, symbols)
         sizes.symbols.update(symbols)
+        sizes.symbols.update(bounds)
         return sizes
 
-    def _fixed(self, dims: Mapping[str, GivenSize]) -> dict[str, int]:
-        """The sizes that are given. Raises UnsupportedError for bounds of one."""
-        found: dict[str, int] = {}
-        for name, given in dims.items():
-            size = checked_size(f"{self.place}: --dim {name}", given)
-            if isinstance(size, Bounds):
+    def _refuse_products(self, bounds: Mapping[str, Bounds], symbols: Mapping[str, int]) -> None:
+        """Raise UnsupportedError for bounds of a symbol in an expression that is no sum."""
+        for name, text in self.expressions.items():
+            found = [each for each in symbols_of(text) if each in bounds]
+            if not found or name in bounds or name in symbols:
+                continue
+            parts = parts_of(name)
+            if not all(part.isdigit() or part in bounds or part in symbols for part in parts):
                 raise UnsupportedError(
-                    f"{self.place}: --dim {name}={size}: bounds of a size are not supported for "
-                    "this kind of model; need one size, or the model's ONNX export"
+                    f"{self.place}: --dim {found[0]}={bounds[found[0]]}: the size {name} of an "
+                    f"axis has no bounds; add --dim {name}=LEAST..MOST"
                 )
-            found[name] = size
-        return found
 
     def _fill(self, symbols: dict[str, int]) -> None:
         """Add the sizes that follow from others."""
@@ -136,13 +145,12 @@ class FreeSizes:
             why = ", ".join(f"{each}={symbols[each]}" for each in symbols_of(text))
             raise self._bad(name, given, f"it is {size} for {why}")
 
-    def _check(self, symbols: Mapping[str, int]) -> None:
-        for name, size in symbols.items():
-            low, high = self.ranges.get(name, (None, None))
-            least = 0 if low is None or low <= LEAST_BY_DEFAULT else low
-            if size < least or (high is not None and size > high):
-                most = "any size" if high is None else high
-                raise self._bad(name, size, f"the model was exported for {least} to {most}")
+    def _check(self, name: str, bounds: Bounds, given: int | Bounds) -> None:
+        low, high = self.ranges.get(name, (None, None))
+        least = 0 if low is None or low <= LEAST_BY_DEFAULT else low
+        if bounds.least < least or (high is not None and bounds.most > high):
+            most = "any size" if high is None else high
+            raise self._bad(name, given, f"the model was exported for {least} to {most}")
 
-    def _bad(self, name: str, size: int, why: str) -> InputError:
+    def _bad(self, name: str, size: int | Bounds, why: str) -> InputError:
         return InputError(f"{self.place}: --dim {name}={size}; {why}")

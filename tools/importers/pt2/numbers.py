@@ -1,30 +1,117 @@
-"""Nodes that compute with sizes. Sizes are known at import, so these nodes are computed then."""
+"""Nodes that compute with sizes.
+
+Sizes are known at import, so these nodes are computed then. A size that only a run knows is a
+length, with which they compute too.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
 from collections.abc import Callable, Mapping
-from math import prod
 from typing import Any
 
+from ..building import Known
+from ..lengths import Length, as_length, is_equal, is_less, larger, product, simplest, smaller
+from ..padding import lengths_along
 from .aten_node import AtenNode, Importer, Results
-from .promotion import Number
+from .promotion import Number, Undecided
 
 
-def _of(function: Callable[..., Any]) -> Importer:
-    """A function of numbers."""
+def _of(name: str, function: Callable[..., Any]) -> Importer:
+    """A function of numbers, some of which only a run may know."""
 
     def importer(node: AtenNode) -> Results:
-        given: list[Any] = [node.get(name) for name in node.call.arguments]
-        if not all(isinstance(each, bool | int | float) for each in given):
+        given: list[Any] = [node.get(each) for each in node.call.arguments]
+        if not all(isinstance(each, bool | int | float | Length | Undecided) for each in given):
             raise node.bad("arguments that are no numbers")
+        open_ = [each for each in given if isinstance(each, Length | Undecided)]
         try:
-            return function(*given)
+            return _of_lengths(node, name, given, open_) if open_ else function(*given)
         except (ArithmeticError, ValueError, TypeError) as error:
             raise node.bad(str(error)) from None
 
     return importer
+
+
+def _of_lengths(
+    node: AtenNode, name: str, given: list[Any], open_: list[Length | Undecided]
+) -> int | bool | Length | Undecided:
+    """A function of numbers that only a run knows."""
+    lengths = [each if isinstance(each, Length) else each.length for each in open_]
+    if name in LOGICAL:
+        return Undecided(lengths[0])
+    if name not in ON_LENGTHS or not all(isinstance(each, Length | int) for each in given):
+        raise node.size_refused("a number", *lengths)
+    found = ON_LENGTHS[name](*given)
+    if found is None:
+        return Undecided(lengths[0])
+    return found if isinstance(found, bool) else simplest(found)
+
+
+def _quotient(left: int | Length, right: int | Length) -> Length:
+    """A quotient, rounded down."""
+    if isinstance(right, int):
+        if right <= 0:
+            raise ValueError(f"a size divided by {right}")
+        return as_length(left) // right
+    exact = as_length(left).divided(right) if right.least > 0 else None
+    if exact is None:
+        raise ValueError("a size divided by another one that does not divide it in every run")
+    return exact
+
+
+def _remainder(left: int | Length, right: int | Length) -> Length:
+    return as_length(left) - _quotient(left, right) * right
+
+
+def _not_equal(left: int | Length, right: int | Length) -> bool | None:
+    return _not(is_equal(left, right))
+
+
+def _at_least(left: int | Length, right: int | Length) -> bool | None:
+    return _not(is_less(left, right))
+
+
+def _greater(left: int | Length, right: int | Length) -> bool | None:
+    return is_less(right, left)
+
+
+def _at_most(left: int | Length, right: int | Length) -> bool | None:
+    return _not(is_less(right, left))
+
+
+def _not(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
+
+
+def _same(length: int | Length) -> int | Length:
+    return length
+
+
+LOGICAL = ("_operator.and_", "_operator.or_", "torch.sym_not")
+"""Functions of conditions. One that depends on the run makes the result depend on it."""
+
+ON_LENGTHS: Mapping[str, Callable[..., int | bool | Length | None]] = {
+    "_operator.add": operator.add,
+    "_operator.sub": operator.sub,
+    "_operator.mul": operator.mul,
+    "_operator.floordiv": _quotient,
+    "_operator.mod": _remainder,
+    "_operator.neg": operator.neg,
+    "_operator.pos": _same,
+    "_operator.eq": is_equal,
+    "_operator.ne": _not_equal,
+    "_operator.lt": is_less,
+    "_operator.ge": _at_least,
+    "_operator.gt": _greater,
+    "_operator.le": _at_most,
+    **dict.fromkeys(("math.ceil", "math.floor", "math.trunc", "torch.sym_int"), _same),
+    "torch.sym_max": larger,
+    "torch.sym_min": smaller,
+}
+"""What functions do with numbers that only a run knows; None for a condition that depends on the
+run."""
 
 
 def _power(base: Number, exponent: Number) -> Number:
@@ -37,15 +124,20 @@ def _chosen(which: Number, yes: Number, no: Number) -> Number:
     return yes if which else no
 
 
+def _lengths(node: AtenNode) -> list[int | Length]:
+    value = node.value("self")
+    return [*value.shape] if isinstance(value, Known) else lengths_along(node, value)
+
+
 def _size(node: AtenNode) -> Results:
-    shape = node.shape("self")
-    return shape[node.axis(node.integer("dim"), len(shape))]
+    lengths = _lengths(node)
+    return lengths[node.axis(node.integer("dim"), len(lengths))]
 
 
 def _stride(node: AtenNode) -> Results:
     """How far apart two elements along an axis are, in row-major order."""
-    shape = node.shape("self")
-    return prod(shape[node.axis(node.integer("dim"), len(shape)) + 1 :])
+    lengths = _lengths(node)
+    return simplest(product(lengths[node.axis(node.integer("dim"), len(lengths)) + 1 :]))
 
 
 def _item(node: AtenNode) -> Results:
@@ -53,7 +145,10 @@ def _item(node: AtenNode) -> Results:
 
 
 def _checked(node: AtenNode) -> Results:
-    """A condition of the exported program, which must hold for the sizes that are given."""
+    """A condition of the exported program, which must hold for the sizes that are given.
+
+    A condition on sizes that only a run knows is taken to hold.
+    """
     holds: Any = node.get("self", True)
     if isinstance(holds, bool | int) and not holds:
         raise node.bad(f"the sizes break a condition of the export: {node.get('assert_msg', '')}")
@@ -88,10 +183,10 @@ FUNCTIONS: Mapping[str, Callable[..., Any]] = {
 """The functions of numbers, by their name in a file."""
 
 NUMBERS: dict[str, Importer] = {
-    **{name: _of(function) for name, function in FUNCTIONS.items()},
+    **{name: _of(name, function) for name, function in FUNCTIONS.items()},
     "aten.sym_size": _size,
     "aten.sym_stride": _stride,
-    "aten.sym_numel": lambda node: prod(node.shape("self")),
+    "aten.sym_numel": lambda node: simplest(product(_lengths(node))),
     "aten.sym_storage_offset": lambda node: 0,
     "aten._local_scalar_dense": _item,
     "aten.item": _item,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .aten_node import Importer
 from .numbers import NUMBERS
+from .ops_control import HIGHER_ORDER
 from .ops_creation import CREATIONS
 from .ops_elementwise import ELEMENTWISE
 from .ops_images import IMAGES
@@ -13,6 +14,7 @@ from .ops_normalise import NORMALISATIONS
 from .ops_products import PRODUCTS
 from .ops_recurrent import RECURRENT
 from .ops_reductions import REDUCTIONS
+from .ops_sized import read_sized
 from .ops_windows import WINDOWS
 
 SECTIONS: dict[str, dict[str, Importer]] = {
@@ -55,6 +57,20 @@ def importer_of(operator: str) -> Importer | None:
         if found is not None:
             return found
     return None
+
+
+def sized_importer_of(operator: str) -> Importer | None:
+    """The importer of an operator or of one with graphs; None if there is none.
+
+    It takes tensors whose size only a run knows too.
+    """
+    importer = HIGHER_ORDER.get(operator) or importer_of(operator)
+    name = operator.removeprefix(ATEN).partition(".")[0]
+    is_of_tensors = operator.startswith(ATEN) and f"{ATEN}{name}" not in NUMBERS
+    if importer is None or not is_of_tensors:
+        return importer
+    plain = name.removesuffix("_") if is_in_place(name) else name
+    return lambda node: read_sized(node, plain, importer)
 
 
 def is_in_place(name: str) -> bool:

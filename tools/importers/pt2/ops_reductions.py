@@ -102,7 +102,8 @@ def _truths(operator: str) -> Importer:
         value = node.converted(node.value("self"), BOOL)
         number = node.converted(value, np.dtype(np.int32))
         found = _reduced(node, operator, number, _all_axes(node), keep=node.flag("keepdim", False))
-        return node.converted(found, BOOL)
+        # Of no elements, the largest is the smallest number, and the smallest is the largest.
+        return node.add(nn.GreaterOp(found, node.constant(0, found)))
 
     return importer
 

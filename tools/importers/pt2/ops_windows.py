@@ -118,10 +118,10 @@ def _adapted(node: AtenNode, value: SSAValue, axis: int, size: int, reduction: s
     A window that is shorter than others repeats its last element, which counts once in a mean.
     """
     n = nn.shape_of(value)[axis]
-    number = np.arange(size)
+    number = node.counted(size)
     first, end = number * n // size, -(-(number + 1) * n // size)
     length = end - first
-    place = np.arange(length.max())
+    place = node.counted(int(length.max()))
     index = np.minimum(first[:, None] + place, end[:, None] - 1)
     windows: Value = node.apply("Gather", value, node.known(index), axis=axis)
     if reduction == "ReduceMean":

@@ -7,14 +7,31 @@ Python is: float32 times 2 stays float32, and an integer times 0.5 becomes float
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from ....ir.support.number_kinds import is_floating
+from ..lengths import Length
 
 Number: TypeAlias = "bool | int | float"
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Whether a condition on sizes holds, where that depends on the run.
+
+    Attributes:
+        length: one of the sizes, for messages.
+    """
+
+    length: Length
+
+
+Size: TypeAlias = "Number | Length | Undecided"
+"""What a node that computes with sizes gives: a number, or one that only a run knows."""
 
 Operand: TypeAlias = "Number | tuple[np.dtype[Any], bool]"
 """A number of Python, or a tensor: its dtype, and whether it has axes."""

@@ -10,6 +10,8 @@ from functools import partial
 from typing import Any, cast
 
 import numpy as np
+from xdsl.dialects.builtin import i64
+from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import element_type
@@ -19,11 +21,13 @@ from ....ir.support.errors import InputError
 from ....ir.support.limits import INLINED_NODES
 from ....ir.upstream import ModuleOp
 from ..batching import Prepare, read_with_batch
-from ..binding import Sizes, bound_values, largest
-from ..building import Known, Names, Value, dtype_of, shape_of
+from ..binding import Sizes, bind_lengths, bound_values, largest
+from ..building import Known, Names, NodeBuilder, Value, dtype_of, shape_of
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
 from ..huge_weights import WeightCheck
+from ..length_values import emitted_length
+from ..lengths import Length
 from ..onnx.node import GraphScope
 from ..uses import Use, Used, gathered, several_refused
 from .archive import Archive
@@ -41,14 +45,13 @@ from .aten_node import (
 from .expressions import value_of
 from .free_sizes import FreeSizes
 from .node_names import line_of, location_of, node_names
-from .operators import ATEN, OPERATORS, importer_of, is_in_place
+from .operators import ATEN, OPERATORS, is_in_place, sized_importer_of
 from .payloads import dtype_of_code, payload_array, shape_of_meta
-from .promotion import Number
+from .promotion import Size, Undecided
 from .schema import (
     Argument,
     Call,
     Graph,
-    GraphOf,
     Input,
     Payload,
     Program,
@@ -60,14 +63,6 @@ from .schema import (
 )
 from .signatures import archive_of, signatures
 from .views import follow_same, follow_view, write
-
-WRAPPERS = (
-    "higher_order.wrap_with_set_grad_enabled",
-    "higher_order.wrap_with_autocast",
-    "higher_order.wrap_inductor_compiled_regions",
-    "higher_order.invoke_subgraph",
-)
-"""Operators that only compute a graph, whose meaning here is that of its nodes."""
 
 DECOMPOSE = "program.run_decompositions() before torch.export.save may replace it by others"
 
@@ -108,7 +103,7 @@ def _new_scope(reading: Reading) -> Scope:
         folder=None,
         opsets={"ai.onnx": OPSET},
     )
-    return Scope(program)
+    return Scope(program, run=_run)
 
 
 # Weights
@@ -200,10 +195,15 @@ def _begun(
 
 
 def _add_inputs(scope: Scope, sizes: Sizes) -> None:
+    """Add the inputs of the user, and an input for each size that every run chooses."""
+    program, made = scope.program, list[SSAValue]()
     for each in sizes.inputs:
         assert each.dtype is not None, "inputs are tensors"
         shape = [*map(largest, sizes.shape(each))]
-        scope.values[each.name] = scope.program.add_input(each.name, shape, each.dtype)
+        made.append(program.add_input(each.name, shape, each.dtype))
+        scope.values[each.name] = made[-1]
+    shapes = map(sizes.shape, sizes.inputs)
+    bind_lengths(program, list(zip(made, shapes, strict=True)))
 
 
 # Nodes
@@ -216,8 +216,7 @@ def _operator(call: Call) -> str:
 
 def _reader(call: Call) -> Importer | None:
     """What reads a node; None if nothing does."""
-    operator = _operator(call)
-    return _wrapped if operator in WRAPPERS else importer_of(operator)
+    return sized_importer_of(_operator(call))
 
 
 def _check_operators(scope: Scope, graph: Graph) -> None:
@@ -271,7 +270,7 @@ def _import_node(scope: Scope, call: Call, name: str) -> None:
 
 def _hold(node: AtenNode, results: Results, importer: Importer) -> None:
     """Give the results of a node their names."""
-    found: list[Value | Number | None] = (
+    found: list[Value | Size | None] = (
         list(results) if isinstance(results, list | tuple) else [cast("Value", results)]
     )
     names = list(_result_names(node.call))
@@ -289,14 +288,14 @@ def _hold(node: AtenNode, results: Results, importer: Importer) -> None:
         _follow(node, operator, [each for each in tensors if each is not None], importer)
 
 
-def _hold_number(node: AtenNode, name: str, value: Value | Number | None) -> None:
+def _hold_number(node: AtenNode, name: str, value: Value | Size | None) -> None:
     number = node.scalar(value, name) if is_value(value) else value
-    if not isinstance(number, bool | int | float):
+    if not isinstance(number, bool | int | float | Length | Undecided):
         raise node.bad(f"result {name!r} is missing")
     node.scope.numbers[name] = number
 
 
-def _hold_tensor(node: AtenNode, name: str, value: Value | Number | None) -> None:
+def _hold_tensor(node: AtenNode, name: str, value: Value | Size | None) -> None:
     if name in node.scope.values:
         raise node.bad(f"result {name!r} is the name of an earlier value")
     if value is None:
@@ -349,30 +348,6 @@ def _result_names(call: Call) -> Iterator[Argument]:
             yield from each
         else:
             yield each
-
-
-def _wrapped(node: AtenNode) -> Results:
-    """The results of the graph in an argument, which the arguments after it go into."""
-    arguments = list(node.call.arguments.values())
-    place = next((i for i, each in enumerate(arguments) if isinstance(each, GraphOf)), None)
-    if place is None:
-        raise node.bad("no graph; need one")
-    inner = arguments[place]
-    assert isinstance(inner, GraphOf)
-    operands: list[Any] = [node.resolved(each) for each in arguments[place + 1 :]]
-    if len(operands) == 1 and isinstance(operands[0], list):
-        operands = as_list(operands[0])
-    if len(operands) < len(inner.graph.inputs):
-        raise node.bad(f"{len(operands)} operands of a graph with {len(inner.graph.inputs)} inputs")
-    scope = Scope(node.graph, tensors=inner.graph.tensors, taken=node.scope.taken)
-    for argument, value in zip(inner.graph.inputs, operands, strict=False):
-        if isinstance(argument, Tensor) and is_value(value):
-            scope.values[argument.name] = value
-        elif isinstance(argument, Symbol) and isinstance(value, bool | int | float):
-            scope.numbers[argument.name] = value
-    _run(scope, inner.graph)
-    reads = AtenNode(node.call, node.name, scope, node.source)
-    return [reads.resolved(each) for each in inner.graph.outputs]
 
 
 # Outputs
@@ -430,12 +405,11 @@ def _outputs(scope: Scope, program: Program) -> Iterator[tuple[str, Value]]:
             value = _output_value(scope, argument.name)
             yield taken.unique(names[index] or argument.name), value
         elif isinstance(argument, Symbol):
-            number = scope.numbers.get(argument.name)
-            if number is None:
-                raise InputError(f"{scope.program.place}: output {argument.name!r} is no number")
-            yield _number(taken.unique(names[index] or argument.name), number)
+            name = taken.unique(names[index] or argument.name)
+            yield name, _number_held(scope, name, scope.numbers.get(argument.name))
         elif isinstance(argument, bool | int | float):
-            yield _number(taken.unique(names[index] or f"output {index}"), argument)
+            name = taken.unique(names[index] or f"output {index}")
+            yield name, _number_held(scope, name, argument)
         elif argument is not None:
             raise UnsupportedError(
                 f"{scope.program.place}: output {index} is {kind_of(argument)}; need tensors"
@@ -447,14 +421,25 @@ def _outputs(scope: Scope, program: Program) -> Iterator[tuple[str, Value]]:
             yield name, _output_value(scope, each.argument.name)
         elif each.kind not in ("user_output", "buffer_mutation", "parameter_mutation", "token"):
             raise UnsupportedError(f"{scope.program.place}: an output of kind {each.kind!r}")
+    lengths = {each.name for each in scope.program.length_inputs}
     for argument, name in scope.program.inputs.items():
+        if name in lengths:
+            continue
         value = scope.current(name)
         if value is not argument:
             yield taken.unique(CHANGED.format(name)), value
 
 
-def _number(name: str, number: Number) -> tuple[str, Value]:
-    return name, Known.of(name, np.array(number, number_dtype(number)))
+def _number_held(scope: Scope, name: str, number: Size | None) -> Value:
+    """A number that is an output, as a tensor without axes."""
+    if isinstance(number, Length):
+        node = NodeBuilder(name, scope.program)
+        value = node.cast(emitted_length(node, number), i64)
+        node.finish([], [value])
+        return value
+    if number is None or isinstance(number, Undecided):
+        raise InputError(f"{scope.program.place}: output {name!r} is no number")
+    return Known.of(name, np.array(number, number_dtype(number)))
 
 
 def _output_names(returned: str, count: int) -> list[str]:

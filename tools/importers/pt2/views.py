@@ -14,6 +14,7 @@ from ....ir.provenance import is_known, named
 from ..building import Value, shape_of
 from .aten_node import AtenNode, Importer, Scope, View, only
 from .ops_movement import MOVEMENTS
+from .ops_sized import read_sized
 from .schema import Argument, Meta, Tensor
 
 Written = Callable[[AtenNode, Value, Value], Value]
@@ -31,7 +32,7 @@ def _scattered(operator: str) -> Written:
     """A write by the importer of an operator that puts a part back into a whole."""
 
     def write(node: AtenNode, base: Value, part: Value) -> Value:
-        return _called(node, MOVEMENTS[operator], {"src": Tensor(PART)}, base, part)
+        return _called(node, operator, {"src": Tensor(PART)}, base, part)
 
     return write
 
@@ -39,8 +40,8 @@ def _scattered(operator: str) -> Written:
 def _again(node: AtenNode, base: Value, part: Value) -> Value:
     """The same exchange of two axes, which undoes itself."""
     del base
-    importer = MOVEMENTS[node.operator.split(".")[1]]
-    return _called(node, importer, {"self": Tensor(PART)}, part, part)
+    name = node.operator.split(".")[1]
+    return _called(node, name, {"self": Tensor(PART)}, part, part)
 
 
 def _unpermuted(node: AtenNode, base: Value, part: Value) -> Value:
@@ -50,17 +51,18 @@ def _unpermuted(node: AtenNode, base: Value, part: Value) -> Value:
 
 def _called(
     node: AtenNode,
-    importer: Importer,
+    name: str,
     arguments: Mapping[str, Argument],
     base: Value,
     part: Value,
 ) -> Value:
-    """The result of an importer for the arguments of a node and others."""
+    """The result of an operator for the arguments of a node and others."""
+    importer = MOVEMENTS[name]
     given = {**node.call.arguments, "self": Tensor(BASE), **arguments}
     scope = replace(node.scope, values={BASE: base, PART: part}, stale=set())
     inner = AtenNode(replace(node.call, arguments=given), node.name, scope, node.source)
     inner.ops = node.ops
-    return only(importer(inner))
+    return only(read_sized(inner, name, importer))
 
 
 def _whole(node: AtenNode, base: Value, part: Value) -> Value:

@@ -1,6 +1,7 @@
 """Writes the archives in `fixtures`, compressed, and what PyTorch computes for them.
 
-Needs PyTorch; the tests that read the files do not. Run it in this folder: python make_fixtures.py.
+Needs PyTorch; the tests that read the files do not. Run it in this folder, with the names of models
+or for all of them: python make_fixtures.py [NAME]...
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ import io
 import json
 import lzma
 import re
+import sys
+from collections.abc import Sequence
 from pathlib import Path
 from zipfile import ZipFile, ZipInfo
 
 import numpy as np
 import torch
 from torch.utils._pytree import tree_flatten
-from torch_models import Residual, made
+from torch_models import Residual, Step, made
 
 FOLDER = Path(__file__).parent / "fixtures"
 
@@ -35,6 +38,10 @@ CORE = ("mlp", "vit", "counter")
 """The modules that are exported after their operators were decomposed."""
 
 
+OF_TORCH = r'File \\"[^"]*?/(torch/[^"]*)\\"'
+"""A line of a stack that is in PyTorch itself."""
+
+
 def without_paths(archive: bytes) -> bytes:
     """The archive, in which no file of Python has a folder of this machine."""
     made_again = io.BytesIO()
@@ -43,7 +50,7 @@ def without_paths(archive: bytes) -> bytes:
             data = old.read(info)
             if info.filename.endswith("models/model.json"):
                 text = data.decode()
-                text = re.sub(r'File \\"[^"]*?/(site-packages/[^"]*)\\"', r'File \\"/\1\\"', text)
+                text = re.sub(OF_TORCH, r'File \\"/site-packages/\1\\"', text)
                 text = re.sub(r'File \\"(?!/site)[^"]*?([^"/]+)\\"', r'File \\"models/\1\\"', text)
                 data = json.dumps(json.loads(text), separators=(",", ":")).encode()
             member = ZipInfo(info.filename, date_time=(1980, 1, 1, 0, 0, 0))
@@ -64,27 +71,55 @@ def arrays(name: str, inputs: object, outputs: object) -> dict[str, np.ndarray]:
     return found | {f"{name}/out{i}": t.detach().numpy() for i, t in enumerate(results)}
 
 
-def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    found: dict[str, np.ndarray] = {}
-    for name in dict.fromkeys((*PLAIN, *CORE)):
-        module, inputs = made(name)
-        program = torch.export.export(module, inputs)
-        if name in PLAIN:
-            saved(program, name)
-        if name in CORE:
-            saved(program.run_decompositions(), f"{name}, core")
-        found |= arrays(name, inputs, module(*inputs))
+def made_plainly(name: str) -> dict[str, np.ndarray]:
+    """Write a module of the tables. Returns its inputs and outputs."""
+    module, inputs = made(name)
+    program = torch.export.export(module, inputs)
+    if name in PLAIN:
+        saved(program, name)
+    if name in CORE:
+        saved(program.run_decompositions(), f"{name}, core")
+    return arrays(name, inputs, module(*inputs))
+
+
+def free_sizes(name: str) -> dict[str, np.ndarray]:
     torch.manual_seed(0)
     block = Residual(3, 4, 2).eval()
     image = torch.randn(2, 3, 8, 8)
     batch = torch.export.Dim("batch", max=16)
     size = 2 * torch.export.Dim("half", min=3, max=20)
     free = {"x": {0: batch, 2: size}}
-    saved(torch.export.export(block, (image,), dynamic_shapes=free), "free sizes")
-    found |= arrays("free sizes", image, block(image))
-    np.savez_compressed(FOLDER / "values.npz", **found)
+    saved(torch.export.export(block, (image,), dynamic_shapes=free), name)
+    return arrays(name, image, block(image))
+
+
+def decoder_step(name: str) -> dict[str, np.ndarray]:
+    torch.manual_seed(0)
+    step = Step().eval()
+    past = torch.export.Dim("past", min=0, max=20)
+    given = torch.randint(0, 11, (1, 2)), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 5, 4)
+    program = torch.export.export(step, given, dynamic_shapes=({}, {2: past}, {2: past}))
+    saved(program, name)
+    saved(program.run_decompositions(), f"{name}, core")
+    return arrays(name, given, step(*given))
+
+
+MAKERS = {
+    **dict.fromkeys((*PLAIN, *CORE), made_plainly),
+    "free sizes": free_sizes,
+    "decoder step": decoder_step,
+}
+"""What writes the archives of a model, by the model's name."""
+
+
+def main(names: Sequence[str]) -> None:
+    FOLDER.mkdir(exist_ok=True)
+    values = FOLDER / "values.npz"
+    found = dict(np.load(values)) if values.exists() else {}
+    for name in names:
+        found |= MAKERS[name](name)
+    np.savez_compressed(values, **found)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:] or list(MAKERS))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch._higher_order_ops import while_loop
 
 
 class Residual(nn.Module):
@@ -625,6 +626,45 @@ class Cache(nn.Module):
         return weights @ self.cache[0]
 
 
+class Step(nn.Module):
+    """A step of a decoder, with a cache of any length that is an input and an output."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.places = nn.Embedding(11, 8), nn.Embedding(32, 8)
+        self.norm, self.qkv, self.out = nn.LayerNorm(8), nn.Linear(8, 24), nn.Linear(8, 8)
+
+    def forward(self, ids: Tensor, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        batch, tokens = ids.shape
+        past = keys.shape[2]
+        x = self.words(ids) + self.places(torch.arange(past, past + tokens))
+        parts = self.qkv(self.norm(x)).view(batch, tokens, 3, 2, 4).permute(2, 0, 3, 1, 4)
+        query, key, value = parts.unbind(0)
+        keys, values = torch.cat([keys, key], 2), torch.cat([values, value], 2)
+        mask = torch.ones(tokens, past + tokens, dtype=torch.bool).tril(past)
+        y = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask)
+        return x + self.out(y.transpose(1, 2).reshape(batch, tokens, -1)), keys, values
+
+
+class Control(nn.Module):
+    """A branch and a loop, which both depend on values."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(4, 4)
+
+    def forward(self, x: Tensor, count: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        def goes_on(i: Tensor, y: Tensor) -> Tensor:
+            return i < count
+
+        def body(i: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+            return i + 1, self.fc(y).tanh()
+
+        branch = torch.cond(x.sum() > 0, lambda x: self.fc(x), lambda x: x - count, (x,))
+        number, last = while_loop(goes_on, body, (torch.zeros((), dtype=torch.int64), x))
+        return branch, number, last
+
+
 class Detector(nn.Module):
     """Boxes from a grid: strides, exponentials, a table of scores, and the best ones."""
 
@@ -709,6 +749,7 @@ MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Tensor, ...]
     "super resolution": (super_resolution, images(1, 1, 8)),
     "detector": (Detector, images(2, size=8)),
     "counter": (Counter, of((2, 3))),
+    "control": (Control, lambda: (torch.randn(3, 4), torch.tensor(3))),
     "cache": (Cache, lambda: (torch.randn(1, 1, 4), torch.tensor([3]))),
 }
 """The modules, each with what makes its inputs."""

@@ -19,6 +19,40 @@ Typed = tuple[Shape, str]
 """The shape of a tensor, in which a text is a symbol, and the name of its element type."""
 
 
+def graph_tree(
+    inputs: Mapping[str, Typed], nodes: Sequence[Any], outputs: Sequence[str]
+) -> dict[str, Any]:
+    """A graph inside a node, as an argument."""
+    graph = {
+        "inputs": [argument_tree(name) for name in inputs],
+        "outputs": [argument_tree(name) for name in outputs],
+        "nodes": list(nodes),
+        "tensor_values": {
+            name: meta_tree(shape, CODES[np.dtype(dtype)])
+            for name, (shape, dtype) in inputs.items()
+        },
+    }
+    return {"as_graph": {"name": "inner", "graph": graph}}
+
+
+def higher_tree(name: str, arguments: Sequence[Any], results: Sequence[str]) -> Any:
+    """A node of the namespace higher_order. Its arguments have no names.
+
+    Args:
+        arguments: graphs of `graph_tree`, names of tensors, and lists of them.
+    """
+    return {
+        "target": f"torch.ops.higher_order.{name}",
+        "inputs": [
+            {"name": "", "arg": each if isinstance(each, dict) else argument_tree(each)}
+            for each in arguments
+        ],
+        "outputs": [argument_tree(each) for each in results],
+        "metadata": {},
+        "name": results[0],
+    }
+
+
 def written(
     inputs: Mapping[str, Typed],
     nodes: Sequence[Any],
@@ -88,4 +122,4 @@ def written(
     )
 
 
-__all__ = ["node_tree", "written"]
+__all__ = ["graph_tree", "higher_tree", "node_tree", "written"]
