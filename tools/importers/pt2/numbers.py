@@ -85,6 +85,10 @@ def _not(truth: bool | None) -> bool | None:
     return None if truth is None else not truth
 
 
+def _negative(length: int | Length) -> int | Length:
+    return -length
+
+
 def _same(length: int | Length) -> int | Length:
     return length
 
@@ -98,7 +102,7 @@ ON_LENGTHS: Mapping[str, Callable[..., int | bool | Length | None]] = {
     "_operator.mul": operator.mul,
     "_operator.floordiv": _quotient,
     "_operator.mod": _remainder,
-    "_operator.neg": operator.neg,
+    "_operator.neg": _negative,
     "_operator.pos": _same,
     "_operator.eq": is_equal,
     "_operator.ne": _not_equal,
