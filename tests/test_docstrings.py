@@ -3,12 +3,9 @@
 import ast
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[1]
-ROOMS = ("ir", "dialects", "backends", "passes", "tools", "examples")
+from sources import ROOMS, ROOT, files, statements, text_of
 
 Described = ast.FunctionDef | ast.ClassDef
 
@@ -29,7 +26,7 @@ def parameters(node: Described) -> set[str]:
 
 def in_prose(source: str) -> Iterator[str]:
     """The parameters and fields that docstrings describe in the middle of their prose."""
-    for node in ast.walk(ast.parse(source)):
+    for node in statements(ast.parse(source)):
         if not isinstance(node, Described):
             continue
         text, names = ast.get_docstring(node) or "", parameters(node)
@@ -41,11 +38,10 @@ def in_prose(source: str) -> Iterator[str]:
             yield from (f"{node.lineno}: {node.name}: {name}" for name in found if name in names)
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", [*ROOMS, "examples"])
 def test_no_parameter_is_described_in_the_middle_of_prose(room: str):
-    files = sorted((ROOT / room).rglob("*.py"))
-    assert files
-    found = {path: [*in_prose(path.read_text(encoding="utf-8"))] for path in files}
+    found = {path: [*in_prose(text_of(path))] for path in files(room)}
+    assert found
     assert {str(path.relative_to(ROOT)): each for path, each in found.items() if each} == {}
 
 

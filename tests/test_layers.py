@@ -8,9 +8,8 @@ from importlib.util import resolve_name
 from pathlib import Path
 
 import pytest
+from sources import ROOMS, ROOT, files, imports_in, text_of
 
-ROOT = Path(__file__).parent.parent
-ROOMS = ("ir", "dialects", "backends", "passes", "tools")
 TOOLS = (
     *("manual", "release", "workshop", "extensions", "onnx_backend"),
     *("cli", "commands", "bench", "testing", "debug"),
@@ -119,13 +118,18 @@ def module_name(path: Path) -> str:
     return ".".join(("abele", *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
 
-MODULES = {
-    module_name(path): path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))
-}
+MODULES = {module_name(path): path for path in files()}
 
 
-def imports_by_name(tree: ast.Module, name: str, is_package: bool) -> set[str]:
+def imports_by_name(path: Path) -> set[str]:
     """What a module imports by name. A name that is put together stands for its package."""
+    text = text_of(path)
+    if "import_module" not in text and "abele." not in text:
+        return set()
+    return names_imported(ast.parse(text), module_name(path), path.stem == "__init__")
+
+
+def names_imported(tree: ast.Module, name: str, is_package: bool) -> set[str]:
     package = name if is_package else name.rpartition(".")[0]
     found: set[str] = set()
     for node in ast.walk(tree):
@@ -161,7 +165,7 @@ view = import_module("..views", __name__)
 PASSES = {"a": "abele.passes.a:A"}
 other = import_module("numba")
 """
-    assert imports_by_name(ast.parse(text), "abele.backends.host.load", False) == {
+    assert names_imported(ast.parse(text), "abele.backends.host.load", False) == {
         "abele.backends.host.kernels",
         "abele.backends.host.views",
         "abele.passes.a",
@@ -172,9 +176,7 @@ def test_imports_by_name_point_to_the_left_too(tmp_path: Path):
     """import-linter reads statements only, so each import by name is written as a statement."""
     lines = {
         name: {
-            found
-            for each in imports_by_name(ast.parse(path.read_text()), name, path.stem == "__init__")
-            if (found := existing(each)) not in ("", name)
+            found for each in imports_by_name(path) if (found := existing(each)) not in ("", name)
         }
         for name, path in MODULES.items()
     }
@@ -190,10 +192,8 @@ def test_imports_by_name_point_to_the_left_too(tmp_path: Path):
 def test_support_imports_only_itself():
     known = {*sys.stdlib_module_names, "numpy", "ml_dtypes"}
     for path in (ROOT / "ir" / "support").glob("*.py"):
-        tree = ast.parse(path.read_text())
-        names = imports_by_name(tree, module_name(path), False)
-        assert not {existing(each) for each in names} - {""}, path.name
-        for node in ast.walk(tree):
+        assert not {existing(each) for each in imports_by_name(path)} - {""}, path.name
+        for node in imports_in(path):
             if isinstance(node, ast.ImportFrom):
                 assert node.level == 1 or (
                     not node.level and str(node.module).split(".")[0] in known
@@ -210,7 +210,7 @@ def imports(name: str) -> set[str]:
     path = MODULES[name]
     package = name if path.stem == "__init__" else name.rpartition(".")[0]
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports_in(path):
         if isinstance(node, ast.ImportFrom) and node.level:
             home = resolve_name("." * node.level + (node.module or ""), package)
             found |= {existing(f"{home}.{each.name}") for each in node.names}

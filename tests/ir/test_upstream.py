@@ -1,27 +1,19 @@
 import ast
-from collections.abc import Iterator
-from functools import cache
-from pathlib import Path
+from collections.abc import Iterator, Sequence
 
 import pytest
+from sources import ROOMS, ROOT, Import, files, imports_in, imports_of
 
 import abele.ir.upstream as upstream
 
-ROOT = Path(__file__).parents[2]
-ROOMS = ("ir", "dialects", "backends", "passes", "tools")
 UPSTREAM = ROOT / "ir" / "upstream.py"
 DIRECT = ("xdsl.ir", "xdsl.irdl", "xdsl.traits", "xdsl.dialects")
 """The modules of xDSL that any file imports from, `xdsl.dialects` with all below it."""
 
 
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+def imports(nodes: Sequence[Import]) -> Iterator[tuple[str, str]]:
     """The module and the name of each import from xDSL; an empty name for a whole module."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.ImportFrom) and not node.level and node.module is not None:
             found = [(node.module, alias.name) for alias in node.names]
         elif isinstance(node, ast.Import):
@@ -31,11 +23,11 @@ def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
         yield from ((module, name) for module, name in found if module.split(".")[0] == "xdsl")
 
 
-def misplaced(tree: ast.Module) -> list[str]:
+def misplaced(nodes: Sequence[Import]) -> list[str]:
     """The imports from xDSL that belong in upstream.py."""
     return [
         f"{module}: {name}" if name else module
-        for module, name in imports(tree)
+        for module, name in imports(nodes)
         if not name
         or name in upstream.__all__
         or not (module in DIRECT or module.startswith("xdsl.dialects."))
@@ -55,15 +47,15 @@ def misplaced(tree: ast.Module) -> list[str]:
     ],
 )
 def test_an_import_that_belongs_in_upstream_is_found(line: str, found: list[str]):
-    assert misplaced(ast.parse(line)) == found
+    assert misplaced(imports_of(line)) == found
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_names_that_move_between_releases_are_imported_from_upstream(room: str):
     found = {
         str(path.relative_to(ROOT)): bad
-        for path in sorted((ROOT / room).rglob("*.py"))
-        if path != UPSTREAM and (bad := misplaced(parsed(path)))
+        for path in files(room)
+        if path != UPSTREAM and (bad := misplaced(imports_in(path)))
     }
     assert found == {}
 
@@ -71,7 +63,7 @@ def test_names_that_move_between_releases_are_imported_from_upstream(room: str):
 def test_upstream_exports_every_name_that_it_imports_and_no_other():
     imported = [
         alias.asname or alias.name
-        for node in parsed(UPSTREAM).body
+        for node in imports_in(UPSTREAM)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     ]
@@ -81,9 +73,8 @@ def test_upstream_exports_every_name_that_it_imports_and_no_other():
 def test_every_export_of_upstream_is_used():
     used = {
         alias.name
-        for room in ROOMS
-        for path in (ROOT / room).rglob("*.py")
-        for node in ast.walk(parsed(path))
+        for path in files()
+        for node in imports_in(path)
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[-1] == "upstream"
         for alias in node.names
     }

@@ -40,9 +40,15 @@ TELLS_ITSELF = {
 TESTS = ("endswith", "suffix")
 
 
+def nodes_with(words: Collection[str], path: Path) -> Iterator[ast.AST]:
+    """The syntax of a file, if it has one of some words."""
+    text = path.read_text(encoding="utf-8")
+    return ast.walk(ast.parse(text)) if any(each in text for each in words) else iter(())
+
+
 def asked_for(path: Path, about: Collection[str] = SUFFIXES) -> Iterator[str]:
     """The places at which a file compares how a name ends with the suffix of a front end."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_with(about, path):
         compares = isinstance(node, ast.Compare) or (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
@@ -56,7 +62,7 @@ def asked_for(path: Path, about: Collection[str] = SUFFIXES) -> Iterator[str]:
 
 def tables(path: Path) -> Iterator[str]:
     """The places at which a file has the suffix of a front end in a list of its own."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_with(SUFFIXES, path):
         if isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict):
             words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
             if words & SUFFIXES:

@@ -4,13 +4,11 @@ from pathlib import Path
 
 import pytest
 from rich.table import Table
+from sources import ROOT, files, imports_in
 
 from abele.tools.views import terminal as module
 from abele.tools.views.progress import progress
 from abele.tools.views.terminal import Terminal, changing_line
-
-ROOT = Path(__file__).parents[3]
-ROOMS = ("ir", "dialects", "backends", "passes", "tools")
 
 HOME = {"rich": "tools/views/terminal.py", "html": "tools/driver/html_page.py"}
 """The one file that may print, and the one that may escape HTML."""
@@ -21,12 +19,12 @@ HARMLESS = {"rich.table", "rich.cells"}
 NAMES = ["a[/b]", "dense[bias]", "[bold]x", "[link=u]y[/link]", ":smile:", "[", "\\[x]", "[red"]
 
 
-def imported(tree: ast.Module) -> set[str]:
+def imported(path: Path) -> set[str]:
     found: set[str] = set()
-    for each in ast.walk(tree):
+    for each in imports_in(path):
         if isinstance(each, ast.Import):
             found |= {alias.name for alias in each.names}
-        elif isinstance(each, ast.ImportFrom) and not each.level:
+        elif not each.level:
             found.add(each.module or "")
     return found
 
@@ -34,15 +32,10 @@ def imported(tree: ast.Module) -> set[str]:
 @pytest.mark.parametrize("library", HOME)
 def test_one_file_prints_and_one_escapes(library: str):
     users: dict[str, set[str]] = {}
-    for room in ROOMS:
-        for path in (ROOT / room).rglob("*.py"):
-            names = {
-                each
-                for each in imported(ast.parse(path.read_text(encoding="utf-8")))
-                if each.partition(".")[0] == library
-            }
-            if names - HARMLESS:
-                users[str(path.relative_to(ROOT))] = names
+    for path in files():
+        names = {each for each in imported(path) if each.partition(".")[0] == library}
+        if names - HARMLESS:
+            users[str(path.relative_to(ROOT))] = names
     assert set(users) == {HOME[library]}, users
 
 
