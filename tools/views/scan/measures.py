@@ -15,6 +15,11 @@ CELLS = 512
 """Cells per side of the square around all vertices."""
 
 PAIRS = 1_000_000
+"""The most pairs of vertices that are measured."""
+
+TIMES = 256
+"""How often each vertex and edge of a small graph is drawn, on average. More pairs would only take
+time: a layout is measured dozens of times."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,7 @@ class Pairs:
     """Pairs of vertices whose distances are measured: ends of edges, and any two vertices.
 
     Attributes:
-        edges, others: (2, PAIRS) vertices. edges has no columns if there is no edge.
+        edges, others: (2, pairs) vertices, at most PAIRS. edges has no columns if there is no edge.
     """
 
     edges: NDArray[np.int32]
@@ -82,14 +87,15 @@ class Pairs:
         random = np.random.default_rng([seed, 3])
         if not len(sample.producer):
             return Pairs(np.empty((2, 0), np.int32), np.empty((2, 0), np.int64))
+        count = min(PAIRS, TIMES * max(vertices, len(sample.producer)))
         likely = np.cumsum(1 / sample.share.astype(np.float64))
-        places: NDArray[np.float64] = random.random(PAIRS) * float(likely[-1])
+        places: NDArray[np.float64] = random.random(count) * float(likely[-1])
         # The order of the pairs does not matter, and sorted places are found several times faster.
         places.sort()
         edge: NDArray[np.int64] = np.minimum(np.searchsorted(likely, places), len(likely) - 1)
         return Pairs(
             np.stack([sample.producer[edge], sample.consumer[edge]]),
-            random.integers(0, vertices, (2, PAIRS)),
+            random.integers(0, vertices, (2, count)),
         )
 
     def edge_length(self, x: Floats, y: Floats) -> float:
