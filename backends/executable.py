@@ -46,6 +46,7 @@ from .target import Target
 
 with deferred(__name__):
     from ..dialects.dtypes import numpy_dtype
+    from ..dialects.host import HostTexts, host_texts
     from ..dialects.tile import InputOp, OutputOp
     from ..ir.blob import Blob, BlobStore
     from ..ir.context import AbeleContext
@@ -86,11 +87,18 @@ _PADDING = 0xD935
 
 @dataclass(frozen=True)
 class Tensor:
-    """An input or output of a program, by name."""
+    """An input or output of a program, by name.
+
+    Attributes:
+        texts: the strings that its integers stand for, if it holds strings.
+        columns: the names of the entries along its last axis, if they have names.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: str
+    texts: tuple[str, ...] | None = None
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,12 +161,13 @@ def save(
     blobs = {blob.digest: blob for m in modules.values() for blob in blobs_of(m)}
     inputs = [op for op in module.walk() if isinstance(op, InputOp)]
     outputs = [op for op in module.walk() if isinstance(op, OutputOp)]
+    texts_of = host_texts(module)
     meta = {
         "format": PROGRAM.name,
         "version": PROGRAM.version,
         "target": target.to_toml(),
-        "inputs": [_tensor(op) for op in inputs],
-        "outputs": [_tensor(op) for op in outputs],
+        "inputs": [_tensor(op, texts_of, texts_of.inputs) for op in inputs],
+        "outputs": [_tensor(op, texts_of, texts_of.results) for op in outputs],
         "profile": dict(profile),
         "texts": {level: _digest(text) for level, text in texts.items()},
         "blobs": {
@@ -178,11 +187,19 @@ def save(
             _write(archive, stream, f"blobs/{digest}.bin", blob.stored.view(np.uint8))
 
 
-def _tensor(op: InputOp | OutputOp) -> dict[str, Any]:
+def _tensor(op: InputOp | OutputOp, texts: HostTexts, holding: Sequence[str]) -> dict[str, Any]:
+    """What meta.json says of an input or output.
+
+    Args:
+        holding: the names of the inputs or outputs that hold strings.
+    """
+    name = op.host_name.data
     return {
-        "name": op.host_name.data,
+        "name": name,
         "shape": list(op.tensor.get_shape()),
         "dtype": numpy_dtype(op.tensor.element_type).name,
+        **({"texts": list(texts.table)} if name in holding else {}),
+        **({"columns": list(texts.columns[name])} if name in texts.columns else {}),
     }
 
 
@@ -433,6 +450,12 @@ def _mapping(meta: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 def _tensors(meta: Mapping[str, Any], key: str) -> tuple[Tensor, ...]:
     return tuple(
-        Tensor(str(t["name"]), tuple(int(n) for n in t["shape"]), _dtype(str(t["dtype"])).name)
+        Tensor(
+            str(t["name"]),
+            tuple(int(n) for n in t["shape"]),
+            _dtype(str(t["dtype"])).name,
+            tuple(map(str, t["texts"])) if "texts" in t else None,
+            tuple(map(str, t.get("columns", ()))),
+        )
         for t in meta[key]
     )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import cast
 
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, StringAttr, i64
@@ -288,3 +288,69 @@ def result_sizes(module: ModuleOp) -> tuple[ResultSize, ...]:
             case _:
                 raise InputError(f'{RESULT_SIZES}: {entry}; need ["result", axis, "size"]')
     return tuple(found)
+
+
+TEXTS = "abele.texts"
+"""The attribute of a module that lists strings, and the inputs and results that hold them."""
+
+COLUMNS = "abele.columns"
+"""The attribute of a module that names the entries of results along their last axis."""
+
+
+@dataclass(frozen=True)
+class HostTexts:
+    """The strings of a program, which computes with integers.
+
+    Attributes:
+        table: the strings. Integers of inputs and results that hold strings are places in it; -1
+            is any other string.
+        inputs, results: the names of those that hold strings.
+        columns: the names of the entries along the last axis of results, by result.
+    """
+
+    table: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    columns: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+def _texts(names: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr(map(StringAttr, names))
+
+
+def set_host_texts(module: ModuleOp, texts: HostTexts) -> None:
+    """Record in a module which of its inputs and results hold strings, and which have columns."""
+    if texts.inputs or texts.results:
+        parts = (texts.table, texts.inputs, texts.results)
+        module.attributes[TEXTS] = ArrayAttr(map(_texts, parts))
+    if texts.columns:
+        listed = (_texts((name, *columns)) for name, columns in texts.columns.items())
+        module.attributes[COLUMNS] = ArrayAttr(listed)
+
+
+def host_texts(module: ModuleOp) -> HostTexts:
+    """The strings of a module.
+
+    Raises InputError if the attributes hold anything but lists of strings, or if a string of the
+    table is there twice.
+    """
+    parts = [
+        _strings(*each, TEXTS, "[strings, inputs, results]") for each in _entries(module, TEXTS)
+    ]
+    if parts and (len(parts) != 3 or len({*parts[0]}) != len(parts[0])):
+        raise InputError(f"{TEXTS}: need [strings, inputs, results], each string once")
+    table, inputs, results = parts or ((), (), ())
+    columns: dict[str, tuple[str, ...]] = {}
+    for each in _entries(module, COLUMNS):
+        name, *names = _strings(*each, COLUMNS, '["result", "name", ...]') or ("",)
+        columns[name] = tuple(names)
+    return HostTexts(table, inputs, results, columns)
+
+
+def _strings(
+    parts: tuple[Attribute, ...], entry: Attribute, attribute: str, need: str
+) -> tuple[str, ...]:
+    found = tuple(each.data for each in parts if isinstance(each, StringAttr))
+    if len(found) != len(parts) or not isinstance(entry, ArrayAttr):
+        raise InputError(f"{attribute}: {entry}; need {need}")
+    return found

@@ -190,6 +190,7 @@ def check_run(
     model, and each must be within its bound. If some operations get a meaning only from passes, the
     references run the program after these passes.
     """
+    outputs = exe.signature.computed(outputs)
     # Modules are made on first use: two threads must not make them at once.
     for level in {NN.name, MACHINE, at} & {*exe.levels}:
         exe.module_at(level)

@@ -33,12 +33,17 @@ class Tensor:
 
     Attributes:
         open_axes: the axes along which an input may have fewer elements.
+        texts: the strings that the integers stand for, which are places in them, if the host sees
+            strings; -1 is any other string.
+        columns: the names of the entries along the last axis, if they have names.
     """
 
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     open_axes: tuple[int, ...] = ()
+    texts: tuple[str, ...] | None = None
+    columns: tuple[str, ...] = ()
 
     def takes(self, shape: tuple[int, ...]) -> bool:
         """Whether an input may have a shape."""
@@ -48,7 +53,8 @@ class Tensor:
         )
 
     def __str__(self) -> str:
-        return f"{self.name!r} ({self.dtype.name}{list(self.shape)})"
+        kind = self.dtype.name if self.texts is None else "str"
+        return f"{self.name!r} ({kind}{list(self.shape)})"
 
 
 def listed(tensors: Iterable[Tensor]) -> str:
@@ -95,8 +101,44 @@ def as_array(value: object, what: object) -> Array:
         raise InputError(f"input {what}: not an array: {error}") from None
 
 
-def _checked_array(value: object, tensor: Tensor) -> Array:
+def input_array(value: object, tensor: Tensor) -> Array:
+    """A value as an array for an input, with integers for its strings.
+
+    Raises InputError if it is not an array.
+    """
     array = as_array(value, tensor)
+    if tensor.texts is None:
+        return array
+    if array.dtype.kind == "O" and all(isinstance(each, str) for each in array.flat):
+        array = array.astype(np.str_)
+    return _places(array, tensor.texts) if array.dtype.kind == "U" else array
+
+
+def _places(array: Array, texts: Sequence[str]) -> Array:
+    """The place of each string of an array in a list, int32; -1 for a string that is not in it."""
+    if not texts:
+        return np.full(array.shape, -1, np.int32)
+    table = np.array(texts)
+    order = np.argsort(table)
+    near = np.minimum(np.searchsorted(table, array, sorter=order), len(table) - 1)
+    places = order[near]
+    return np.where(table[places] == array, places, -1).astype(np.int32)
+
+
+def with_texts(array: Array, tensor: Tensor) -> Array:
+    """An output as the host sees it: strings for the integers that stand for them.
+
+    Raises InputError for integers that stand for none.
+    """
+    if tensor.texts is None:
+        return array
+    if array.size and not 0 <= array.min() <= array.max() < len(tensor.texts):
+        raise InputError(f"output {tensor}: integers outside 0..{len(tensor.texts) - 1}")
+    return np.array(tensor.texts or ("",), np.str_)[array]
+
+
+def _checked_array(value: object, tensor: Tensor) -> Array:
+    array = input_array(value, tensor)
     check_kind(array.shape, array.dtype, tensor)
     return array
 
@@ -265,7 +307,8 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
             np.dtype(f"<u{size}"),
         ):
             dtype = stored
-        check_kind(shape, dtype.newbyteorder("="), tensor)
+        is_text = tensor.texts is not None and dtype.kind == "U"
+        check_kind(shape, stored if is_text else dtype.newbyteorder("="), tensor)
         count = int(np.prod(shape, dtype=np.int64))
         data = stream.read(count * dtype.itemsize)
         if len(data) < count * dtype.itemsize:
@@ -273,6 +316,7 @@ def _read_member(archive: zipfile.ZipFile, member: str, tensor: Tensor) -> Array
         # Reading past the last byte makes zipfile compare the checksum.
         stream.read(1)
     array = np.frombuffer(data, dtype).reshape(shape, order="F" if fortran else "C")
+    array = input_array(array, tensor)
     return np.ascontiguousarray(array.astype(tensor.dtype, copy=False)).reshape(shape)
 
 

@@ -153,10 +153,11 @@ class Executable(NotCopied):
     ) -> dict[str, Array]:
         """Run the program once, and return its outputs by name.
 
-        An output whose size depends on values is returned without its padding. An input whose size
-        each run chooses may have fewer elements than its shape; the lengths of such inputs follow
-        from their shapes, if they are not given. The length of a value that is kept on the device
-        follows from what the last run has left of it.
+        Inputs and outputs that hold strings are arrays of str; the program computes with integers
+        that stand for them. An output whose size depends on values is returned without its padding.
+        An input whose size each run chooses may have fewer elements than its shape; the lengths of
+        such inputs follow from their shapes, if they are not given. The length of a value that is
+        kept on the device follows from what the last run has left of it.
 
         Raises InputError for inputs with wrong names, shapes or dtypes, and if this host has too
         little memory for all tiles. Raises MachineFault as prove_addresses does.
@@ -169,12 +170,16 @@ class Executable(NotCopied):
         if strict and at != MACHINE:
             raise InputError(f"strict at {at}: the machine runs {MACHINE} only")
         if not self.signature.kept_sizes:
-            return self.signature.trimmed(self.runners.run(self._checked(inputs), at, strict))
+            return self._told(self.runners.run(self._checked(inputs), at, strict))
         # Waits for a thread that compiles, before the turn.
         _ = self.runners.at(at, strict)
         with self.runners.turns:
             held = self.held(at, strict)
-            return self.signature.trimmed(self.runners.run(self._checked(inputs, held), at, strict))
+            return self._told(self.runners.run(self._checked(inputs, held), at, strict))
+
+    def _told(self, results: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs as the host sees them, from all results of a run."""
+        return self.signature.told(self.signature.trimmed(results))
 
     def held(self, at: str = MACHINE, strict: bool = False) -> dict[str, int]:
         """How many elements of kept values exist, by the state that holds the number."""

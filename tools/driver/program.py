@@ -17,15 +17,19 @@ from ...backends.reference import tensor_kind
 from ...backends.target import DEFAULT_TARGET, Target, named_target, resolve_target
 from ...dialects.host import (
     ARGUMENT_SIZES,
+    COLUMNS,
     KEPT_SIZES,
     LENGTHS,
     RESULT_SIZES,
+    TEXTS,
     ArgumentSize,
+    HostTexts,
     KeptSize,
     LengthInput,
     ResultSize,
     argument_sizes,
     host_names,
+    host_texts,
     kept_sizes,
     length_inputs,
     result_sizes,
@@ -157,7 +161,10 @@ def signature(module: ModuleOp, path: str = "<module>") -> Signature:
         ops = tuple(main.walk())
         inputs = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, InputOp))
         results = (_tensor(o.host_name.data, o.tensor) for o in ops if isinstance(o, OutputOp))
-    taken, given = _distinct(inputs, path), _distinct(results, path)
+    texts = host_texts(module)
+    taken = _told(_distinct(inputs, path), texts, texts.inputs, path)
+    given = _told(_distinct(results, path), texts, texts.results, path)
+    _check_columns(given, texts, path)
     sizes = result_sizes(module)
     _check_sizes(sizes, given, path)
     hidden = {each.size for each in sizes}
@@ -194,6 +201,38 @@ def _first_held(
         if missing:
             raise InputError(f"{path}: {KEPT_SIZES}: {missing[0]!r} is no length")
     return {each.held: int(states[each.held]) for each in kept}
+
+
+def _told(
+    tensors: tuple[Tensor, ...], texts: HostTexts, names: Sequence[str], path: str
+) -> tuple[Tensor, ...]:
+    """Inputs or results, with the strings that they hold and the names of their columns.
+
+    Args:
+        names: of those that hold strings.
+    """
+    if not names and not texts.columns:
+        return tensors
+    for name in names:
+        found = [each for each in tensors if each.name == name]
+        if not found or found[0].dtype != np.int32:
+            raise InputError(f"{path}: {TEXTS}: need an input or a result {name!r} of i32")
+    return tuple(
+        replace(
+            each,
+            texts=texts.table if each.name in names else None,
+            columns=texts.columns.get(each.name, ()),
+        )
+        for each in tensors
+    )
+
+
+def _check_columns(results: Sequence[Tensor], texts: HostTexts, path: str) -> None:
+    """Raise InputError for columns of a result that does not have as many."""
+    for name, columns in texts.columns.items():
+        found = [each for each in results if each.name == name]
+        if not found or found[0].shape[-1:] != (len(columns),):
+            raise InputError(f"{path}: {COLUMNS}: need a result {name!r} with {len(columns)}")
 
 
 def _check_lengths(

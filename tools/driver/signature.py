@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .arrays import Array, Tensor, as_array, check_kind
+from .arrays import Array, Tensor, as_array, check_kind, input_array, with_texts
 from .run_lengths import RunLengths
 
 if TYPE_CHECKING:
@@ -46,6 +46,15 @@ class Signature:
             found[each.result] = found[each.result][(*[slice(None)] * each.axis, slice(count))]
         return found
 
+    def told(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs as the host sees them: with strings for integers that stand for them."""
+        return {each.name: with_texts(outputs[each.name], each) for each in self.outputs}
+
+    def computed(self, outputs: Mapping[str, Array]) -> dict[str, Array]:
+        """The outputs as the program computes them: with integers for strings."""
+        known = {tensor.name: tensor for tensor in self.outputs}
+        return {name: input_array(array, known[name]) for name, array in outputs.items()}
+
     def padded(
         self, given: Mapping[str, object], held: Mapping[str, int] | None = None
     ) -> dict[str, object]:
@@ -65,7 +74,7 @@ class Signature:
             return found
         known = {tensor.name: tensor for tensor in self.inputs}
         names = {each.argument for each in self.argument_sizes} & found.keys()
-        arrays = {name: as_array(found[name], known[name]) for name in names}
+        arrays = {name: input_array(found[name], known[name]) for name in names}
         for name, array in arrays.items():
             check_kind(array.shape, array.dtype, known[name])
         for name, count in self._counts(found, held).items():

@@ -10,6 +10,7 @@ from onnx import defs, helper
 
 from ...ir.support.errors import InputError
 from ..importers.onnx.functions import body_of, graphs_in, has_body
+from ..importers.onnx.ops_texts import TAKE_TEXTS
 from ..importers.onnx.reader import CONTRIBUTED_DOMAIN, DOMAINS, OPSETS
 from ..importers.onnx.tensors import tensor_dtype
 from .guards import guards_of
@@ -115,6 +116,8 @@ def _row(domain: str, name: str, versions: Sequence[defs.OpSchema]) -> tuple[str
     opsets = ", ".join(str(each.since_version) for each in versions)
     imported, why = _imported(domain, schema)
     held, other = _types(schema)
+    if name in TAKE_TEXTS and "string" in other:
+        held, other = [*held, "strings"], [each for each in other if each != "string"]
     if imported == "no":
         return code(name), opsets, imported, "", why
     refused = [*([f"{', '.join(other)} elements"] if other else []), *([why] if why else [])]

@@ -9,14 +9,19 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from abele.dialects import nn
 from abele.dialects.host import (
     ArgumentSize,
+    HostTexts,
     LengthInput,
     argument_sizes,
     length_inputs,
     set_argument_sizes,
+    set_host_texts,
 )
 from abele.ir.errors import InputError
+from abele.ir.text import parse_module
 from abele.ir.upstream import ModuleOp
-from abele.tools.driver.arrays import Tensor
+from abele.tools.driver.arrays import Tensor, checked
+from abele.tools.driver.context import new_context
+from abele.tools.driver.program import signature
 from abele.tools.driver.signature import Signature
 
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
@@ -117,3 +122,43 @@ def test_attributes_that_are_no_sizes_are_refused(entry: object):
     match = r'abele.argument_sizes: .*; need \["input", axis, offset, "length", \.\.\.\]'
     with pytest.raises(InputError, match=match):
         argument_sizes(module)
+
+
+def text_module(texts: HostTexts) -> ModuleOp:
+    """A module that returns its input, three integers, as "y"."""
+    module = parse_module(
+        """builtin.module {
+          func.func @main(%x: tensor<3xi32>) -> tensor<3xi32>
+              attributes {arg_names = ["x"], result_names = ["y"]} {
+            func.return %x : tensor<3xi32>
+          }
+        }""",
+        new_context(),
+    )
+    set_host_texts(module, texts)
+    return module
+
+
+def test_strings_are_places_in_a_table():
+    found = signature(text_module(HostTexts(("b", "a", ""), ("x",), ("y",))))
+    for given in (["a", "é", ""], np.array(["a", "é", ""], object)):
+        (places,) = checked({"x": given}, found.inputs).values()
+        assert places.tolist() == [1, -1, 2]
+    told = found.told({"y": np.array([2, 0, 1], np.int32)})
+    assert told["y"].tolist() == ["", "b", "a"]
+    assert found.computed(told)["y"].tolist() == [2, 0, 1]
+    with pytest.raises(InputError, match=r"output 'y' \(str\[3\]\): integers outside 0..2"):
+        found.told({"y": np.array([0, 3, 0], np.int32)})
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (HostTexts(("a",), ("z",)), "need an input or a result 'z' of i32"),
+        (HostTexts(columns={"y": ("a", "b")}), "need a result 'y' with 2"),
+        (HostTexts(columns={"z": ("a", "b", "c")}), "need a result 'z' with 3"),
+    ],
+)
+def test_strings_of_what_is_not_there_are_refused(texts: HostTexts, message: str):
+    with pytest.raises(InputError, match=message):
+        signature(text_module(texts))

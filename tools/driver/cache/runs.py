@@ -74,7 +74,16 @@ class RunFile:
         """The inputs and outputs of the program, if it is ready to run."""
         assert self.program is not None
         inputs, outputs = (
-            tuple(Tensor(each.name, each.shape, np.dtype(each.dtype)) for each in tensors)
+            tuple(
+                Tensor(
+                    each.name,
+                    each.shape,
+                    np.dtype(each.dtype),
+                    texts=each.texts,
+                    columns=each.columns,
+                )
+                for each in tensors
+            )
             for tensors in (self.program.inputs, self.program.outputs)
         )
         return Signature(inputs, outputs)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
+import numpy as np
 import onnx
 
 from ..building import Value, dtype_of, shape_of
 from ..front_end import ANY
-from .node import Held, Listed, Maybe
+from .node import Held, Listed, Maps, Maybe, Texts
 from .tensors import dtype_or_none
 from .valid import LENIENT
 
@@ -31,25 +33,33 @@ class Declared:
     def problem(self, name: str, value: Held, open_axes: Collection[int] = ()) -> str:
         """The difference between a value's type and its declared type; "" if there is none.
 
-        Declarations of sequences and optionals are ignored.
+        Declarations of sequences, of maps too, and of optionals are ignored.
 
         Args:
             open_axes: those whose sizes depend on values; any declared size is right for them.
         """
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, Listed | Maybe | Maps):
             return ""
+        text, value = isinstance(value, Texts), _plain(value)
         for type_ in self._types.get(name, ()):
-            if not self._is_true(type_, value, open_axes):
-                own = f"{dtype_of(value).name}{list(shape_of(value))}"
+            kind = np.dtype(object) if text else dtype_of(value)
+            if not self._is_true(type_, kind, shape_of(value), open_axes):
+                own = f"{_name(kind)}{list(shape_of(value))}"
                 return f"{name!r} is {own}; the model declares {self._text(type_)}; {LENIENT}"
         return ""
 
-    def _is_true(self, type_: onnx.TypeProto, value: Value, open_axes: Collection[int]) -> bool:
+    def _is_true(
+        self,
+        type_: onnx.TypeProto,
+        dtype: np.dtype[Any],
+        shape: tuple[int, ...],
+        open_axes: Collection[int],
+    ) -> bool:
         kind = type_.WhichOneof("value")
         if kind != "tensor_type":
             return kind is None
-        tensor, shape = type_.tensor_type, shape_of(value)
-        if tensor.elem_type and dtype_or_none(tensor.elem_type) != dtype_of(value):
+        tensor = type_.tensor_type
+        if tensor.elem_type and dtype_or_none(tensor.elem_type) != dtype:
             return False
         if not tensor.HasField("shape"):
             return True
@@ -73,8 +83,17 @@ class Declared:
             return f"a {kind.removesuffix('_type')}"
         tensor = type_.tensor_type
         dtype = dtype_or_none(tensor.elem_type)
-        name = f"elements of type {tensor.elem_type}" if dtype is None else dtype.name
+        name = f"elements of type {tensor.elem_type}" if dtype is None else _name(dtype)
         if not tensor.HasField("shape"):
             return name
         sizes = ("?" if n is None else str(n) for n in self._sizes(tensor.shape))
         return f"{name}[{', '.join(sizes)}]"
+
+
+def _plain(value: Value | Texts) -> Value:
+    return value.places if isinstance(value, Texts) else value
+
+
+def _name(dtype: np.dtype[Any]) -> str:
+    """The name of an element type. onnx's one for strings is object."""
+    return "str" if dtype.kind == "O" else dtype.name

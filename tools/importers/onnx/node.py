@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -19,7 +19,7 @@ from ....ir.support.number_kinds import is_whole
 from ....ir.upstream import LocationAttr
 from ..building import Known, NodeBuilder, ProgramBuilder, Sizes, Value, shape_of
 from ..errors import NotConstantError, UnsupportedError
-from .tensors import tensor_array, tensor_dtype, tensor_kind
+from .tensors import decoded_text, tensor_array, tensor_dtype, tensor_kind, tensor_texts
 
 T = TypeVar("T")
 
@@ -59,7 +59,37 @@ class Maybe:
         return "an optional"
 
 
-Held = Value | Listed | Maybe
+@dataclass(frozen=True, eq=False)
+class Texts:
+    """A tensor of strings. The program computes with integers that stand for them.
+
+    Attributes:
+        places: of the strings in GraphScope.texts, i32; -1 is a string that is not in it.
+        is_known: whether all of them are in it.
+    """
+
+    places: Value
+    is_known: bool
+
+    def __str__(self) -> str:
+        return "a tensor of strings"
+
+
+@dataclass(frozen=True, eq=False)
+class Maps:
+    """A sequence of maps, one per row of a table, from the names of its columns to its entries."""
+
+    table: SSAValue
+    columns: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return "a sequence of maps"
+
+
+NotTensor = Listed | Maybe | Texts | Maps
+"""The meanings of names that are no tensors of the program."""
+
+Held = Value | NotTensor
 """The meanings that a name in a graph may have."""
 
 
@@ -82,6 +112,7 @@ class GraphScope(ProgramBuilder):
 
     Attributes:
         values, lists: the meanings of names.
+        texts: the places of the strings that the model holds.
         absent: for a name without a meaning, the reason.
         folder: the folder of external data.
         opsets: the version of each domain.
@@ -95,7 +126,8 @@ class GraphScope(ProgramBuilder):
     opsets: dict[str, int]
     values: dict[str, Value] = field(default_factory=dict[str, Value])
     absent: dict[str, str] = field(default_factory=dict[str, str])
-    lists: dict[str, Listed | Maybe] = field(default_factory=dict[str, Listed | Maybe])
+    lists: dict[str, NotTensor] = field(default_factory=dict[str, NotTensor])
+    texts: dict[str, int] = field(default_factory=dict[str, int])
     functions: dict[tuple[str, str, str], onnx.FunctionProto] = field(
         default_factory=dict[tuple[str, str, str], onnx.FunctionProto]
     )
@@ -137,7 +169,7 @@ class GraphScope(ProgramBuilder):
         """Give a name its meaning."""
         self.values.pop(name, None)
         self.lists.pop(name, None)
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             self.lists[name] = value
         else:
             self.values[name] = value
@@ -150,12 +182,29 @@ class GraphScope(ProgramBuilder):
             read: its array, if the tensor does not hold its bytes.
         """
         what, folder = f"{self.place}: weight {tensor.name!r}", self.folder
+        if tensor.data_type == onnx.TensorProto.STRING:
+            self.hold(tensor.name, self.known_texts(tensor.name, tensor_texts(tensor, what)))
+            return
         dtype, shape = tensor_kind(tensor, what)
 
         def make() -> Array:
             return tensor_array(tensor, folder, what) if read is None else read
 
         self.hold(tensor.name, self.weight(tensor.name, shape, dtype, make))
+
+    def text_places(self, texts: Iterable[str]) -> Array:
+        """The places of strings in the table of the model's strings, to which they are added."""
+        found = [self.texts.setdefault(each, len(self.texts)) for each in texts]
+        return np.array(found, np.int32)
+
+    def known_texts(self, name: str, array: Array) -> Texts:
+        """An array of str as a tensor of strings.
+
+        Args:
+            name: for the tensor.
+        """
+        places = self.text_places(array.reshape(-1)).reshape(array.shape)
+        return Texts(Known.of(name, places), is_known=True)
 
     def unknown(self, name: str, user: str) -> InputError:
         """An error about an undefined name.
@@ -415,6 +464,18 @@ class Node(NodeBuilder):
             name, AttributeType.STRING, lambda a: a.s.decode(errors="replace"), default
         )
 
+    def texts(self, name: str) -> list[str]:
+        """The list of strings in an attribute.
+
+        Raises InputError if it is missing, of another kind, or no UTF-8.
+        """
+        return self._attribute(
+            name,
+            AttributeType.STRINGS,
+            lambda a: [decoded_text(each, f"{self.graph.place}: {self}") for each in a.strings],
+            None,
+        )
+
     def numbers(self, name: str, default: Sequence[float] = ()) -> list[float]:
         """The list of floats in an attribute, or the default.
 
@@ -476,7 +537,10 @@ absent."""
 
 def listed(results: Results) -> list[Held | str]:
     """The results of an importer as a list."""
-    return [results] if isinstance(results, SSAValue | Known | Listed | Maybe) else [*results]
+    return [results] if isinstance(results, _ONE) else [*results]
+
+
+_ONE = SSAValue | Known | NotTensor
 
 
 Importer = Callable[[Node], Results]

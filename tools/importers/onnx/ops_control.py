@@ -25,7 +25,7 @@ from ..length_values import length_of, number_in
 from ..lengths import as_length
 from ..loops import Rows, collecting_loop, in_block, placed_at, row_at
 from ..padding import LEAST_CAPACITY, sized
-from .node import Held, Importer, Listed, Maybe, Node, Results
+from .node import Held, Importer, Node, NotTensor, Results
 from .subgraphs import of_fixed_size, read_graph, tensors, text_of, truth
 
 MOST_WRITTEN_OUT = 1024
@@ -44,9 +44,9 @@ def _if(node: Node) -> Results:
 
     def build(branch: onnx.GraphProto) -> list[SSAValue]:
         results = read_graph(node, branch, [])
-        if any(isinstance(each, Listed | Maybe) for each in results):
+        if any(isinstance(each, NotTensor) for each in results):
             raise node.not_constant(
-                f"the condition {node.proto.input[0]!r} of branches that give sequences",
+                f"the condition {node.proto.input[0]!r} of branches that give sequences or strings",
                 [condition],
                 "need a constant",
             )
@@ -93,7 +93,7 @@ def _after(
     """
     found: list[SSAValue] = []
     for after, name in zip(values, names, strict=True):
-        if isinstance(after, Listed | Maybe):
+        if isinstance(after, NotTensor):
             raise NotInvariant(f"the loop carries {after}, {name!r}")
         found.append(node.graph.emitted(after))
     try:
@@ -110,7 +110,7 @@ def _rows(node: Node, values: Sequence[Held]) -> list[Value]:
     """The contributions of an iteration to the scan outputs."""
     found: list[Value] = []
     for value in values:
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             raise node.unsupported(f"{value} as a scan output", "only tensors are")
         found.append(of_fixed_size(node, value))
     return found
@@ -185,7 +185,7 @@ class _Loop:
 
     def going_on(self, value: Held) -> Value:
         """The condition that an iteration returns."""
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             raise self.node.bad(f"the condition of the loop is {value}; need one boolean")
         truth(self.node, value, "the condition of the loop")
         return value
@@ -218,7 +218,7 @@ def _on_device(loop: _Loop) -> Results:
     """A loop on the device. Raises NotInvariant or NotConstantError if that is impossible."""
     node = loop.node
     for value, name in zip(loop.initial, loop.names, strict=True):
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             raise NotInvariant(f"the loop carries {value}, {name!r}")
     carried = CarriedValues(node, tensors(node, loop.initial, "a loop carries"))
     has_rows = len(loop.body.output) > 1 + loop.carried
@@ -435,7 +435,7 @@ def _scanned(node: Node, body: onnx.GraphProto, operands: Sequence[Value]) -> li
 def _tensors_only(node: Node, values: Sequence[Held]) -> list[Value]:
     found: list[Value] = []
     for value in values:
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             raise node.unsupported(f"{value} as a state of a scan", "only tensors are")
         found.append(value)
     return found

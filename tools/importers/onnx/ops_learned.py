@@ -1,4 +1,4 @@
-"""Operators of the domain ai.onnx.ml on features, and linear models. Strings are refused."""
+"""Operators of the domain ai.onnx.ml on features, and linear models."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ..building import is_float
 from .node import Importer, Node, Results
+from .ops_categories import labels_of
 from .ops_extremes import first_largest
 from .tensors import Array
 
@@ -20,17 +21,10 @@ from .tensors import Array
 
 
 def _array(node: Node, *names: str) -> Array | None:
-    """The first given attribute among some: a tensor, floats or integers; None if none is given.
-
-    Raises UnsupportedError for strings.
-    """
+    """The first given attribute among some: floats or integers; None if none is given."""
     name = next((each for each in names if node.has_attribute(each)), None)
     if name is None:
         return None
-    if name.endswith("_tensor"):
-        return node.tensor(name)
-    if "string" in name:
-        raise node.unsupported(f"the attribute {name}", "need numbers")
     if "float" in name or name in ("scale", "offset", "coefficients", "intercepts"):
         return np.array(node.numbers(name), np.float32)
     return np.array(node.integers(name), np.int64)
@@ -63,47 +57,27 @@ def _array_feature_extractor(node: Node) -> Results:
     return node.reshape(found, (*shape[:-1], count) if len(shape) > 1 else (1, count))
 
 
+def _feature_vectorizer(node: Node) -> Results:
+    """The features of all operands side by side, as floats."""
+    parts = [node.cast(each, f32) if nn.element_of(each) != f32 else each for each in node.all()]
+    shapes = [nn.shape_of(each) for each in parts]
+    if any(len(shape) not in (1, 2) for shape in shapes):
+        raise node.bad(f"features of shapes {[*map(list, shapes)]}; need one axis or two")
+    columns = [
+        node.reshape(each, (shape[0], 1)) if len(shape) == 1 else each
+        for each, shape in zip(parts, shapes, strict=True)
+    ]
+    sizes = [nn.shape_of(each)[1] for each in columns]
+    if (given := node.integers("inputdimensions", sizes)) != sizes:
+        raise node.bad(f"inputdimensions {given} of operands with {sizes} features")
+    return node.add(nn.ConcatOp(columns, 1)) if len(columns) > 1 else columns[0]
+
+
 def _binarizer(node: Node) -> Results:
     value = node[0]
     threshold = node.constant(node.number("threshold", 0.0), _floats(node, value))
     above = node.add(nn.GreaterOp(_floats(node, value), threshold))
     return node.cast(above, nn.element_of(value))
-
-
-def _label_encoder(node: Node) -> Results:
-    """The value for the key that equals each element, or the default; a lookup by the key's
-    position.
-    """
-    if node.opset < 2:
-        raise node.unsupported("a class that is a string", "need a version of 2 or more")
-    kinds = ("tensor", "floats", "int64s", "strings")
-    keys = _array(node, *(f"keys_{kind}" for kind in kinds))
-    values = _array(node, *(f"values_{kind}" for kind in kinds))
-    if keys is None or values is None or keys.shape != values.shape or keys.ndim != 1:
-        raise node.bad("need keys and values, as many of each")
-    if keys.dtype.kind not in "biuf" or values.dtype.kind not in "biuf":
-        raise node.unsupported("keys or values that are strings", "need numbers")
-    if node.has_attribute("default_tensor"):
-        default = node.tensor("default_tensor").reshape(-1)[:1]
-    elif values.dtype.kind == "f":
-        default = np.array([node.number("default_float", -0.0)])
-    else:
-        default = np.array([node.integer("default_int64", -1)])
-    table = np.concatenate([values, default.astype(values.dtype)])
-    column = node.reshape(node[0], (*node.shape(0), 1))
-    known = node.emitted(keys.astype(numpy_dtype(nn.element_of(column))))
-    found = node.add(nn.EqualOp(column, known))
-    if keys.dtype.kind == "f" and np.isnan(keys).any():
-        is_missing = node.add(nn.LogicalAndOp(node.add(nn.IsNaNOp(column)), _nans(node, keys)))
-        found = node.add(nn.LogicalOrOp(found, is_missing))
-    places = node.emitted(np.arange(len(keys), dtype=np.int32))
-    place = node.add(nn.SelectOp(found, places, node.constant(len(keys), places)))
-    place = node.add(nn.ReduceOp(place, "min", [len(node.shape(0))]))
-    return node.add(nn.GatherOp(node.emitted(table), place, 0))
-
-
-def _nans(node: Node, values: Array) -> SSAValue:
-    return node.emitted(np.isnan(values))
 
 
 def _normalizer(node: Node) -> Results:
@@ -193,31 +167,32 @@ def _linear_regressor(node: Node) -> Results:
 
 def _linear_classifier(node: Node) -> Results:
     """The label of the largest score, and the scores."""
-    labels = _array(node, "classlabels_strings", "classlabels_ints")
-    if labels is None or not labels.size:
-        raise node.bad("need classlabels_ints")
+    labels = labels_of(node, "classlabels_strings", "classlabels_ints")
+    size = len(labels.names)
     found = _scores(node, 0)
     rows, count = nn.shape_of(found)
     name = node.text("post_transform", "NONE")
-    if count == 1 and labels.size == 2:
+    if count == 1 and size == 2:
         found = node.add(nn.ConcatOp([node.add(nn.NegOp(found)), found], 1))
         count = 2
     scores = transformed(node, found, name)
     if count > 1:
-        if labels.size != count:
-            raise node.bad(f"{labels.size} labels of {count} scores")
+        if size != count:
+            raise node.bad(f"{size} labels of {count} scores")
         place = node.reshape(first_largest(node, scores, 1), (rows,))
-        return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
+        return [labels.at(node, place), node.cast(scores, f32)]
+    if labels.is_text:
+        raise node.unsupported("one class whose label is a string", "need two or more, or a number")
     least = node.constant(0.0 if name == "NONE" else 0.5, scores)
     is_it = node.reshape(node.add(nn.GreaterEqualOp(scores, least)), (rows,))
-    label, none = node.emitted(labels[:1]), node.emitted(np.zeros(1, np.int64))
+    label, none = node.emitted(labels.array[:1]), node.emitted(np.zeros(1, np.int64))
     return [node.add(nn.SelectOp(is_it, label, none)), node.cast(scores, f32)]
 
 
 LEARNED: dict[str, Importer] = {
     "ArrayFeatureExtractor": _array_feature_extractor,
     "Binarizer": _binarizer,
-    "LabelEncoder": _label_encoder,
+    "FeatureVectorizer": _feature_vectorizer,
     "Normalizer": _normalizer,
     "Scaler": _scaler,
     "Imputer": _imputer,

@@ -9,7 +9,7 @@ from xdsl.ir import SSAValue
 
 from ....dialects import nn
 from ..building import Value, dtype_of, shape_of
-from .node import Importer, Listed, Maybe, Node, Results
+from .node import Importer, Listed, Maps, Maybe, Node, NotTensor, Results, Texts
 from .subgraphs import read_graph
 
 
@@ -148,7 +148,7 @@ def _map(node: Node) -> Results:
         given = [each.items[at] if isinstance(each, Listed) else each for each in others]
         row: list[Value] = []
         for value in read_graph(node, body, [item, *given]):
-            if isinstance(value, Listed | Maybe):
+            if isinstance(value, NotTensor):
                 raise node.bad(f"graph {body.name!r} returns {value}; need tensors")
             row.append(value)
         rows.append(row)
@@ -162,8 +162,8 @@ def _optional(node: Node) -> Results:
     if not node.has(0):
         return Maybe(None)
     value = node.held(0)
-    if isinstance(value, Maybe):
-        raise node.bad("operand 0 is an optional; need a tensor or a sequence")
+    if isinstance(value, Maybe | Texts | Maps):
+        raise node.bad(f"operand 0 is {value}; need a tensor of numbers or a sequence")
     return Maybe(value)
 
 

@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from ....dialects import nn
 from ..building import Known, Value
 from .node import Importer, Node, Results
-from .tensors import Array
+from .tensors import Array, tensor_texts
 
 
 def _reshaped(node: Node, shape: list[int]) -> Results:
@@ -264,9 +264,22 @@ NUMBERS: dict[str, Callable[[onnx.AttributeProto], Array]] = {
 """The attributes of a Constant that are not tensors, as arrays."""
 
 
+def _own_texts(node: Node, name: str) -> Array:
+    """The strings in an attribute of a Constant: an array without axes, or with one."""
+    is_list = name.endswith("s")
+    texts = node.texts(name) if is_list else [node.text(name)]
+    return np.array(texts, np.dtype(object)).reshape((len(texts),) if is_list else ())
+
+
 def _constant(node: Node) -> Results:
     if node.has_attribute("value"):
+        tensor = node.attributes["value"].t
+        if tensor.data_type == onnx.TensorProto.STRING:
+            return node.graph.known_texts(node.name, tensor_texts(tensor, str(node)))
         return node.known(node.tensor("value"))
+    for name in ("value_string", "value_strings"):
+        if node.has_attribute(name):
+            return node.graph.known_texts(node.name, _own_texts(node, name))
     for name, array in NUMBERS.items():
         if node.has_attribute(name):
             return node.known(array(node.attributes[name]))

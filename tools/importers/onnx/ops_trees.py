@@ -15,6 +15,7 @@ from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
 from ..building import is_float
 from .node import Importer, Node, Results
+from .ops_categories import labels_of
 from .ops_extremes import first_largest
 from .ops_learned import rows_of_features, transformed
 from .tensors import Array
@@ -407,19 +408,18 @@ def _tree_classifier(node: Node) -> Results:
     above 0.5. Otherwise the scores are -s and s, and it applies if s is above 0. LOGISTIC turns -s
     and s into probabilities.
     """
-    if node.has_attribute("classlabels_strings"):
-        raise node.unsupported("labels that are strings", "need numbers")
-    labels = np.array(node.integers("classlabels_int64s", []), np.int64)
-    if labels.size < 2:
-        raise node.unsupported(f"{labels.size} classes", "need two or more")
+    labels = labels_of(node, "classlabels_strings", "classlabels_int64s")
+    classes = len(labels.names)
+    if classes < 2:
+        raise node.unsupported("one class", "need two or more")
     name = node.text("post_transform", "NONE")
-    total, columns, weights = _totals(node, "class", labels.size, 1)
+    total, columns, weights = _totals(node, "class", classes, 1)
     base, rows = _numbers(node, "base_values"), nn.shape_of(total)[0]
-    if labels.size > 2 or len(set(columns)) > 1:
+    if classes > 2 or len(set(columns)) > 1:
         total = _with_base(node, total, base)
         scores = transformed(node, total, name)
         place = node.reshape(first_largest(node, total, 1), (rows,))
-        return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
+        return [labels.at(node, place), node.cast(scores, f32)]
     column = node.add(nn.SliceOp(total, [0, columns[0]], [1, 1], [rows, 1]))
     one = _with_base(node, column, base[-1:])
     positive = bool((weights >= 0).all())
@@ -430,7 +430,7 @@ def _tree_classifier(node: Node) -> Results:
     scores = node.add(nn.SigmoidOp(scores)) if name == "LOGISTIC" else scores
     least = node.constant(0.5 if positive else 0.0, one)
     place = node.cast(node.reshape(node.add(nn.GreaterOp(one, least)), (rows,)), i32)
-    return [node.add(nn.GatherOp(node.emitted(labels), place, 0)), node.cast(scores, f32)]
+    return [labels.at(node, place), node.cast(scores, f32)]
 
 
 TREES: dict[str, Importer] = {

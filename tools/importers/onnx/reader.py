@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import ChainMap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import ArrayLike
+from xdsl.dialects.builtin import i32
 from xdsl.ir import Operation, SSAValue
 
 from ....dialects import nn
 from ....dialects.dtypes import numpy_dtype
-from ....dialects.host import set_optional_inputs
+from ....dialects.host import HostTexts, set_host_texts, set_optional_inputs
 from ....ir.context import AbeleContext
 from ....ir.support.errors import InputError
 from ....ir.support.user_entries import add_entry
@@ -35,8 +36,20 @@ from .functions import check_calls, check_function, identity, inlined, is_functi
 from .inputs import signature_of, signatures
 from .model_file import ModelFile, read_model_file
 from .names import check_names
-from .node import GraphScope, Held, Importer, Listed, Maybe, Node, Results, listed
+from .node import (
+    GraphScope,
+    Held,
+    Importer,
+    Listed,
+    Maps,
+    Maybe,
+    Node,
+    Results,
+    Texts,
+    listed,
+)
 from .ops_attention import ATTENTIONS
+from .ops_categories import CATEGORIES
 from .ops_contraction import CONTRACTIONS
 from .ops_contrib import CONTRIBUTED, rms_norm
 from .ops_control import CONTROL
@@ -59,6 +72,8 @@ from .ops_selected import SELECTED
 from .ops_sequence import SEQUENCES
 from .ops_signal import SIGNALS
 from .ops_sized import read_sized
+from .ops_support_vectors import SUPPORT_VECTORS
+from .ops_texts import with_texts
 from .ops_training import TRAINING
 from .ops_trees import TREES
 from .ops_window import WINDOWS
@@ -112,7 +127,7 @@ ONNX_OPERATORS = OPERATORS.keys() - RUNTIMES_OPERATORS.keys()
 DOMAINS: Mapping[str, Mapping[str, Importer]] = {
     # A view, not a copy: tests of the test kit replace importers in OPERATORS.
     "ai.onnx": ChainMap(OPERATORS, RUNTIMES_OPERATORS),
-    "ai.onnx.ml": {**LEARNED, **TREES},
+    "ai.onnx.ml": {**LEARNED, **CATEGORIES, **SUPPORT_VECTORS, **TREES},
     "ai.onnx.preview.training": TRAINING,
     CONTRIBUTED_DOMAIN: CONTRIBUTED,
 }
@@ -243,7 +258,8 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
     for node in nodes:
         _import_node(node, declared)
     pairs = [pair for each in proto.output for pair in _outputs(graph, each, declared)]
-    module = graph.module(pairs)
+    module = graph.module([(name, _tensor_of(value)) for name, value in pairs])
+    set_host_texts(module, _host_texts(graph, proto, pairs))
     optional = (each.name for each in optional_tensors(model))
     set_optional_inputs(module, [name for name in optional if name not in values])
     return module
@@ -324,12 +340,14 @@ def _stand_in(node: Node, name: str, type_: onnx.TypeProto) -> bool:
     sizes = [each.dim_value for each in tensor.shape.dim if each.HasField("dim_value")]
     if not tensor.HasField("shape") or len(sizes) < len(tensor.shape.dim):
         return False
+    is_text = tensor.elem_type == onnx.TensorProto.STRING
     try:
-        element = tensor_element(tensor.elem_type, str(node))
+        element = i32 if is_text else tensor_element(tensor.elem_type, str(node))
     except InputError:
         return False
     body = node.graph.main
-    node.graph.values[name] = body.insert_arg(nn.tensor(sizes, element), len(body.args))
+    added = body.insert_arg(nn.tensor(sizes, element), len(body.args))
+    node.graph.hold(name, Texts(added, is_known=True) if is_text else added)
     return True
 
 
@@ -344,9 +362,43 @@ def _how(node: Node) -> str:
     return "its function body" if is_function(node) else ""
 
 
+def _tensor_of(value: Value | Texts | Maps) -> Value:
+    """The tensor of the program for an output."""
+    if isinstance(value, Texts):
+        return value.places
+    return value.table if isinstance(value, Maps) else value
+
+
+def _host_texts(
+    graph: GraphScope,
+    proto: onnx.GraphProto,
+    outputs: Sequence[tuple[str, Value | Texts | Maps]],
+) -> HostTexts:
+    """What the host has to know of strings. Raises UnsupportedError for an output that would be a
+    string of the host."""
+    results = tuple(name for name, value in outputs if isinstance(value, Texts))
+    for name, value in outputs:
+        if isinstance(value, Texts) and not value.is_known:
+            raise UnsupportedError(
+                f"{graph.place}: output {name!r} holds strings of an input; need strings that the "
+                "model holds"
+            )
+    return HostTexts(
+        tuple(graph.texts),
+        tuple(each.name for each in proto.input if _is_text_input(each, graph)),
+        results,
+        {name: value.columns for name, value in outputs if isinstance(value, Maps)},
+    )
+
+
+def _is_text_input(value: onnx.ValueInfoProto, graph: GraphScope) -> bool:
+    held = graph.lists.get(value.name)
+    return isinstance(held, Texts) and not held.is_known
+
+
 def _outputs(
     graph: GraphScope, output: onnx.ValueInfoProto, declared: Declared
-) -> Iterator[tuple[str, Value]]:
+) -> Iterator[tuple[str, Value | Texts | Maps]]:
     """The outputs of the program for one output of the model: one per element of a sequence."""
     value = graph.held(output.name, f"output {output.name!r}")
     if problem := declared.problem(output.name, value, _open_axes(graph, value)):
@@ -404,20 +456,22 @@ def _read_values(
         raise UnsupportedError(f"{graph.place}: sparse weights are not supported; need dense ones")
     for index, tensor in enumerate(proto.initializer):
         graph.add_weight(tensor, file.weights.get(index))
-        if problem := declared.problem(tensor.name, graph.values[tensor.name]):
+        if problem := declared.problem(tensor.name, graph.held(tensor.name, "the graph")):
             raise graph.bad(f"weight {problem}")
     graph.values.update((name, Known.of(name, array)) for name, array in known.items())
-    inputs = [i for i in proto.input if i.name not in graph.values]
+    inputs = [i for i in proto.input if i.name not in graph.values | graph.lists]
     seen: set[str] = set()
     for value in inputs:
         if value.name in seen or not value.name:
             raise graph.bad(f"two inputs are called {value.name!r}; need different names")
         seen.add(value.name)
     for value in inputs:
+        is_text = value.type.tensor_type.elem_type == onnx.TensorProto.STRING
         dtype = _input_dtype(value, f"{graph.place}: input {value.name!r}")
         shape = sizes.shape(signature_of(value))
-        graph.values[value.name] = graph.add_input(value.name, [*map(largest, shape)], dtype)
-    given = ((graph.values[each.name], sizes.shape(signature_of(each))) for each in inputs)
+        added = graph.add_input(value.name, [*map(largest, shape)], dtype)
+        graph.hold(value.name, Texts(added, is_known=False) if is_text else added)
+    given = ((graph.values.get(each.name), sizes.shape(signature_of(each))) for each in inputs)
     bind_lengths(graph, [(value, shape) for value, shape in given if isinstance(value, SSAValue)])
 
 
@@ -450,18 +504,11 @@ def _input_dtype(value: onnx.ValueInfoProto, what: str) -> np.dtype[Any]:
             f"{what} is {_KINDS.get(kind, 'a ' + kind)}; only tensors are supported"
         )
     type_ = value.type.tensor_type
-    element = tensor_element(type_.elem_type, what)
+    is_text = type_.elem_type == onnx.TensorProto.STRING
+    element = i32 if is_text else tensor_element(type_.elem_type, what)
     if not type_.HasField("shape"):
         raise InputError(f"{what} has no shape; give the model one")
     return numpy_dtype(element)
-
-
-REMEDIES = {
-    ("ai.onnx.ml", "ZipMap"): "only tensors are: a map of scores by class is none. Export without "
-    "it, such as skl2onnx.to_onnx(..., options={'zipmap': False}); the result is then a table of "
-    "scores, one column for each class"
-}
-"""Advice for operators that many exporters write, and that no program can compute."""
 
 
 def _check_operator(node: Node) -> None:
@@ -478,9 +525,6 @@ def _check_operator(node: Node) -> None:
     if known is not None and _importer(node) is None:
         near = get_close_matches(node.operator, known)
         guess = f"; did you mean {' or '.join(near)}?" if near else ""
-        remedy = REMEDIES.get((node.domain, node.operator))
-        if remedy is not None:
-            raise node.unsupported("the operator", remedy)
         raise node.unsupported(
             "the operator", f"{len(known)} others are (docs/reference/onnx.md){guess}; {wanted}"
         )
@@ -495,7 +539,7 @@ def _results(node: Node) -> Results:
         users = USERS_OPERATORS[f"{node.domain}.{node.operator}"]
         return read_sized(node, partial(users_results, users))
     with node.checked():
-        results = read_sized(node, own)
+        results = with_texts(node, partial(read_sized, importer=own))
     unread = sorted(set(node.attributes) - node.read)
     # ONNX's schemas list the attributes of its own operators. onnxruntime's schemas are not
     # available.

@@ -13,7 +13,7 @@ from ..building import Names, Value, shape_of
 from ..errors import UnsupportedError
 from ..lengths import Length
 from ..padding import sizes_of
-from .node import Held, Listed, Maybe, Node
+from .node import Held, Node, NotTensor
 
 MOST_NODES = 1 << 18
 """The most nodes of nested graphs, each counted as often as it is imported."""
@@ -60,7 +60,7 @@ def tensors(node: Node, values: Sequence[Held], what: str) -> list[SSAValue]:
     """Values as results of operations. Raises UnsupportedError for a sequence or an optional."""
     found: list[SSAValue] = []
     for value in values:
-        if isinstance(value, Listed | Maybe):
+        if isinstance(value, NotTensor):
             raise node.unsupported(f"{value} that {what}", "only tensors are")
         found.append(node.graph.emitted(value))
     return found

@@ -103,6 +103,33 @@ def tensor_array(tensor: onnx.TensorProto, folder: Path | None, what: str) -> Ar
     return array
 
 
+def tensor_texts(tensor: onnx.TensorProto, what: str) -> Array:
+    """The array of str of a tensor of strings.
+
+    Raises InputError if there are too few or too many strings, or if one is no UTF-8.
+    """
+    check_texts(tensor, what)
+    texts = [decoded_text(each, what) for each in tensor.string_data]
+    return np.array(texts, np.dtype(object)).reshape(tuple(tensor.dims))
+
+
+def decoded_text(data: bytes, what: str) -> str:
+    """A string of a model. Raises InputError if it is no UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{what}: string {data!r}; need UTF-8") from None
+
+
+def check_texts(tensor: onnx.TensorProto, what: str) -> None:
+    """Raise InputError unless a tensor of strings has as many as its shape says."""
+    if is_external(tensor) or tensor.HasField("raw_data"):
+        raise InputError(f"{what}: damaged tensor: strings are kept in string_data")
+    shape, given = list(tensor.dims), len(tensor.string_data)
+    if any(n < 0 for n in shape) or prod(shape) != given:
+        raise InputError(f"{what}: damaged tensor: {given} strings of shape {shape}")
+
+
 def tensor_kind(tensor: onnx.TensorProto, what: str) -> tuple[np.dtype[Any], tuple[int, ...]]:
     """The dtype and shape of a tensor.
 
@@ -189,6 +216,9 @@ def check_stored(tensor: onnx.TensorProto, folder: Path | None, what: str) -> No
     Args:
         folder, what: as for tensor_array.
     """
+    if tensor.data_type == onnx.TensorProto.STRING:
+        check_texts(tensor, what)
+        return
     dtype, shape = tensor_kind(tensor, what)
     wanted = packed_bytes(prod(shape), dtype)
     if is_external(tensor):

@@ -24,7 +24,11 @@ def check_weights(file: ModelFile, folder: Path | None, place: str, check: Weigh
     """
     model = file.model.graph
     used = {name for node in model.node for name in node.input} | {o.name for o in model.output}
-    weights = [(i, tensor) for i, tensor in enumerate(model.initializer) if tensor.name in used]
+    weights = [
+        (i, tensor)
+        for i, tensor in enumerate(model.initializer)
+        if tensor.name in used and tensor.data_type != onnx.TensorProto.STRING
+    ]
     declared = {tensor.name: _declared(tensor, place) for _, tensor in weights}
     try:
         check(declared)

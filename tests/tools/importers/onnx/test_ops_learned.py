@@ -5,7 +5,6 @@ import pytest
 from onnx import numpy_helper
 
 from abele.ir.errors import InputError
-from abele.tools.importers import UnsupportedError
 
 from .one_node import agree_with_onnx, computed, one_node
 
@@ -92,17 +91,11 @@ def test_a_missing_number_may_be_a_key():
     assert found.dtype == np.int16
 
 
-def test_labels_that_are_strings_are_refused():
-    model, inputs = one_node(
-        "LinearClassifier",
-        floats(2, 4),
-        domain=ML,
-        results=2,
-        classlabels_strings=["a", "b"],
-        coefficients=floats(8).tolist(),
-    )
-    with pytest.raises(UnsupportedError, match="classlabels_strings is not supported"):
-        computed(model, inputs)
+def test_features_of_several_inputs_are_put_side_by_side():
+    inputs = (floats(3, 2), np.arange(3), floats(3, 1))
+    model, given = one_node("FeatureVectorizer", *inputs, domain=ML, inputdimensions=[2, 1, 1])
+    (found,) = computed(model, given)
+    np.testing.assert_array_equal(found, np.column_stack(inputs).astype(np.float32))
 
 
 def test_coefficients_must_fit_the_features():

@@ -758,22 +758,6 @@ def test_a_dimension_needs_an_integer_of_elements(size: Any):
         imported(one("Relu", ["N", 3]), dims={"N": size})
 
 
-def test_a_map_of_scores_is_refused_with_what_to_do():
-    node = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])
-    of_type = helper.make_map_type_proto(
-        TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
-    )
-    result = helper.make_value_info("y", helper.make_sequence_type_proto(of_type))
-    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 2])
-    proto = helper.make_model(
-        helper.make_graph([node], "g", [x], [result]),
-        opset_imports=[helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", 1)],
-        ir_version=9,
-    )
-    with pytest.raises(InputError, match=r"options=\{'zipmap': False\}"):
-        imported(proto)
-
-
 def test_padding_that_wraps_repeats_what_it_removes_on_the_other_side():
     """docs/operators.md says where onnxruntime differs."""
     weights = [np.array([-1, 4]), np.array(9, np.float32), np.array([0])]
