@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
 
 from ..ir.blob import Blob
 from ..ir.upstream import ModuleOp
 from .blob_attr import BlobAttr
+from .first_values import first_values
 
 SEED = "random.seed"
 """The name of the state that holds the seed, of ui32."""
@@ -15,19 +15,10 @@ SEED = "random.seed"
 STEP = "random.step"
 """The name of the state that counts the runs, of ui32."""
 
-_INITIAL = ("value", "initial")
-"""The properties with the first value of a state: of nn, and of a variable below."""
-
 
 def set_seed(module: ModuleOp, seed: int) -> bool:
     """Change the seed with which a program of any level begins. Returns whether it has one."""
-    found = False
-    for op in module.body.block.ops:
-        name = op.properties.get("sym_name")
-        if not isinstance(name, StringAttr) or name.data != SEED:
-            continue
-        for key in _INITIAL:
-            if isinstance(op.properties.get(key), BlobAttr):
-                op.properties[key] = BlobAttr(Blob(np.array(seed, np.uint32)))
-                found = True
-    return found
+    found = [each for each in first_values(module) if each.name == SEED]
+    for each in found:
+        each.set(BlobAttr(Blob(np.array(seed, np.uint32))))
+    return bool(found)

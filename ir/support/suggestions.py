@@ -40,6 +40,11 @@ def suggestion_or(name: str, names: Iterable[str], listed: str, otherwise: str) 
     return f"{hint}; {otherwise}"
 
 
+def similar_names(name: str, names: Iterable[str]) -> list[str]:
+    """The names that are most like a name, the nearest first; at most MOST_SIMILAR."""
+    return _similar(name, sorted(set(names)))
+
+
 def _similar(name: str, known: list[str]) -> list[str]:
     """The names that are spelled nearly the same, else those that share a word with the name."""
     # Operations of one dialect share a prefix, which must not make their names similar.

@@ -70,6 +70,7 @@ def compile_command(
             {
                 "the model": Path(model),
                 "--constraints": how.constraints,
+                "--weights": how.weights,
                 **{f"--beside {each}": each for each in beside or ()},
             },
             {"-o": output, "--profile": profile, "--trace": trace},

@@ -14,10 +14,12 @@ import typer
 
 from ...backends.target.presets import PRESET_VALUES
 from ...ir.support.deferred import deferred
+from ...ir.support.errors import InputError
 from ...ir.support.on_step import OnStep
 from ..driver.extensions.loaded import Extensions
 from ..driver.request import OPTIONS, Precision, Request
 from ..views.progress import progress
+from ..views.user_errors import print_error_line
 from .arguments import (
     DumpFolder,
     ListOps,
@@ -146,6 +148,23 @@ class Compilation:
             "the tile take turns. Default: one per worker.",
         ),
     ] = None
+    weights: Annotated[
+        Path | None,
+        typer.Option(
+            "--weights",
+            metavar="W.safetensors",
+            help="Replace the weights of the model by the tensors of this file, by name. The file "
+            "must have all weights of the model, and no tensor of floats besides.",
+        ),
+    ] = None
+    partial_weights: Annotated[
+        bool,
+        typer.Option(
+            "--partial-weights",
+            help="With --weights: weights that the file lacks keep their values, and its further "
+            "tensors are left out.",
+        ),
+    ] = False
     lenient: Annotated[
         bool,
         typer.Option(
@@ -188,6 +207,8 @@ class Compilation:
         Args:
             extensions: the extensions of --load.
         """
+        if self.partial_weights and self.weights is None:
+            raise InputError("--partial-weights without --weights; need both")
         alike: dict[str, Any] = {name: getattr(self, name) for name in ALIKE}
         return Request(
             model,
@@ -201,11 +222,24 @@ class Compilation:
             cache=not self.no_cache,
             reproducers=fresh_folder,
             watch=watch,
+            on_note=each_once(print_error_line),
         )
 
 
 ALIKE = {each.name for each in fields(Compilation)} & OPTIONS.keys() - {"keep", "load", "train"}
 """The options that a request takes as they are given."""
+
+
+def each_once(say: Callable[[str], None]) -> Callable[[str], None]:
+    """Say each line only the first time."""
+    said: set[str] = set()
+
+    def say_new(line: str) -> None:
+        if line not in said:
+            said.add(line)
+            say(line)
+
+    return say_new
 
 
 def compiles(command: Callable[..., None]) -> Callable[..., None]:

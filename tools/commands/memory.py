@@ -58,7 +58,8 @@ def memory_command(
     with user_errors(text_in(model), model) as context:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints}, {"--json": output}
+            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {"--json": output},
         )
         if advise and model.endswith(PROGRAM_FILE):
             raise InputError(f"{model}: compiled already; --advise needs the model")

@@ -34,7 +34,7 @@ from .showing import warn
 
 @compiles_with(
     *("target", "dim", "inputs", "value", "batch", "load", "constraints", "memory_proportion"),
-    *("lenient", "precision"),
+    *("weights", "partial_weights", "lenient", "precision"),
     *("train", "loss", "optimizer", "training", "verbose"),
 )
 def plan_command(
@@ -100,7 +100,11 @@ def plan_command(
             raise InputError("--dtype is for --matmul; a model has its own types")
         if how.asked is not None and matmul:
             raise InputError("--train is for a MODEL; a product of matrices has no loss")
-        read = {"the model": Path(model) if model else None, "--constraints": how.constraints}
+        read = {
+            "the model": Path(model) if model else None,
+            "--constraints": how.constraints,
+            "--weights": how.weights,
+        }
         check_files(read, {"--png": png, "--json": output, "--csv": table})
         if png is not None:
             needs_matplotlib()

@@ -130,7 +130,7 @@ def report_command(
     with user_errors(text_in(model), model) as context, TemporaryDirectory() as scratch:
         extensions = context.load(how.load)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints},
+            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
             {"--markdown": markdown, "--perfetto": perfetto},
         )
         shown_tiles = check_tiles(tiles)

@@ -75,7 +75,12 @@ def run(
         use_threads(threads)
         extensions, inputs = context.load(how.load), how.inputs
         check_files(
-            {"the model": Path(model), "--inputs": inputs, "--constraints": how.constraints},
+            {
+                "the model": Path(model),
+                "--inputs": inputs,
+                "--constraints": how.constraints,
+                "--weights": how.weights,
+            },
             {"--outputs": outputs, "--profile": profile, "--trace": trace},
         )
         if at == MACHINE and how.target is not None and not model.endswith(PROGRAM_FILE):

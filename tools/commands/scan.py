@@ -68,7 +68,8 @@ def scan_command(
         _check(output, zoom, size, color)
         share = _share(sample)
         check_files(
-            {"the model": Path(model), "--constraints": how.constraints}, {"--output": output}
+            {"the model": Path(model), "--constraints": how.constraints, "--weights": how.weights},
+            {"--output": output},
         )
         # Only drawing needs these libraries.
         from ..views.scan.compiled import graph_of_program, subject_of  # noqa: PLC0415

@@ -79,6 +79,7 @@ class Wanted:
                 "--data": self.data,
                 "--validation-data": self.validation_data,
                 "--constraints": how.constraints,
+                "--weights": how.weights,
             },
             {
                 **{f"--curve {each}": each for each in self.curves},

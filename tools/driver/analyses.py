@@ -24,6 +24,7 @@ with deferred(__name__):
     from ...backends.prices.price_operations import OperationPrice, Priced, price_operations
     from ...ir.phases import Phases, several
     from ...passes.planner.relaxed import Relaxed, read_relaxed
+    from ..importers.notes import read_notes
 
 GRAPH = ("vertices", "edges", "connections", "source_edges", "loop_edges", "relayout_elements")
 """The fields of a profile that describe the graph."""
@@ -86,6 +87,13 @@ class Analyses:
         return read_relaxed(self._modules.machine)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines for the user about the model that was read."""
+        if self.is_known and not self.reported.get("notes"):
+            return ()
+        return read_notes(self._modules.machine)
+
+    @property
     def figures(self) -> Mapping[str, Any]:
         """The fields of a profile, except its seconds."""
         return self.reported if self.is_known else self._figures
@@ -108,6 +116,7 @@ class Analyses:
             "max_tile_bytes": memory.max_tile_bytes,
             "fullest_tile": memory.fullest_tile,
             "relaxed_limits": [asdict(each) for each in self.relaxed],
+            "notes": list(self.notes),
             "ops": _numbers(self.reported.get("ops"), levels)
             or {level: _operations(self._modules.at(level)) for level in levels},
         }

@@ -40,7 +40,9 @@ def compiled(request: Request) -> Executable:
     if request.file.endswith(PROGRAM_FILE):
         request.refuse_for_program()
         request.on_step("read")
-        return load_executable(request.file, request.target, context)
+        exe = load_executable(request.file, request.target, context)
+        request.tell(exe.notes)
+        return exe
 
     def tell(program: ReadProgram) -> None:
         if request.on_read is not None:
@@ -55,6 +57,7 @@ def compiled(request: Request) -> Executable:
     parts = partial(parts_of, request)
     exe = cached(parts, first, anew, request.path, context, request.on_step)
     if exe.is_from_cache:
+        request.tell(exe.notes)
         if request.on_read is not None:
             with COMPILING:
                 request.on_read(_home().read_model(request, context()))

@@ -29,7 +29,9 @@ from ...passes.pipelines import PASSES
 from ...passes.pipelines import stages as stages_of
 from ...passes.plans.beside import write_beside
 from ..importers.front_end import Reading
+from ..importers.given_weights import given_weights
 from ..importers.huge_weights import refusing_huge_weights
+from ..importers.notes import read_notes
 from .dump.folder import check_dump, dump_folder
 from .dump.instruments import NO_DUMP, dump_instruments
 from .executable import MACHINE, Executable
@@ -129,7 +131,10 @@ def reading_of(request: Request, context: AbeleContext) -> Reading:
         request.batch if train is None else part_of_batch(train, request.batch),
         request.lenient,
         train is not None and train.update,
-        refusing_huge_weights(request.target),
+        None
+        if request.weights is None
+        else given_weights(request.weights, request.partial_weights),
+        check=refusing_huge_weights(request.target),
     )
 
 
@@ -137,6 +142,7 @@ def read_model(request: Request, context: AbeleContext) -> ReadProgram:
     """The program of a request's model, before any pass."""
     front_end = found_front_end(request.model)
     program = read_program(request.model, front_end, reading_of(request, context))
+    request.tell(read_notes(program.module))
     keep_states(program.module, request.keep or {}, program.path)
     return program
 

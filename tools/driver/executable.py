@@ -318,6 +318,11 @@ class Executable(NotCopied):
         return self._analyses.relaxed
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """Lines for the user about the model, such as which of its weights were converted."""
+        return self._analyses.notes
+
+    @property
     def phases(self) -> Phases:
         """The phases of the operations of a training program; all forward in any other."""
         return self._analyses.phases

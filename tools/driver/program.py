@@ -47,6 +47,7 @@ from ...passes.plans.planned import TARGET
 from ..importers.files_beside import file_inside
 from ..importers.front_end import FrontEnd, Reading
 from ..importers.front_ends import Model, refuse_options
+from ..importers.notes import write_notes
 from .arrays import Tensor
 from .signature import Signature
 
@@ -75,6 +76,9 @@ def read_program(model: Model, front_end: FrontEnd, reading: Reading) -> ReadPro
             _ = file_inside(path.parent, name, str(path))
     with naming_memory_errors(f"reading {'the model' if in_memory else reading.place}"):
         module = front_end.read(model, reading)
+        if reading.weights is not None:
+            reading.notes.extend(reading.weights.settle(module, reading.place))
+    write_notes(module, reading.notes)
     return ReadProgram(module, verified_level(module, reading.place), reading.place)
 
 

@@ -7,7 +7,7 @@ compile_model takes the fields as its parameters. The command line has an option
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from functools import wraps
 from inspect import signature
@@ -144,6 +144,8 @@ class Request:
         memory_proportion: the share of a tile's memory that one operator may take temporarily.
         vertices_per_tile: how fine the work of each compute set is split.
         unbounded: also compile a program that does not fit, for reports; it cannot run.
+        weights: a file of safetensors, or arrays by name, that replace the model's weights.
+        partial_weights: let the model and `weights` each have weights that the other lacks.
         lenient: also take an ONNX model that breaks rules of ONNX, such as one with an unknown
             attribute or a false output type.
         train: how the program's weights are trained; it then computes a step of training, of which
@@ -159,6 +161,7 @@ class Request:
         verify_each: verify the program after each pass.
         watch: called with the name of each slow step.
         on_read: called with a model's program before any pass runs; it may raise.
+        on_note: called with each line for the user about the model, which the program keeps too.
         on_inputs: called with the program's inputs before any pass runs, so that values for them
             can be checked first; it may raise.
         cache: take the program from the cache if it was compiled before, and keep it there
@@ -209,6 +212,13 @@ class Request:
     )
     vertices_per_tile: int | None = field(default=None, metadata=_is(COUNT | NONE, refused=PLANNED))
     unbounded: bool = field(default=False, metadata=_is(SWITCH, None))
+    weights: str | os.PathLike[str] | Mapping[str, ArrayLike] | None = field(
+        default=None,
+        metadata=_is(
+            ARRAYS | PATH | NONE, refused="compiled already, with its weights; need the model"
+        ),
+    )
+    partial_weights: bool = field(default=False, metadata=_is(SWITCH))
     lenient: bool = field(default=False, metadata=_is(SWITCH))
     train: Train | None = field(
         default=None,
@@ -239,6 +249,7 @@ class Request:
     on_inputs: Callable[[Sequence[Tensor]], None] | None = field(
         default=None, metadata=_is(FUNCTION | NONE, None)
     )
+    on_note: Callable[[str], None] | None = field(default=None, metadata=_is(FUNCTION | NONE, None))
     cache: bool = field(default=True, metadata=_is(SWITCH, None))
 
     @property
@@ -268,6 +279,12 @@ class Request:
         """Call `watch` as a slow step begins."""
         if self.watch is not None:
             self.watch(step)
+
+    def tell(self, notes: Iterable[str]) -> None:
+        """Call `on_note` with lines for the user."""
+        if self.on_note is not None:
+            for each in notes:
+                self.on_note(each)
 
     def check(self, what: str) -> None:
         """Raise InputError for a value of a wrong kind.

@@ -47,6 +47,7 @@ from ...ir.support.limits import TABLE_ELEMENTS
 from ...ir.support.number_kinds import is_floating
 from ...ir.upstream import LocationAttr, ModuleOp, NameLoc, VerifyException
 from .errors import NotConstantError, UnsupportedError, given_by
+from .given_weights import GivenWeights
 from .length_values import emitted_length, number_in
 from .lengths import Length, as_length
 from .padding import add_padded
@@ -140,6 +141,7 @@ class ProgramBuilder:
         training: whether the program is to be trained, so that weights stay separate states, and
             dropout is active.
         watcher: follows the values from node to node, or None.
+        weights: tensors that a user gives for weights, or None.
         main: the body of @main.
         region: the block of control flow to which nodes add operations; None for the body of @main.
         inputs: the names of the arguments of @main.
@@ -156,6 +158,7 @@ class ProgramBuilder:
     place: str
     training: bool = False
     watcher: NodeWatcher | None = None
+    weights: GivenWeights | None = None
     main: Block = field(default_factory=Block)
     region: Block | None = None
     inputs: dict[SSAValue, str] = field(default_factory=dict[SSAValue, str])
@@ -240,14 +243,19 @@ class ProgramBuilder:
         shape: Sequence[int],
         dtype: np.dtype[np.generic],
         read: Callable[[], Array],
+        *,
+        replaceable: bool = True,
     ) -> Known:
         """A weight, which becomes a state of the program if an operation reads it.
 
         Args:
             read: returns its array; called once, and never if nothing reads the weight. It must not
                 refer to this program: a reference cycle would keep the bytes of all weights.
+            replaceable: whether a tensor that the user gives for its name replaces its array.
         """
         made: list[Array] = []
+        if self.weights is not None and replaceable:
+            read = self.weights.replacing(name, shape, np.dtype(dtype), read)
 
         def make() -> Array:
             if not made:

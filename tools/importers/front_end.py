@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ...ir.context import AbeleContext
     from ...ir.upstream import ModuleOp
     from .bounds import GivenSize
+    from .given_weights import GivenWeights
     from .huge_weights import WeightCheck
     from .uses import Use
 
@@ -51,6 +52,10 @@ class Reading:
         batch: the number of samples.
         lenient: also read a model that breaks rules of its kind.
         training: whether the program is to be trained, so that what only acts in training acts.
+        weights: tensors that replace weights of the model. A front end that hands them to its
+            ProgramBuilder computes with them; for any other, abele replaces the states of the
+            module that it returns.
+        notes: lines for the user about what was read. A front end may add some.
         check: called with the sizes of all weights in bytes, by name, before any is read; it raises
             DoesNotFit.
     """
@@ -70,6 +75,8 @@ class Reading:
     )
     lenient: bool = False
     training: bool = False
+    weights: GivenWeights | None = None
+    notes: list[str] = field(default_factory=list[str])
     check: WeightCheck = weigh_nothing
 
 

@@ -10,13 +10,11 @@ import pytest
 from abele.ir.errors import InputError
 from abele.tools.driver.checkpoints import (
     DIGEST,
-    DTYPES,
-    LENGTH_BYTES,
-    METADATA,
     Checkpoint,
     read_checkpoint,
     write_checkpoint,
 )
+from abele.tools.importers.safetensors import DTYPES, LENGTH_BYTES, METADATA
 
 STATES = {
     "weight": np.arange(6, dtype=np.float32).reshape(2, 3).T,

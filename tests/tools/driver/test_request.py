@@ -24,6 +24,7 @@ GIVEN: dict[str, object] = {
     "keep": {"x": "y"},
     "passes": "nn",
     "precision": "float16",
+    "weights": {"w": 1.0},
     "constraints": "c.json",
     "memory_proportion": 0.0,
     "vertices_per_tile": 0,

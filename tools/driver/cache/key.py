@@ -173,6 +173,13 @@ def _value(value: ArrayLike) -> str:
     return f"{array.dtype.str}{list(array.shape)} {_digest(array.tobytes())}"
 
 
+def _weights(weights: str | os.PathLike[str] | Mapping[str, ArrayLike] | None) -> str:
+    """The name and digest of a file, which messages and notes name; or the digests of arrays."""
+    if weights is None or isinstance(weights, Mapping):
+        return _values(weights)
+    return f"{os.fspath(weights)} {_file(weights)}"
+
+
 def _beside(held: Held | None) -> str:
     return "" if held is None else _digest(as_text(held).encode())
 
@@ -202,6 +209,7 @@ def _training(train: Train | None) -> str:
 TEXTS: Mapping[str, Callable[[Any], str]] = {
     "dims": _sizes,
     "values": _values,
+    "weights": _weights,
     "target": _target,
     "constraints": _file,
     "train": _training,

@@ -29,6 +29,7 @@ from ..bounds import GivenSize
 from ..building import Known, Value
 from ..errors import UnsupportedError
 from ..front_end import Reading, weigh_nothing
+from ..given_weights import given_weights
 from ..huge_weights import WeightCheck
 from ..uses import Use, Used, gathered
 from .declared import Declared
@@ -178,6 +179,8 @@ def import_onnx(
     batch: int | None = None,
     lenient: bool = False,
     training: bool = False,
+    weights: str | os.PathLike[str] | Mapping[str, ArrayLike] | None = None,
+    partial_weights: bool = False,
 ) -> ModuleOp:
     """The module of an ONNX model. Its @main takes the model's inputs and returns its outputs.
 
@@ -200,13 +203,19 @@ def import_onnx(
             sense to abele.
         training: whether the program is to be trained; then Dropout is active even if the model was
             written for inference.
+        weights: a file of safetensors, or arrays by name, that replace the model's weights.
+        partial_weights: whether the model and `weights` may each have weights that the other lacks.
     """
     place = "<model>" if isinstance(model, onnx.ModelProto) else str(model)
     more = {} if check is None else {"check": check}
-    return read_onnx(
-        model,
-        Reading(context, place, dims or {}, values or {}, batch, lenient, training, **more),
+    given = None if weights is None else given_weights(weights, partial_weights)
+    reading = Reading(
+        context, place, dims or {}, values or {}, batch, lenient, training, given, **more
     )
+    module = read_onnx(model, reading)
+    if given is not None:
+        _ = given.settle(module, place)
+    return module
 
 
 def read_onnx(model: Model, reading: Reading) -> ModuleOp:
@@ -233,6 +242,7 @@ def _import(file: ModelFile, folder: Path | None, reading: Reading, prepare: Pre
         context=context,
         place=place,
         training=reading.training,
+        weights=reading.weights,
         folder=folder,
         opsets=_opsets(model, place),
     )

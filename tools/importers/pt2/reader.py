@@ -100,6 +100,7 @@ def _new_scope(reading: Reading) -> Scope:
         context=reading.context,
         place=reading.place,
         training=reading.training,
+        weights=reading.weights,
         folder=None,
         opsets={"ai.onnx": OPSET},
     )
@@ -128,6 +129,8 @@ def _weights(
             continue
         assert isinstance(each.argument, Tensor)
         if each.argument.name not in used:
+            if made.weights is not None:
+                made.weights.declared.add(each.target)
             continue
         weight = _weight(archive, stored, each, made)
         found[each.argument.name] = weight
@@ -160,7 +163,9 @@ def _weight(
     def read() -> Array:
         return payload_array(archive, folder, payload, what)
 
-    weight = made.weight(spec.target, shape, dtype, read)
+    # Files of weights are state dictionaries, which hold neither constants nor other buffers.
+    is_kept = spec.kind != "tensor_constant" and spec.persistent
+    weight = made.weight(spec.target, shape, dtype, read, replaceable=is_kept)
     return replace(weight, state=None) if spec.kind == "tensor_constant" else weight
 
 

@@ -72,6 +72,7 @@ KINDS: dict[str, Kind] = {
     "blobs": Kind("blobs:blobs", "arrays beside a text, .npy"),
     "inputs": Kind("arrays:damaged_inputs", "inputs, damaged .npz"),
     "wrong-inputs": Kind("arrays:wrong_inputs", "inputs of wrong shapes, dtypes and names"),
+    "weights": Kind("weights:weights", "files of weights, .safetensors"),
     "rules": Kind("rules:rules", "rules, .rw"),
     "targets": Kind("targets:targets", "targets, .toml"),
     "constraints": Kind("constraints:constraints", "constraints for the planner, .json"),

@@ -48,6 +48,9 @@ DECIDING = [
     ("constraints", "net.onnx", "constraints"),
     ("memory_proportion", 0.5, "memory proportion"),
     ("vertices_per_tile", 2, "vertices per tile"),
+    ("weights", "net.onnx", "weights"),
+    ("weights", {"w": 1.5}, "weights"),
+    ("partial_weights", True, "partial weights"),
     ("lenient", True, "lenient"),
     ("train", Train(), "training"),
     ("beside", {}, "beside"),
@@ -65,6 +68,7 @@ NOT_DECIDING: dict[str, object] = {
     "watch": print,
     "on_read": print,
     "on_inputs": print,
+    "on_note": print,
     "cache": False,
 }
 """Another value of each option that does not decide the bytes of a program that fits."""

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 
 from abele.dialects import nn
+from abele.dialects.first_values import first_values
 from abele.ir.context import AbeleContext
 from abele.ir.provenance import origin, place
 from abele.ir.support.errors import InputError
 from abele.tools import compile_model
 from abele.tools.importers import UnsupportedError
 from abele.tools.importers.front_end import Reading
+from abele.tools.importers.given_weights import given_weights
 from abele.tools.importers.pt2.reader import uses_of
 from abele.tools.views.layer_names import source_lines
 
@@ -212,6 +214,14 @@ def test_a_wrong_type_of_a_result_is_refused():
 
     with pytest.raises(InputError, match=r"result 'relu' has shape \[4, 16\]; the file says"):
         imported(changed(archive_of("mlp"), "model.json", lie))
+
+
+def test_tensors_of_a_state_dictionary_replace_the_weights_of_their_names():
+    values = {each.name: each.blob.array for each in first_values(imported(archive_of("resnet")))}
+    given = given_weights({name: np.ones_like(array) for name, array in values.items()})
+    module = imported(archive_of("resnet"), weights=given)
+    assert given.settle(module, "net.pt2") == []
+    assert all((each.blob.array == 1).all() for each in first_values(module))
 
 
 def test_weights_are_states_under_their_own_names():
